@@ -1,0 +1,55 @@
+# All a machine needs is python3, make and a C++ compiler; tools/bootstrap.py does the rest.
+
+PYTHON ?= python3
+# More arguments for pytest: make test PYTEST_ARGS="-k config -x"
+PYTEST_ARGS ?=
+
+BIN := .venv/bin
+UV := .cache/uv/bin/uv
+LOCK := $(UV) pip compile pyproject.toml --extra dev --extra bench --quiet --upgrade \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+# The universal resolution repeats on every line what [tool.uv] in pyproject.toml limits it to.
+PLAIN_MARKERS := sed -i -E \
+	-e "s/python_full_version < '3.14' and //" \
+	-e "s/( and | ; )implementation_name == .* and sys_platform == 'linux'//"
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test test-fast lint format lock clean distclean
+
+help: ## list the targets (this is the default)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: ## set up .venv, with the TFX stack that this machine can run; instant when it is there
+	@$(PYTHON) tools/bootstrap.py
+
+run: install ## run the sample pipeline, from raw reviews to a pushed model, and print the result
+	@$(BIN)/amazon-reviews run
+
+test: lint ## check style and types, then run the whole test suite
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: install ## run the tests that start no TFX component and need no real data
+	@$(BIN)/python -m pytest -m "not slow and not real_data" $(PYTEST_ARGS)
+
+lint: install ## check style, format and types
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo "not formatted: run make format" >&2; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+
+format: install ## put the code into the project's format, and fix what ruff can fix
+	@$(BIN)/ruff check --fix --quiet || true
+	@$(BIN)/ruff format --quiet
+
+lock: install ## resolve requirements/*.txt anew from pyproject.toml (needs the network)
+	@$(LOCK) --python-version 3.10 --python-platform x86_64-manylinux_2_28 \
+		--output-file requirements/tfx-1.16-py310.txt
+	@$(LOCK) --python-version 3.11 --universal --output-file requirements/tfx-1.21-py311.txt
+	@$(PLAIN_MARKERS) requirements/tfx-1.21-py311.txt
+
+clean: ## remove what runs, builds and tools leave; keep .venv
+	@rm -rf runs build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -path ./.venv -prune -o -path ./.cache -prune -o -name __pycache__ -type d -prune \
+		-exec rm -rf {} +
+
+distclean: clean ## remove the set-up too: .venv and what installed it
+	@rm -rf .venv .cache

@@ -1,0 +1,124 @@
+"""Times each component of the pipeline beside a plain TFX pipeline, on the same file, in one run.
+
+    python -m benchmarks.pipeline FILE [--test FILE] [--set KEY=VALUE,…] [--only ours|plain]
+
+FILE is in Kaggle's fastText format, plain or bz2. Seconds are of this machine and this moment; the
+ratio is what to quote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import tempfile
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import plain_tfx
+from pipeline.config import CONFIG_VARIABLE, OVERRIDES_VARIABLE
+from pipeline.monitor import Watched, run_watched
+
+_NAMES = {"ReviewExampleGen": "ExampleGen", "FileBasedExampleGen": "ExampleGen"}
+_TO_TRAINING = ("ExampleGen", "StatisticsGen", "Transform")
+
+
+def main() -> None:
+    arguments = _arguments()
+    console = Console()
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+        scratch = Path(folder)
+        seconds = {}
+        if arguments.only != "plain":
+            console.print("ours")
+            seconds["ours"] = _seconds(_run_ours(console, arguments, scratch / "ours"))
+        if arguments.only != "ours":
+            console.print("plain TFX")
+            seconds["plain TFX"] = _seconds(_run_plain(console, arguments, scratch / "plain"))
+    console.print(_table(seconds))
+    console.print(f"{arguments.file}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("file", type=Path, help="reviews to train on, fastText format")
+    parser.add_argument("--test", type=Path, help="reviews of the test split [a tenth of FILE]")
+    parser.add_argument("--set", default="", help=f"settings for ours, as ${OVERRIDES_VARIABLE}")
+    parser.add_argument("--only", choices=["ours", "plain"])
+    parser.add_argument("--scratch", help="where the runs are kept while they are measured")
+    return parser.parse_args()
+
+
+def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> Watched:
+    root.mkdir()
+    inputs = root / "input"
+    inputs.mkdir()
+    splits = {"train": _link(arguments.file, inputs)}
+    if arguments.test:
+        splits["test"] = _link(arguments.test, inputs)
+    settings = {
+        "paths": {"root": str(root / "runs")},
+        "data": {"input_base": str(inputs), "splits": splits},
+    }
+    config = root / "config.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    os.environ[CONFIG_VARIABLE] = str(config)
+    os.environ[OVERRIDES_VARIABLE] = arguments.set
+    watched = _finished(run_watched(console, root / "log"), root / "log")
+    assert watched.outcome is not None
+    console.print(f"accuracy {watched.outcome['accuracy']:.4f}, AUC {watched.outcome['auc']:.4f}")
+    return watched
+
+
+def _run_plain(console: Console, arguments: argparse.Namespace, root: Path) -> Watched:
+    root.mkdir()
+    inputs = root / "input"
+    inputs.mkdir()
+    _link(arguments.file, inputs)
+    os.environ |= {"PLAIN_INPUT": str(inputs), "PLAIN_ROOT": str(root / "runs")}
+    (root / "runs").mkdir()
+    return _finished(run_watched(console, root / "log", plain_tfx.__file__), root / "log")
+
+
+def _link(file: Path, folder: Path) -> str:
+    (folder / file.name).symlink_to(file.resolve())
+    return file.name
+
+
+def _finished(watched: Watched, log: Path) -> Watched:
+    """A run that did not come to its end is no measurement. Plain TFX sends no outcome."""
+    failed = any(component.state == "failed" for component in watched.components)
+    last = watched.components[-1].state if watched.components else "failed"
+    if failed or last == "running":
+        kept = Path(tempfile.gettempdir()) / "benchmark-failed.log"
+        shutil.copy(log, kept)
+        raise SystemExit(f"a run failed, its log is {kept}")
+    return watched
+
+
+def _seconds(watched: Watched) -> dict[str, float]:
+    return {_NAMES.get(c.name, c.name): c.seconds() for c in watched.components}
+
+
+def _table(seconds: dict[str, dict[str, float]]) -> Table:
+    table = Table("component", *[f"{name}, s" for name in seconds], "plain / ours")
+    names = list(dict.fromkeys(name for run in seconds.values() for name in run))
+    rows = {name: [name] for name in names} | {
+        "until training": list(_TO_TRAINING),
+        "all": names,
+    }
+    for title, parts in rows.items():
+        sums = [sum(run.get(part, 0.0) for part in parts) for run in seconds.values()]
+        ratio = f"{sums[1] / sums[0]:.2f}" if len(sums) == 2 and all(sums) else ""
+        table.add_row(title, *[f"{value:.1f}" if value else "" for value in sums], ratio)
+    return table
+
+
+if __name__ == "__main__":
+    main()

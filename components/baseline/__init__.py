@@ -1,0 +1,1 @@
+"""Which model a candidate is compared with."""

@@ -1,0 +1,1 @@
+"""DataGate: stops the run when ExampleValidator found an anomaly."""

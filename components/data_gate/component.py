@@ -1,0 +1,48 @@
+"""DataGate: TFX's ExampleValidator only writes anomalies down; this component acts on them."""
+
+from __future__ import annotations
+
+from tfx import types
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.types import standard_artifacts, standard_component_specs
+from tfx.types.component_spec import ChannelParameter, ExecutionParameter
+
+from components.data_gate import executor
+
+
+class CheckedData(types.Artifact):
+    """Says that every split of a data set fitted the schema (`checked.json`)."""
+
+    TYPE_NAME = "CheckedData"
+
+
+class DataGateSpec(types.ComponentSpec):
+    """The interface of DataGate."""
+
+    PARAMETERS: dict[str, ExecutionParameter] = {}
+    INPUTS = {
+        standard_component_specs.ANOMALIES_KEY: ChannelParameter(
+            type=standard_artifacts.ExampleAnomalies
+        )
+    }
+    OUTPUTS = {executor.CHECKED_KEY: ChannelParameter(type=CheckedData)}
+
+
+class DataGate(base_component.BaseComponent):
+    """`anomalies` -> `checked`, or a failed run that names feature and reason.
+
+    Make what must not see bad data depend on it with `add_upstream_node`.
+    """
+
+    SPEC_CLASS = DataGateSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+
+    def __init__(self, anomalies: types.BaseChannel):
+        """Constructs the component.
+
+        Args:
+          anomalies: the `anomalies` output of an ExampleValidator.
+        """
+        super().__init__(
+            spec=DataGateSpec(anomalies=anomalies, checked=types.Channel(type=CheckedData))
+        )

@@ -1,0 +1,1 @@
+"""ReviewExampleGen: raw review files in, Examples and rejected lines out."""

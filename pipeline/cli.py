@@ -1,0 +1,130 @@
+"""The `amazon-reviews` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pipeline import exit_codes
+from pipeline.config import CONFIG_VARIABLE, ConfigError, PipelineConfig, load_config
+from preprocessing.errors import InputError
+
+app = typer.Typer(
+    help="Raw Amazon reviews to a trained, evaluated and pushed sentiment model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="The data that a pipeline reads.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help=f"Settings, a YAML file or a preset's name [default: ${CONFIG_VARIABLE} or sample].",
+    ),
+]
+_out = Console(highlight=False)
+
+
+@app.callback()
+def _commands() -> None:
+    """Without this, Typer would make a single command of the program."""
+
+
+@app.command()
+def run(config: ConfigOption = None) -> None:
+    """Run the pipeline on this machine and watch it.
+
+    Exit code 0: a model was pushed. 2: settings or input are wrong. 3: the model was not blessed.
+    1: anything else.
+    """
+    from pipeline import monitor, summary
+
+    settings = _load(config)
+    log = (
+        Path(settings.paths.root.replace("gs://", "")) / "logs" / time.strftime("%Y%m%d-%H%M%S.log")
+    )
+    if settings.paths.root.startswith("gs://"):
+        log = Path("runs") / "logs" / log.name
+    _out.print(f"[bold]{settings.name}[/]  log: {log}", soft_wrap=True)
+    watched = monitor.run_watched(_out, log)
+    raise typer.Exit(summary.show(_out, settings, watched, log))
+
+
+@app.command()
+def predict(
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Reviews; without any, lines of standard input.")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Ask the last pushed model about reviews."""
+    from serving.predictor import LABELS, NoModelError, Predictor, latest_model
+
+    settings = _load(config)
+    try:
+        folder = latest_model(settings.paths.serving)
+    except NoModelError as error:
+        raise _stop(str(error), exit_codes.BAD_INPUT) from None
+    if not texts:
+        texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
+    if not texts:
+        raise _stop("no review given, neither as argument nor on standard input", 2)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    for text, prediction in zip(texts, Predictor(folder).predict(texts), strict=True):
+        _out.print(
+            f"{LABELS[prediction.label]}\t{prediction.probability:.3f}\t{text}",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+@data_app.command("fetch")
+def data_fetch(config: ConfigOption = None) -> None:
+    """Bring the Kaggle set (4,000,000 reviews, 492 MB) into data.input_base."""
+    from pipeline.kaggle import FetchError, fetch
+
+    settings = _load(config)
+    if settings.data.input_base is None:
+        raise _stop(
+            "data.input_base is not set, so there is no folder to put the data in; try "
+            "`amazon-reviews data fetch --config amazon`",
+            exit_codes.BAD_INPUT,
+        )
+    try:
+        files = fetch(Path(settings.data.input_base), say=_out.print)
+    except FetchError as error:
+        raise _stop(str(error), exit_codes.FAILED) from None
+    _out.print(f"{len(files)} files in {settings.data.input_base}; next: amazon-reviews run")
+
+
+def _load(source: str | None) -> PipelineConfig:
+    """Loads the settings and makes them those of every process that is started from here."""
+    settings = load_config(source)
+    if source:
+        os.environ[CONFIG_VARIABLE] = source
+    return settings
+
+
+def _stop(message: str, code: int) -> typer.Exit:
+    print(message, file=sys.stderr)
+    return typer.Exit(code)
+
+
+def main() -> None:
+    """Entry point of the console script: settings and input errors are one line, exit code 2."""
+    try:
+        app()
+    except (ConfigError, InputError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(exit_codes.BAD_INPUT)

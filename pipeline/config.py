@@ -1,0 +1,328 @@
+"""The settings of one experiment: a YAML file, overrides from the environment, validated up front.
+
+`PIPELINE_CONFIG` names the file (or a preset by its bare name), `PIPELINE_SET` overrides single
+keys. Everything that can be wrong about a setting is found here, before a component starts, and
+becomes one line: a `ConfigError`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+PRESETS = Path(__file__).parent / "presets"
+CONFIG_VARIABLE = "PIPELINE_CONFIG"
+OVERRIDES_VARIABLE = "PIPELINE_SET"
+SPLITS = ("train", "eval", "test")
+
+Split = Literal["train", "eval", "test"]
+PositiveInt = Annotated[int, Field(ge=1)]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class ConfigError(ValueError):
+    """A setting is wrong; the message is one line that names the key and what would be right."""
+
+
+class Section(BaseModel):
+    """A part of the settings: no unknown keys, no silent conversion, no change after loading."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Paths(Section):
+    """Where a run keeps what it makes. `metadata` and `serving` default to places under `root`."""
+
+    root: str = "runs"
+    metadata: str = ""
+    serving: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        root = values.get("root", "runs")
+        if not isinstance(root, str):
+            return values
+        root = absolute(root)
+        metadata = values.get("metadata") or os.path.join(root, "metadata.sqlite")
+        serving = values.get("serving") or os.path.join(root, "serving")
+        if isinstance(metadata, str):
+            metadata = absolute(metadata)
+        if isinstance(serving, str):
+            serving = absolute(serving)
+        return {**values, "root": root, "metadata": metadata, "serving": serving}
+
+
+class Columns(Section):
+    """Which columns of csv, jsonl and parquet files hold what; None: found by their names."""
+
+    label: str | None = None
+    title: str | None = None
+    text: str | None = None
+
+
+class Data(Section):
+    """What is read, and how it is divided."""
+
+    input_base: str | None = None
+    """Folder or gs:// prefix with the raw files; None: the sample that the package brings."""
+    format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
+    columns: Columns = Columns()
+    label_scale: Literal["auto", "stars", "zero_one", "one_two"] = "auto"
+    neutral: Literal["leave_out", "negative", "positive"] = "leave_out"
+    splits: dict[Split, str] = {}
+    max_examples: dict[Split, PositiveInt] = {}
+    max_rejected_fraction: Fraction = 0.01
+
+    @field_validator("max_examples", mode="before")
+    @classmethod
+    def _one_number_caps_every_split(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return {split: value for split in SPLITS}
+        return value
+
+    @field_validator("input_base")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        return absolute(value) if value else value
+
+    @model_validator(mode="after")
+    def _splits_need_train(self) -> Data:
+        if self.splits and "train" not in self.splits:
+            raise ValueError("splits names no train files; add train: GLOB, or leave splits out")
+        if self.splits and not self.input_base:
+            raise ValueError("splits is set but input_base is not; set the folder the globs are in")
+        return self
+
+
+class Beam(Section):
+    """How Beam runs the data components."""
+
+    runner: Literal["direct"] = "direct"
+    direct_running_mode: Literal["in_memory", "multi_threading", "multi_processing"] = "in_memory"
+    direct_num_workers: PositiveInt = 1
+    args: list[str] = []
+    """Passed to Beam as they are, after the ones made from the keys above."""
+
+
+class Transform(Section):
+    """How text becomes features."""
+
+    ngram_buckets: Annotated[int, Field(ge=2, le=2**30)] = 2**20
+    """Rows of the hashed n-gram table."""
+    ngrams: Annotated[int, Field(ge=1, le=3)] = 2
+    """Longest word n-gram."""
+    vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
+    """Words that a sequence model knows."""
+    max_tokens: PositiveInt = 500
+    """Words of a review that a sequence model reads."""
+
+
+class Training(Section):
+    """Which model is trained, and how."""
+
+    model: Literal["ngram_linear"] = "ngram_linear"
+    strategy: Literal["auto", "one_device", "mirrored"] = "auto"
+    devices: PositiveInt | None = None
+    """Replicas for `mirrored`; on a machine without GPUs the CPU is split into that many."""
+    epochs: PositiveInt = 3
+    batch_size_per_replica: PositiveInt = 256
+    learning_rate: Annotated[float, Field(gt=0)] = 0.1
+    embedding_dim: PositiveInt = 16
+    shuffle_buffer: PositiveInt = 100_000
+    seed: Annotated[int, Field(ge=0)] = 42
+
+
+class Evaluation(Section):
+    """What a model must reach to be pushed."""
+
+    min_accuracy: Fraction = 0.8
+    max_accuracy_drop: Fraction = 0.01
+    """How far below the latest blessed model accuracy may fall."""
+    slices: list[Literal["length_bucket"]] = ["length_bucket"]
+
+
+class Push(Section):
+    """Where a blessed model goes."""
+
+    destination: Literal["filesystem", "none"] = "filesystem"
+
+
+class PipelineConfig(Section):
+    """All settings of one experiment; the keys and defaults are those of `docs/settings.md`."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
+    cache: bool = True
+    """Reuse the outputs of earlier executions whose inputs and settings are the same."""
+    paths: Paths = Field(default_factory=lambda: Paths.model_validate({}))
+    data: Data = Data()
+    beam: Beam = Beam()
+    transform: Transform = Transform()
+    training: Training = Training()
+    evaluation: Evaluation = Evaluation()
+    push: Push = Push()
+
+    @model_validator(mode="after")
+    def _devices_need_a_strategy_that_has_them(self) -> PipelineConfig:
+        if self.training.strategy == "one_device" and (self.training.devices or 1) > 1:
+            raise ValueError(
+                f"training.devices: {self.training.devices} devices need training.strategy: "
+                "mirrored (or auto), one_device uses one"
+            )
+        return self
+
+
+def absolute(path: str) -> str:
+    """A local path made absolute, `~` expanded; URLs (gs://, mysql://) are left as they are."""
+    return path if "://" in path else os.path.abspath(os.path.expanduser(path))
+
+
+def load_config(
+    path: str | None = None, environ: Mapping[str, str] | None = None
+) -> PipelineConfig:
+    """Reads the settings: `path`, else `$PIPELINE_CONFIG`, else the `sample` preset; then
+    `$PIPELINE_SET`.
+
+    Raises:
+      ConfigError: the file is missing or no YAML mapping, a key is unknown, a value is of the
+        wrong type or out of range, or keys contradict each other.
+    """
+    environ = os.environ if environ is None else environ
+    source = path or environ.get(CONFIG_VARIABLE) or "sample"
+    file = _locate(source)
+    values = _read_yaml(file)
+    origin = str(file)
+    overrides = environ.get(OVERRIDES_VARIABLE, "")
+    for key, value in parse_overrides(overrides):
+        _set_key(values, key, value)
+    try:
+        return PipelineConfig.model_validate(values)
+    except ValidationError as error:
+        if overrides:
+            origin += f" with {OVERRIDES_VARIABLE}"
+        raise ConfigError(f"{origin}: {_one_line(error)}") from None
+
+
+def parse_overrides(text: str) -> list[tuple[str, Any]]:
+    """`'a.b=1,c={x: 2, y: 3}'` -> [('a.b', 1), ('c', {'x': 2, 'y': 3})]; values are YAML.
+
+    Raises:
+      ConfigError: a part is not KEY=VALUE, or its value is not YAML.
+    """
+    parsed = []
+    for part in _split_at_top_level_commas(text):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(
+                f"{OVERRIDES_VARIABLE}: {part.strip()!r} is not KEY=VALUE, "
+                "write for example training.epochs=3,data.max_examples=100000"
+            )
+        try:
+            parsed.append((key.strip(), yaml.safe_load(value)))
+        except yaml.YAMLError as error:
+            raise ConfigError(
+                f"{OVERRIDES_VARIABLE}: {key.strip()}: {value.strip()!r} is not a YAML value "
+                f"({_first_line(error)})"
+            ) from None
+    return parsed
+
+
+def _split_at_top_level_commas(text: str) -> list[str]:
+    """Commas inside brackets or quotes belong to a value."""
+    parts, depth, quote, start = [], 0, "", 0
+    for index, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in "[{":
+            depth += 1
+        elif character in "]}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    parts.append(text[start:])
+    return [part for part in parts if part.strip()]
+
+
+def _locate(source: str) -> Path:
+    preset = PRESETS / f"{source}.yaml"
+    if os.sep not in source and not source.endswith((".yaml", ".yml")) and preset.is_file():
+        return preset
+    file = Path(source).expanduser()
+    if not file.is_file():
+        names = ", ".join(sorted(preset.stem for preset in PRESETS.glob("*.yaml")))
+        raise ConfigError(
+            f"{CONFIG_VARIABLE}: no file {source!r}; name a YAML file or one of {names}"
+        )
+    return file
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        problem = getattr(error, "problem", None) or _first_line(error)
+        raise ConfigError(f"{file}:{line} not valid YAML: {problem}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file}: holds a {type(values).__name__}, settings are a mapping")
+    return values
+
+
+def _set_key(values: dict[str, Any], key: str, value: Any) -> None:
+    *sections, last = key.split(".")
+    for section in sections:
+        inner = values.setdefault(section, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"{OVERRIDES_VARIABLE}: {key}: {section} is not a section")
+        values = inner
+    values[last] = value
+
+
+def _one_line(error: ValidationError) -> str:
+    """The first problem as `key: what is wrong`, and how many more there are."""
+    problems = error.errors()
+    problem = problems[0]
+    location = problem["loc"]
+    key = ".".join(str(part) for part in location if part != "[key]")
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(location[:-1])
+        close = difflib.get_close_matches(str(location[-1]), known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
+        text = f"{key}: unknown key, {hint}"
+    else:
+        message = problem["msg"].removeprefix("Value error, ")
+        value = problem["input"]
+        seen = "" if isinstance(value, dict | BaseModel) else f", not {value!r}"
+        text = f"{key}: {message}{seen}" if key else message
+    more = len(problems) - 1
+    return text + (f" (and {more} more)" if more else "")
+
+
+def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    section: type[BaseModel] = PipelineConfig
+    for name in location:
+        field = section.model_fields.get(str(name))
+        if field is None or not isinstance(field.annotation, type):
+            return []
+        section = field.annotation
+    return list(section.model_fields)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,34 @@
+"""Which files a configuration reads, and how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sample_data
+from components.review_example_gen.splits import ALL_FILES
+from pipeline.config import PipelineConfig
+from preprocessing.readers import ReadOptions
+
+_SAMPLE_PATTERN = "reviews.ft.txt"
+
+
+def input_files(config: PipelineConfig) -> tuple[str, dict[str, str]]:
+    """The folder that is read, and group -> glob below it."""
+    data = config.data
+    if data.input_base is None:
+        return str(Path(sample_data.__file__).parent), {ALL_FILES: _SAMPLE_PATTERN}
+    named = {str(split): pattern for split, pattern in data.splits.items()}
+    return data.input_base, named or {ALL_FILES: "*"}
+
+
+def read_options(config: PipelineConfig) -> ReadOptions:
+    """How the files are read."""
+    data = config.data
+    return ReadOptions(
+        format=data.format,
+        label=data.columns.label,
+        title=data.columns.title,
+        text=data.columns.text,
+        label_scale=data.label_scale,
+        neutral=data.neutral,
+    )

@@ -1,0 +1,79 @@
+"""The local entry point: what `tfx pipeline create --engine local --pipeline_path` is given.
+
+`amazon-reviews run` starts the same file in a process of its own and watches it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import sys
+
+# Started by path (as the TFX CLI does), this folder comes first on sys.path, and `pipeline` would
+# be the module beside this file instead of the package that holds it.
+_HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [
+    os.path.dirname(_HERE),
+    *(entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE),
+]
+
+from absl import logging  # noqa: E402
+
+from pipeline import events, exit_codes  # noqa: E402
+from pipeline.config import ConfigError, PipelineConfig, load_config  # noqa: E402
+from pipeline.preflight import check  # noqa: E402
+from preprocessing.errors import InputError  # noqa: E402
+
+
+def main() -> int:
+    """Runs the pipeline of the environment's settings; returns the exit code.
+
+    A model that was not blessed is a finished run here, as it is to TFX.
+    """
+    logging.set_verbosity(logging.INFO)
+    sender = events.start_sending()
+    try:
+        config = load_config()
+        check(config)
+        _run(config, sender)
+    except (ConfigError, InputError) as error:
+        sender.send(events.FAILED, component=sender.component, error=str(error), input=True)
+        where = f"{sender.component}: " if sender.component else ""
+        print(f"{where}{error}", file=sys.stderr)
+        return exit_codes.BAD_INPUT
+    except Exception as error:
+        sender.send(
+            events.FAILED, component=sender.component, error=first_error_line(error), input=False
+        )
+        raise
+    return exit_codes.PUSHED
+
+
+def first_error_line(error: BaseException) -> str:
+    """What went wrong in one line; Beam wraps whole tracebacks into its messages."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    line = re.sub(r"\s*\[while running .*?\]", "", line)
+    return line if "Error" in line.split(":")[0] else f"{type(error).__name__}: {line}"
+
+
+def _run(config: PipelineConfig, sender: events.Sender) -> None:
+    # Importing TensorFlow and TFX takes seconds; wrong settings have been told before that.
+    from tfx.orchestration.local.local_dag_runner import LocalDagRunner
+
+    from pipeline.outcome import latest_outcome
+    from pipeline.pipeline import create_pipeline
+
+    LocalDagRunner().run(create_pipeline(config))
+    if sender.component is None:
+        return  # `tfx pipeline create` only looks at the pipeline.
+    outcome = latest_outcome(config)
+    sender.send(events.OUTCOME, **dataclasses.asdict(outcome))
+    logging.info("Outcome: %s", outcome)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""What can be found wrong before anything starts: credentials, folders, the input files' format."""
+
+from __future__ import annotations
+
+import os
+
+from pipeline.config import ConfigError, PipelineConfig
+from pipeline.inputs import input_files, read_options
+from preprocessing.files import find_files
+from preprocessing.readers import detect_format
+
+_MYSQL = "mysql://"
+
+
+def check(config: PipelineConfig) -> None:
+    """Checks `config` against this machine.
+
+    Raises:
+      ConfigError: a gs:// path without credentials, or a folder that cannot be written.
+      InputError: no file, an unreadable one, or one of no known format.
+    """
+    places = {
+        "paths.root": config.paths.root,
+        "paths.metadata": config.paths.metadata,
+        "paths.serving": config.paths.serving,
+        "data.input_base": config.data.input_base or "",
+    }
+    for key, place in places.items():
+        if place.startswith("gs://"):
+            _check_google_credentials(key, place)
+    for key in ("paths.root", "paths.serving"):
+        if "://" not in places[key]:
+            _check_writable(key, places[key])
+    options = read_options(config)
+    base, patterns = input_files(config)
+    for pattern in patterns.values():
+        for path in find_files(base, pattern):
+            detect_format(path, options)
+
+
+def _check_google_credentials(key: str, place: str) -> None:
+    import google.auth
+    from google.auth.exceptions import DefaultCredentialsError
+
+    try:
+        google.auth.default()
+    except DefaultCredentialsError:
+        raise ConfigError(
+            f"{key}: {place} needs Google Cloud credentials and there are none; run "
+            "`gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS"
+        ) from None
+
+
+def _check_writable(key: str, folder: str) -> None:
+    """The nearest folder that exists already must let us write."""
+    existing = folder
+    while not os.path.exists(existing):
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        raise ConfigError(f"{key}: {folder} cannot be made, {existing} is a file")
+    if not os.access(existing, os.W_OK):
+        raise ConfigError(f"{key}: {folder} cannot be written, no permission on {existing}")

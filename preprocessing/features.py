@@ -1,0 +1,54 @@
+"""Feature names and specs, the single place where they are spelled.
+
+Raw features stand in the Examples that ReviewExampleGen writes, transformed ones in those that
+Transform writes and the trainer reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from preprocessing.readers import Review
+
+TEXT = "text"
+TITLE = "title"
+BODY = "body"
+LABEL = "label"
+
+NGRAMS = "ngrams"
+"""Ids of hashed word n-grams, int64 in [0, buckets), ragged."""
+TOKENS = "tokens"
+"""Ids of words, int64 in [0, vocabulary + 2), `max_tokens` long, 0 pads, 1 is an unknown word."""
+LENGTH_BUCKET = "length_bucket"
+"""How long the review is, one of LENGTH_BUCKETS, for slicing the evaluation."""
+
+LENGTH_BOUNDARIES = (20, 50, 100, 200)
+LENGTH_BUCKETS = ("1-19", "20-49", "50-99", "100-199", "200+")
+"""Words per review."""
+
+
+def raw_feature_spec() -> dict[str, Any]:
+    """What a model needs of a raw Example to predict: the text, shape [1], and no label."""
+    return {TEXT: tf.io.FixedLenFeature([1], tf.string)}
+
+
+def encode_example(review: Review, text: bytes) -> bytes:
+    """A serialized tf.train.Example with TEXT, TITLE, BODY (bytes) and LABEL (int64).
+
+    Args:
+      review: the review.
+      text: `review.text` in UTF-8, which the caller has at hand already.
+    """
+
+    def one(value: bytes) -> tf.train.Feature:
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+
+    features = {
+        TEXT: one(text),
+        TITLE: one(review.title.encode()),
+        BODY: one(review.body.encode()),
+        LABEL: tf.train.Feature(int64_list=tf.train.Int64List(value=[review.label])),
+    }
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()

@@ -1,0 +1,172 @@
+"""Find, open and decompress review files, local or gs://, through Beam's FileSystems."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from preprocessing.archives import MAGIC_BYTES, DecompressedStream, compression
+from preprocessing.errors import CorruptArchive, InputError
+
+__all__ = [
+    "MAX_LINE_BYTES",
+    "CorruptArchive",
+    "InputError",
+    "find_files",
+    "iter_lines",
+    "open_bytes",
+]
+
+MAX_LINE_BYTES = 1 << 20
+_CHUNK = 1 << 20
+_EVERYTHING = ("*", "**")
+# What lies beside data in a folder that was downloaded or written by Spark or Beam.
+_NOT_DATA = re.compile(
+    r"[._].*|(readme|license|licence|changelog|citation)([._-].*)?|.*\.(md|rst|crc|md5|sha256)",
+    re.IGNORECASE,
+)
+
+
+def find_files(base: str, pattern: str) -> list[str]:
+    """The files under the folder or `gs://` prefix `base` that match `pattern`, sorted.
+
+    `*` matches within a folder and `**` across folders. A `base` is taken literally, whatever
+    characters it has. When the pattern is just `*` or `**`, files that are not data are left
+    out: hidden ones (`.name`, `_SUCCESS`), README, LICENSE and the like, Markdown and
+    checksums. Any other pattern is taken at its word.
+
+    Raises:
+        InputError: the folder is missing or is a file, nothing matches, or a file or the
+            folder cannot be read.
+    """
+    if not base.strip() or not pattern.strip():
+        raise InputError("data.input_base and the glob of a split must not be empty")
+    local = FileSystems.get_scheme(base) is None
+    if local:
+        _check_folder(base)
+    found = _match(base, pattern)
+    if pattern in _EVERYTHING:
+        found = [path for path in found if _is_data(base, path)]
+    if not found:
+        raise InputError(
+            f"no file under {base} matches the glob '{pattern}': "
+            "data.splits takes file names or globs relative to data.input_base"
+        )
+    if local:
+        for path in found:
+            _open_raw(path).close()
+    return sorted(found)
+
+
+def _check_folder(base: str) -> None:
+    if not os.path.exists(base):
+        raise InputError(
+            f"the folder {base} does not exist: "
+            "data.input_base must be a folder or a gs:// prefix with review files"
+        )
+    if not os.path.isdir(base):
+        raise InputError(
+            f"{base} is a file: data.input_base must be its folder, "
+            "and data.splits can name the file in it"
+        )
+    if not os.access(base, os.R_OK | os.X_OK):
+        raise InputError(f"the folder {base} may not be read: give this user the permission")
+
+
+def _match(base: str, pattern: str) -> list[str]:
+    literal = re.sub(r"([\[*?])", r"[\1]", base.rstrip("/") or "/")
+    try:
+        result = FileSystems.match([FileSystems.join(literal, pattern)])[0]
+    except Exception as error:  # every cloud client has exceptions of its own
+        raise InputError(
+            f"{base} cannot be listed: {error}; data.input_base must be a folder or "
+            "a gs:// prefix that this user or service account may read"
+        ) from error
+    # A gs:// "folder" can have an empty object that only stands for its name.
+    return [found.path for found in result.metadata_list if not found.path.endswith("/")]
+
+
+def _is_data(base: str, path: str) -> bool:
+    relative = path.removeprefix(base.rstrip("/"))
+    return not any(_NOT_DATA.fullmatch(part) for part in relative.split("/") if part)
+
+
+def open_bytes(path: str) -> BinaryIO:
+    """Opens a file, local or remote, and decompresses it as its first bytes ask for.
+
+    bz2, gzip and zstd are told by their magic bytes, whatever the file is called; an archive
+    of several members is read whole. A file that is not compressed can be sought in.
+
+    Raises:
+        InputError: the file cannot be opened, or is an archive that is not read (zip, xz).
+        CorruptArchive: the file is named as an archive and is empty. Reading the stream
+            raises it too, after everything before the damage.
+    """
+    raw = _open_raw(path)
+    try:
+        head = raw.read(MAGIC_BYTES)
+        raw.seek(0)
+        kind = compression(path, head)
+    except BaseException:
+        raw.close()
+        raise
+    return raw if kind is None else cast(BinaryIO, DecompressedStream(path, raw, kind))
+
+
+def _open_raw(path: str) -> BinaryIO:
+    try:
+        return cast(
+            BinaryIO,
+            FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED),
+        )
+    except Exception as error:  # every cloud client has exceptions of its own
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"{path} cannot be opened: {reason}; it must be a file that this user may read"
+        ) from error
+
+
+def iter_lines(
+    stream: BinaryIO, max_bytes: int = MAX_LINE_BYTES, keep_cr: bool = False
+) -> Iterator[tuple[int, bytes | None]]:
+    """The lines of a stream with their numbers, from 1, without `\\n` and the `\\r` before it.
+
+    A line of more than `max_bytes` bytes is None; it is never held in memory whole. What
+    stands after the last `\\n` is a line unless it is empty. `keep_cr` leaves the `\\r`.
+
+    Raises:
+        CorruptArchive: the stream is a damaged archive. The lines before the damage were
+            given; a line that the damage cuts is not.
+    """
+    number = 0
+    # The line that the last chunk ended in; None once it is too long.
+    tail: bytes | None = b""
+    while chunk := stream.read(_CHUNK):
+        first, *others = chunk.split(b"\n")
+        tail = None if tail is None else tail + first
+        if others:
+            number += 1
+            yield number, _within(tail, max_bytes, keep_cr)
+            tail = others.pop()
+            for line in others:
+                number += 1
+                if not keep_cr and line.endswith(b"\r"):
+                    line = line[:-1]
+                yield number, line if len(line) <= max_bytes else None
+        if tail is not None and len(tail) > max_bytes + 1:
+            tail = None
+    if tail != b"":
+        yield number + 1, _within(tail, max_bytes, keep_cr)
+
+
+def _within(line: bytes | None, max_bytes: int, keep_cr: bool) -> bytes | None:
+    if line is None:
+        return None
+    if not keep_cr and line.endswith(b"\r"):
+        line = line[:-1]
+    return line if len(line) <= max_bytes else None

@@ -1,0 +1,137 @@
+"""What reading gives: reviews, left-out neutrals and rejected lines, and the options for it."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+BAD_LABEL = "bad_label"
+NO_TEXT = "no_text"
+INVALID_UTF8 = "invalid_utf8"
+BROKEN_JSON = "broken_json"
+BROKEN_CSV = "broken_csv"
+CORRUPT_ARCHIVE = "corrupt_archive"
+LINE_TOO_LONG = "line_too_long"
+REASONS = (
+    BAD_LABEL,
+    NO_TEXT,
+    INVALID_UTF8,
+    BROKEN_JSON,
+    BROKEN_CSV,
+    CORRUPT_ARCHIVE,
+    LINE_TOO_LONG,
+)
+
+_DETAIL_CHARACTERS = 200
+
+
+class Review(NamedTuple):
+    """One review. `position` is its line (CSV: first line; Parquet: row) in the file, from 1."""
+
+    position: int
+    label: int  # 0 negative, 1 positive
+    title: str
+    body: str
+
+    @property
+    def text(self) -> str:
+        """What the model reads: `title: body`, or the body alone when the title is blank."""
+        return f"{self.title}: {self.body}" if self.title.strip() else self.body
+
+
+class Neutral(NamedTuple):
+    """A 3-star review, left out."""
+
+    position: int
+
+
+class Rejected(NamedTuple):
+    """A line that cannot be read: `reason` is one of `REASONS`, `detail` what was seen."""
+
+    position: int
+    reason: str
+    detail: str  # at most 200 characters, all printable
+
+
+Record = Review | Neutral | Rejected
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read files; what is not told is found out from each file.
+
+    `label`, `title` and `text` are column names. `label_scale` is auto, stars, zero_one or
+    one_two; `neutral` says what 3 stars become: leave_out, negative or positive.
+    """
+
+    format: str = "auto"
+    label: str | None = None
+    title: str | None = None
+    text: str | None = None
+    label_scale: str = "auto"
+    neutral: str = "leave_out"
+
+
+def seen(value: object) -> str:
+    """A value as printable text of at most 200 characters, for `Rejected.detail`."""
+    if isinstance(value, bytes):
+        value = value[:_DETAIL_CHARACTERS].decode("utf-8", "backslashreplace")
+    if isinstance(value, str):
+        shown = "".join(
+            char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+            for char in value[:_DETAIL_CHARACTERS]
+        )
+    else:
+        shown = ascii(reprlib.repr(value))[1:-1]
+    return shown[:_DETAIL_CHARACTERS]
+
+
+def rejected(position: int, reason: str, value: object) -> Rejected:
+    """A `Rejected` whose detail is `seen(value)`."""
+    return Rejected(position, reason, seen(value))
+
+
+def text_problem(text: str) -> str | None:
+    """Why a text cannot be UTF-8 in an Example: lone surrogates and NUL; None if it can."""
+    if "\0" in text:
+        return "a NUL character"
+    if text.isascii():
+        return None
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return f"the lone surrogate U+{ord(text[error.start]):04X}"
+    return None
+
+
+def as_text(value: Any) -> str | None:
+    """A field's value as text; None when it is an object, which is no text.
+
+    A missing value is empty, a number is written out, a list's items are joined by spaces.
+    """
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        if any(isinstance(item, (list, dict)) for item in value):
+            return None
+        return " ".join(as_text(item) or "" for item in value)
+    if isinstance(value, bool):
+        return json.dumps(value)
+    return None if isinstance(value, dict) else str(value)
+
+
+def make_review(position: int, label: int, title: str, body: str) -> Record:
+    """The record for fields that were read; a `label` of `labels.NEUTRAL` is left out.
+
+    Text that cannot be UTF-8 and a blank title with a blank body are rejected.
+    """
+    problem = text_problem(title) or text_problem(body)
+    if problem:
+        return rejected(position, INVALID_UTF8, problem)
+    if not body.strip() and not title.strip():
+        return rejected(position, NO_TEXT, "the title and the body are blank")
+    return Neutral(position) if label < 0 else Review(position, label, title, body)

@@ -1,0 +1,94 @@
+"""Writes the embedded sample data: a seeded, reproducible set of synthetic product reviews.
+
+`python -m sample_data.generate` rewrites `reviews.ft.txt`, byte for byte the committed file.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+
+from sample_data.dice import Dice
+from sample_data.products import KINDS
+from sample_data.reviewer import MAX_WORDS, Reviewer
+
+SEED = 7
+REVIEWS = 3000
+MIN_WORDS = 3
+OUTPUT = Path(__file__).parent / "reviews.ft.txt"
+
+# Share of reviews whose label is not what the text says, as in any real set.
+LABEL_NOISE = 0.02
+# (share of reviews that are at most this long, words in title and body)
+LENGTHS = (
+    (0.0, 3),
+    (0.04, 6),
+    (0.1, 13),
+    (0.3, 25),
+    (0.5, 38),
+    (0.75, 66),
+    (0.9, 108),
+    (0.97, 170),
+    (0.995, 280),
+    (1.0, 304),
+)
+
+
+@dataclass(frozen=True)
+class Review:
+    """One labelled review; `kind` names the product it is about."""
+
+    positive: bool
+    title: str
+    body: str
+    kind: str
+
+    def line(self) -> str:
+        """The review in Kaggle's fastText format, without the line end."""
+        return f"__label__{2 if self.positive else 1} {self.title}: {self.body}"
+
+
+def draw_length(dice: Dice) -> int:
+    """How many words a review aims for: mostly a few dozen, rarely up to 300."""
+    share = dice.share()
+    for (low, start), (high, end) in pairwise(LENGTHS):
+        if share < high:
+            return int(start + (end - start) * (share - low) / (high - low))
+    return MAX_WORDS
+
+
+def reviews(seed: int = SEED) -> Iterator[Review]:
+    """Endless reviews, no two with the same words; the same seed gives the same ones."""
+    dice = Dice(seed)
+    seen: set[str] = set()
+    while True:
+        kind, positive = dice.pick(KINDS), dice.chance(0.5)
+        title, body = Reviewer(dice, kind, positive, draw_length(dice)).write()
+        label = positive != dice.chance(LABEL_NOISE)
+        words = re.findall(r"[\w']+", f"{title} {body}".casefold())
+        text = " ".join(words)
+        if text not in seen and len(words) >= MIN_WORDS:
+            seen.add(text)
+            yield Review(label, title, body, kind.name)
+
+
+def render(seed: int = SEED, count: int = REVIEWS) -> str:
+    """The first `count` reviews as the text of a fastText file."""
+    return "".join(f"{review.line()}\n" for review in islice(reviews(seed), count))
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The command line; writes UTF-8 with plain line feeds on every platform."""
+    parser = argparse.ArgumentParser(prog="python -m sample_data.generate", description=__doc__)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="file to write")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--reviews", type=int, default=REVIEWS, help="how many to write")
+    args = parser.parse_args(argv)
+    args.output.write_bytes(render(args.seed, args.reviews).encode())
+    print(f"{args.reviews} reviews -> {args.output}")
+
+
+if __name__ == "__main__":
+    main()

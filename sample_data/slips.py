@@ -1,0 +1,52 @@
+"""Typing habits: every reviewer slips on some words, and a few never use capitals or apostrophes."""
+
+from sample_data.dice import Dice
+
+# (share of reviewers, share of their words with a slip)
+CARELESSNESS = ((0.75, 0.004), (0.2, 0.02), (0.05, 0.06))
+
+
+def mistype(dice: Dice, word: str) -> str:
+    """The word with two letters swapped, one left out or one doubled; short words stay."""
+    if len(word) < 4 or not word.isalpha():
+        return word
+    at = 1 + int(dice.share() * (len(word) - 2))
+    swapped = word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    return dice.pick((swapped, word[:at] + word[at + 1 :], word[: at + 1] + word[at:]))
+
+
+class Typist:
+    """The habits of one reviewer, the same in the title and the body."""
+
+    def __init__(self, dice: Dice) -> None:
+        self.dice = dice
+        self.carelessness = dice.weighted(CARELESSNESS)
+        self.lower_case = dice.chance(0.06)
+        self.no_apostrophes = dice.chance(0.09)
+        self.loud_title = dice.chance(0.06)
+        self.excited = dice.chance(0.1)
+
+    def title(self, text: str) -> str:
+        """The title as typed."""
+        typed = self.type(text)
+        if self.loud_title:
+            return typed.upper()
+        return typed + "!" if self.excited and self.dice.chance(0.5) else typed
+
+    def type(self, text: str) -> str:
+        """Any text as typed."""
+        dice = self.dice
+        words = [
+            mistype(dice, word) if dice.chance(self.carelessness) else word
+            for word in text.split(" ")
+        ]
+        typed = " ".join(words)
+        if self.no_apostrophes:
+            typed = typed.replace("'", "")
+        return typed.lower() if self.lower_case else typed
+
+    def end(self) -> str:
+        """What a sentence ends in."""
+        if self.excited and self.dice.chance(0.2):
+            return self.dice.pick(("!", "!!", "!"))
+        return "..." if self.dice.chance(0.03) else "."

@@ -1,0 +1,1 @@
+"""The pushed model at work."""

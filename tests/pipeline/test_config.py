@@ -1,0 +1,121 @@
+"""Settings: what is accepted, and the one line that every mistake gets."""
+
+import os
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config import PRESETS, ConfigError, load_config, parse_overrides
+
+
+def load(tmp_path, text="", overrides=""):
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    return load_config(environ={"PIPELINE_CONFIG": str(file), "PIPELINE_SET": overrides})
+
+
+def test_the_default_is_the_sample_preset():
+    config = load_config(environ={})
+    assert config.name == "amazon_reviews"
+    assert config.data.input_base is None
+    assert config.training.model == "ngram_linear"
+
+
+@pytest.mark.parametrize("preset", sorted(p.stem for p in PRESETS.glob("*.yaml")))
+def test_every_preset_loads_by_its_bare_name(preset):
+    assert load_config(environ={"PIPELINE_CONFIG": preset}) == load_config(
+        str(PRESETS / f"{preset}.yaml")
+    )
+
+
+def test_an_override_replaces_one_key(tmp_path):
+    config = load(tmp_path, "training: {epochs: 2, learning_rate: 0.5}", "training.epochs=7")
+    assert (config.training.epochs, config.training.learning_rate) == (7, 0.5)
+
+
+def test_one_number_caps_every_split(tmp_path):
+    config = load(tmp_path, overrides="data.max_examples=100")
+    assert config.data.max_examples == {"train": 100, "eval": 100, "test": 100}
+
+
+def test_paths_follow_root_and_become_absolute(tmp_path):
+    config = load(tmp_path, "paths: {root: here}")
+    assert config.paths.root == os.path.abspath("here")
+    assert config.paths.serving == os.path.abspath("here/serving")
+    assert config.paths.metadata == os.path.abspath("here/metadata.sqlite")
+
+
+def test_urls_are_left_alone(tmp_path):
+    config = load(tmp_path, "paths: {metadata: 'mysql://me@db/reviews'}")
+    assert config.paths.metadata == "mysql://me@db/reviews"
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "told"),
+    [
+        ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
+        ("training: {epoch: 1}", "", "training.epoch: unknown key, did you mean epochs?"),
+        (
+            "",
+            "training.epochs=three",
+            "training.epochs: Input should be a valid integer, not 'three'",
+        ),
+        ("", "training.epochs=true", "training.epochs: Input should be a valid integer, not True"),
+        ("", "training.epochs=0", "training.epochs: Input should be greater than or equal to 1"),
+        ("", "training.strategy=gpu", "training.strategy: Input should be 'auto', 'one_device'"),
+        ("", "training.strategy=one_device,training.devices=2", "2 devices need training.strategy"),
+        ("", "evaluation.min_accuracy=1.5", "evaluation.min_accuracy: Input should be less than"),
+        ("data: {input_base: x, splits: {test: a}}", "", "splits names no train files"),
+        ("data: {splits: {train: a}}", "", "input_base is not"),
+        ("data: {splits: {trian: a}}", "", "data.splits.trian: Input should be 'train'"),
+        ("- 1", "", "settings are a mapping"),
+        ("a: [", "", "line 1: not valid YAML"),
+        ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
+        ("", "training.epochs=[", "training.epochs: '[' is not a YAML value"),
+        ("name: 7", "", "name: Input should be a valid string, not 7"),
+        ("training: {epochs: x, model: y}", "", "(and 1 more)"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, told):
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, text, overrides)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_named_with_the_presets():
+    with pytest.raises(ConfigError, match=r"no file 'nope.yaml'.*amazon, reduced, sample"):
+        load_config(environ={"PIPELINE_CONFIG": "nope.yaml"})
+
+
+keys = st.from_regex(r"[a-z]{1,8}(\.[a-z]{1,8}){0,2}", fullmatch=True)
+values = st.one_of(
+    st.integers(),
+    st.booleans(),
+    st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1),
+    st.lists(st.integers(), max_size=3),
+    st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.integers(), max_size=3),
+)
+
+
+@given(st.lists(st.tuples(keys, values), max_size=5))
+def test_overrides_round_trip(pairs):
+    def flow(value):
+        return (
+            yaml.safe_dump(value, default_flow_style=True, width=10**9)
+            .removesuffix("...\n")
+            .strip()
+        )
+
+    text = ",".join(f"{key}={flow(value)}" for key, value in pairs)
+    assert parse_overrides(text) == pairs
+
+
+@given(st.text())
+def test_any_override_text_is_parsed_or_refused(text):
+    try:
+        parse_overrides(text)
+    except ConfigError as error:
+        assert len(str(error).splitlines()) <= 1

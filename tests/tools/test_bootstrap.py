@@ -1,0 +1,167 @@
+"""Which stack tools/bootstrap.py chooses, and what it says where none can be installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import bootstrap
+from tools.bootstrap import NEW, OLD, Choice, Interpreter, UnsuitableMachine, choose, missing
+
+
+def interpreter(version: str, path: str = "", **differs: bool) -> Interpreter:
+    major, minor, patch = map(int, version.split("."))
+    found = Interpreter(path or f"/opt/{version}/bin/python", (major, minor, patch), *[True] * 4)
+    return found._replace(**differs)
+
+
+def chosen(glibc: tuple[int, int], *interpreters: Interpreter) -> Choice:
+    return choose("Linux", "x86_64", glibc, interpreters)
+
+
+@pytest.mark.parametrize(
+    ("glibc", "versions", "stack", "version"),
+    [
+        ((2, 36), ["3.11.7", "3.13.0", "3.10.13"], OLD, "3.10.13"),
+        ((2, 38), ["3.12.1", "3.10.13"], OLD, "3.10.13"),
+        ((2, 39), ["3.12.3"], NEW, "3.12.3"),
+        ((2, 41), ["3.10.13", "3.11.7"], NEW, "3.11.7"),
+        ((2, 41), ["3.14.0", "3.12.1", "3.13.5"], NEW, "3.12.1"),  # the first found, not the newest
+        ((2, 41), ["3.14.0", "3.10.13"], OLD, "3.10.13"),  # what is there before what is fetched
+    ],
+)
+def test_newest_stack_that_an_interpreter_here_can_run(glibc, versions, stack, version):
+    choice = chosen(glibc, *map(interpreter, versions))
+    assert choice.stack is stack
+    assert choice.interpreter == interpreter(version)
+
+
+@pytest.mark.parametrize(("glibc", "stack"), [((2, 36), OLD), ((2, 39), NEW), ((3, 0), NEW)])
+def test_uv_fetches_an_interpreter_where_none_fits(glibc, stack):
+    choice = chosen(glibc, interpreter("3.9.18"), interpreter("3.14.0"))
+    assert (choice.stack, choice.interpreter) == (stack, None)
+    assert "which uv fetches" in str(choice)
+
+
+def test_an_interpreter_with_headers_is_preferred():
+    bare, whole = interpreter("3.13.1", headers=False), interpreter("3.12.1")
+    assert chosen((2, 41), bare, whole).interpreter == whole
+
+
+def test_an_interpreter_without_wheels_is_passed_over():
+    free_threaded, plain = interpreter("3.13.1", standard=False), interpreter("3.11.1")
+    assert chosen((2, 41), free_threaded, plain).interpreter == plain
+
+
+def test_choice_says_in_one_line_what_and_why():
+    choice = chosen((2, 36), interpreter("3.10.13"))
+    assert str(choice) == (
+        "stack: tfx 1.16 on Python 3.10.13 (glibc 2.36 is older than the 2.39 that tfx 1.21 needs)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "glibc", "said"),
+    [
+        ("Darwin", "arm64", None, "Linux only, this is Darwin"),
+        ("Windows", "AMD64", None, "Linux only, this is Windows"),
+        ("Linux", "aarch64", (2, 41), "x86_64 only, this is aarch64"),
+        ("Linux", "x86_64", None, "needs glibc"),
+        ("Linux", "x86_64", (2, 17), "glibc 2.17 is older than 2.28"),
+    ],
+)
+def test_a_machine_that_fits_neither_stack_is_told_why_and_what_to_use(
+    system, machine, glibc, said
+):
+    with pytest.raises(UnsuitableMachine, match=said) as error:
+        choose(system, machine, glibc, [interpreter("3.10.13"), interpreter("3.12.1")])
+    assert "Debian 13 or Ubuntu 24.04" in str(error.value)
+
+
+def test_nothing_is_missing_on_a_whole_machine():
+    choice = chosen((2, 41), interpreter("3.13.5"))
+    assert missing(choice, True, choice.interpreter, "apt-get") == ""
+
+
+def test_all_that_is_missing_is_said_at_once():
+    python = interpreter("3.13.5", path=os.path.realpath("/usr/bin/python3"), headers=False)
+    text = missing(chosen((2, 41), python), False, None, "apt-get")
+    assert text.splitlines()[-1] == (
+        "Install it as root: apt-get install python3-venv g++ python3-dev"
+    )
+    assert "pyfarmhash" in text and python.path in text
+    rpm = missing(chosen((2, 41), python), False, None, "dnf").splitlines()[-1]
+    assert rpm == "Install it as root: dnf install python3-pip gcc-c++ python3-devel"
+
+
+def test_headers_of_another_interpreter_have_a_versioned_package():
+    python = interpreter("3.12.1", headers=False)
+    assert "python3.12-dev" in missing(chosen((2, 41), python), True, python, None)
+
+
+def test_a_fetched_interpreter_brings_its_headers():
+    choice = chosen((2, 41))
+    assert missing(choice, True, interpreter("3.9.2"), None) == ""
+
+
+def test_the_running_interpreter_is_found_and_a_failing_one_is_not(tmp_path: Path):
+    shim = tmp_path / "python3.10"
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    assert bootstrap.probe(str(shim)) is None
+    assert bootstrap.probe(str(tmp_path / "absent")) is None
+    found = bootstrap.find_interpreters()[0]
+    assert found.path == os.path.realpath(sys.executable)
+    assert found.version == sys.version_info[:3]
+
+
+def test_pip_settings_take_the_environment_over_the_files():
+    listing = ":env:.cert='/own.pem'\nglobal.cert='/all.pem'\ninstall.index-url='mirror'\n"
+    assert bootstrap.pip_settings(listing) == {"cert": "/own.pem", "index-url": "mirror"}
+
+
+def test_uv_reaches_packages_as_pip_does_unless_it_is_set_up_itself():
+    pip = {"index-url": "mirror", "cert": "/all.pem", "default-timeout": "180"}
+    env = bootstrap.uv_environment({"PATH": "/bin", "VIRTUAL_ENV": "/other"}, pip)
+    assert env == {
+        "PATH": "/bin",
+        "UV_DEFAULT_INDEX": "mirror",
+        "SSL_CERT_FILE": "/all.pem",
+        "UV_SYSTEM_CERTS": "true",
+        "UV_HTTP_TIMEOUT": "180",
+    }
+    own = {"UV_INDEX_URL": "own", "SSL_CERT_FILE": "/own.pem", "UV_HTTP_TIMEOUT": "9"}
+    assert bootstrap.uv_environment(own, pip) == {**own, "UV_SYSTEM_CERTS": "true"}
+
+
+def test_a_venv_without_its_interpreter_or_its_stamp_counts_as_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path)
+    monkeypatch.setattr(bootstrap, "STAMP", tmp_path / "installed.json")
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.touch()
+    assert bootstrap.read_stamp() == {}  # killed before the end
+    bootstrap.STAMP.write_text(json.dumps({"digest": "d"}))
+    assert bootstrap.read_stamp() == {"digest": "d"}
+    bootstrap.STAMP.write_text("{")
+    assert bootstrap.read_stamp() == {}
+    bootstrap.STAMP.write_text(json.dumps({"digest": "d"}))
+    python.unlink()
+    python.symlink_to(tmp_path / "removed")
+    assert bootstrap.read_stamp() == {}
+
+
+@pytest.mark.parametrize("stack", [NEW, OLD])
+def test_requirements_are_pins_and_nothing_else(stack):
+    lines = (bootstrap.ROOT / stack.requirements).read_text().splitlines()
+    assert f"tfx=={stack.tfx}.0" in lines
+    for line in lines:
+        name, pin, rest = line.partition("==")
+        assert pin and name.replace("-", "").replace("_", "").isalnum(), line
+        assert "://" not in rest and "--" not in rest, line

@@ -1,0 +1,1 @@
+"""Everything under run_fn; importable without tfx."""

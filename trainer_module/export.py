@@ -1,0 +1,85 @@
+"""The SavedModel: preprocessing and model in one graph, behind three signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+import tf_keras
+
+from preprocessing import features
+
+THRESHOLD = 0.5
+"""A review is called positive when its probability is above this."""
+
+
+class ServedModel(tf.Module):
+    """A trained model that takes raw reviews.
+
+    Signatures (all inputs of shape [batch]):
+      serving_default: serialized tf.Examples -> probability float32, label int64, both [batch].
+      predict_text: raw strings -> the same.
+      transform_features: serialized tf.Examples -> the transformed features, dense.
+    """
+
+    def __init__(self, model: tf_keras.Model, transform_graph: str):
+        super().__init__(name="reviews")
+        self.model = model
+        self.transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
+
+    def _predict(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        transformed = self.transform({features.TEXT: texts})
+        inputs = {
+            name: _as_model_input(transformed[name], spec)
+            for name, spec in self.model.input.items()
+        }
+        probability = tf.squeeze(self.model(inputs, training=False), axis=1)
+        return {
+            "probability": probability,
+            "label": tf.cast(probability > THRESHOLD, tf.int64),
+        }
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    def serving_default(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self._predict(_texts(examples))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
+    def predict_text(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self._predict(tf.expand_dims(texts, axis=1))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        transformed = self.transform({features.TEXT: _texts(examples)})
+        return {name: _dense(value) for name, value in transformed.items()}
+
+
+def save(model: tf_keras.Model, transform_graph: str, folder: str) -> None:
+    """Writes the SavedModel of `model` behind the transform in `transform_graph` to `folder`."""
+    served = ServedModel(model, transform_graph)
+    tf.saved_model.save(
+        served,
+        folder,
+        signatures={
+            "serving_default": served.serving_default,
+            "predict_text": served.predict_text,
+            "transform_features": served.transform_features,
+        },
+    )
+
+
+def _texts(examples: tf.Tensor) -> tf.Tensor:
+    return tf.io.parse_example(examples, features.raw_feature_spec())[features.TEXT]
+
+
+def _as_model_input(value: Any, spec: Any) -> Any:
+    """TFT hands variable-length features over as sparse; the model may want them ragged."""
+    if isinstance(value, tf.SparseTensor) and isinstance(spec.type_spec, tf.RaggedTensorSpec):
+        return tf.RaggedTensor.from_sparse(value)
+    return value
+
+
+def _dense(value: Any) -> tf.Tensor:
+    if isinstance(value, tf.SparseTensor):
+        return tf.sparse.to_dense(value, default_value=tf.constant(-1, value.dtype))
+    return value
