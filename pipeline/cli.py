@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -51,11 +52,10 @@ def run(config: ConfigOption = None) -> None:
     from pipeline import monitor, summary
 
     settings = _load(config)
-    log = (
-        Path(settings.paths.root.replace("gs://", "")) / "logs" / time.strftime("%Y%m%d-%H%M%S.log")
-    )
-    if settings.paths.root.startswith("gs://"):
-        log = Path("runs") / "logs" / log.name
+    # Appended to by several processes while they run, so it stays on this machine.
+    root = settings.paths.root
+    folder = Path("runs" if "://" in root else root) / "logs"
+    log = folder / time.strftime("%Y%m%d-%H%M%S.log")
     _out.print(f"[bold]{settings.name}[/]  log: {log}", soft_wrap=True)
     watched = monitor.run_watched(_out, log)
     raise typer.Exit(summary.show(_out, settings, watched, log))
@@ -123,6 +123,9 @@ def _stop(message: str, code: int) -> typer.Exit:
 
 def main() -> None:
     """Entry point of the console script: settings and input errors are one line, exit code 2."""
+    # TensorFlow imports Google's client libraries, which announce on every start that they will
+    # leave the Python of the older stack behind.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="google")
     try:
         app()
     except (ConfigError, InputError) as error:

@@ -88,6 +88,7 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
         # Damage may also make pyarrow leave out rows without an error.
         for row in range(position + 1, end + 1):
             yield rejected(row, CORRUPT_ARCHIVE, f"damaged row group {group + 1}: {damage}")
+        position = end
 
 
 def _rows(

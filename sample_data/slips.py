@@ -1,4 +1,4 @@
-"""Typing habits: every reviewer slips on some words, and a few never use capitals or apostrophes."""
+"""Typing habits: everyone slips on some words, a few never use capitals or apostrophes."""
 
 from sample_data.dice import Dice
 

@@ -8,7 +8,10 @@ from statistics import mean, median
 import pytest
 
 from sample_data import generate
+from sample_data.dice import Dice
 from sample_data.products import KINDS
+from sample_data.reviewer import MAX_WORDS, Reviewer
+from sample_data.slips import Typist, mistype
 
 LINES = generate.OUTPUT.read_text(encoding="utf-8").splitlines()
 LABELS = [line.startswith("__label__2 ") for line in LINES]
@@ -36,8 +39,9 @@ def test_format():
     for line in LINES:
         assert line.startswith(("__label__1 ", "__label__2 "))
         title, separator, body = line.split(" ", 1)[1].partition(": ")
-        assert title.strip() and separator and body.strip()
-        assert "{" not in line and "* " not in line and line.isprintable()
+        assert all((title.strip(), separator, body.strip()))
+        assert line.isprintable()
+        assert not {"{", "}", "*"} & set(line)
 
 
 def test_lengths_have_a_long_tail():
@@ -67,34 +71,42 @@ def test_every_kind_of_product_with_both_labels():
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_aspect_has_words_and_clauses_for_both_sides(kind):
-    assert len(kind.aspects) >= 5 and len(kind.facts) >= 4
+    assert len(kind.aspects) >= 5
+    assert len(kind.facts) >= 4
     for aspect in kind.aspects:
         assert all((aspect.praise, aspect.complaint, aspect.pros, aspect.cons))
 
 
-@pytest.mark.parametrize(
-    ("words", "seed"), [(words, seed) for words in (3, 12, 60, 304) for seed in range(25)]
-)
-def test_a_reviewer_keeps_to_the_length(words, seed):
-    dice = generate.Dice(seed)
-    title, body = generate.Reviewer(dice, dice.pick(KINDS), seed % 2 == 0, words).write()
-    written = len(f"{title} {body}".split())
-    assert written <= max(words, 25) and written <= generate.MAX_WORDS
-    assert written > 0.75 * words - 10
+@pytest.mark.parametrize("words", [3, 12, 60, 304])
+def test_a_reviewer_keeps_to_the_length(words):
+    for seed in range(50):
+        dice = Dice(seed)
+        title, body = Reviewer(dice, dice.pick(KINDS), seed % 2 == 0, words).write()
+        written = len(f"{title} {body}".split())
+        assert 0.75 * words - 10 < written <= min(max(words, 25), MAX_WORDS)
+
+
+def test_typos_are_rare():
+    dice = Dice(1)
+    words = ["comfortable"] * 50
+    typed = [word for _ in range(400) for word in Typist(dice).type(" ".join(words)).split()]
+    assert 0.005 < mean(word != "comfortable" for word in typed) < 0.02
+    assert mistype(dice, "bad") == "bad"
 
 
 def accuracy(vectorizer, regularization=1.0):
-    """Test accuracy of a linear model on a fifth of the texts, chosen by hash."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
-    held_out = [int(hashlib.sha256(text.encode()).hexdigest(), 16) % 5 == 0 for text in TEXTS]
-    rows = list(zip(TEXTS, LABELS, held_out, strict=True))
-    train = [(text, label) for text, label, test in rows if not test]
-    test = [(text, label) for text, label, test in rows if test]
-    model = make_pipeline(vectorizer, LogisticRegression(C=regularization, max_iter=1000))
-    model.fit(*zip(*train, strict=True))
-    return model.score(*zip(*test, strict=True))
+    """Accuracy of a linear model trained on 80 % and tested on 20 %, mean of five hash splits."""
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    folds = [int(hashlib.sha256(text.encode()).hexdigest(), 16) % 5 for text in TEXTS]
+    features = vectorizer.fit_transform(TEXTS)
+    scores = []
+    for held_out in range(5):
+        train = [row for row, fold in enumerate(folds) if fold != held_out]
+        test = [row for row, fold in enumerate(folds) if fold == held_out]
+        model = linear_model.LogisticRegression(C=regularization, solver="liblinear")
+        model.fit(features[train], [LABELS[row] for row in train])
+        scores.append(model.score(features[test], [LABELS[row] for row in test]))
+    return mean(scores)
 
 
 def test_words_alone_learn_much_and_word_pairs_learn_more():
@@ -102,10 +114,10 @@ def test_words_alone_learn_much_and_word_pairs_learn_more():
     words = accuracy(text.CountVectorizer())
     pairs = accuracy(text.CountVectorizer(ngram_range=(1, 2)))
     assert 0.85 <= words <= 0.965
-    assert words + 0.01 <= pairs <= 0.975
+    assert words + 0.01 <= pairs <= 0.97
 
 
 def test_hashed_word_pairs_pass_the_quality_gate():
     text = pytest.importorskip("sklearn.feature_extraction.text")
     hashed = text.HashingVectorizer(n_features=2**16, ngram_range=(1, 2))
-    assert 0.90 <= accuracy(hashed, regularization=30) <= 0.975
+    assert 0.90 <= accuracy(hashed, regularization=30) <= 0.97
