@@ -49,8 +49,8 @@ _LOWER_CONVENTIONS = [
 _LABEL, _TITLE, _TEXT = "label", "title", "text"
 HEADERLESS = Columns(_LABEL, _TITLE, _TEXT)  # what to call columns that have no names
 _SHOWN = 30
-# A label column of these names holds stars; what `label` or a told column holds is looked at.
-STAR_COLUMNS = {label for label, _, _ in _CONVENTIONS} - {_LABEL}
+# A label column of these names, in any case, holds stars; what others hold is looked at.
+STAR_COLUMNS = {label for label, _, _ in _LOWER_CONVENTIONS} - {_LABEL}
 
 
 def find_columns(path: str, present: Sequence[str], told: ReadOptions) -> Columns:

@@ -165,7 +165,7 @@ def read_csv(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
         else:
             label = labels.read(fields[label_at])
             if label is None:
-                yield rejected(position, BAD_LABEL, fields[label_at])
+                yield rejected(position, BAD_LABEL, f"{columns.label}: {fields[label_at][:200]}")
             else:
                 title = "" if title_at is None else fields[title_at]
                 yield make_review(position, label, title, fields[text_at])

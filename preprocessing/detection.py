@@ -38,15 +38,15 @@ def detect_format(path: str, options: ReadOptions) -> Layout:
     fastText shows by `__label__`, JSON lines by objects, Parquet by its magic bytes, CSV by a
     header with known column names, or without a header by a label in front of one or two
     texts. The scale of the labels is stars where the column's name says so (`rating`,
-    `overall`, `Score`, ...); a column called `label`, one that is told, and a CSV file
-    without a header are looked at, see `labels.find_scale`.
+    `overall`, `Score`, ...); other columns, such as `label`, and a CSV file without a header
+    are looked at, see `labels.find_scale`.
 
     Raises:
         InputError: the file cannot be opened, is of no format that is read, lacks a column,
             has labels whose scale is ambiguous, or an option has a value that does not exist.
     """
     check_options(options)
-    head, whole = _read_head(path)
+    head = _read_head(path)
     if not head:
         # Nothing to read, or an archive damaged at its start: any line format tells so.
         if options.format == "parquet" or (options.format == "auto" and _named(path) == "parquet"):
@@ -54,8 +54,6 @@ def detect_format(path: str, options: ReadOptions) -> Layout:
         return Layout("fasttext", neutral=options.neutral)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{path} is in UTF-16: convert it to UTF-8")
-    if not whole and b"\n" in head:
-        head = head[: head.rindex(b"\n") + 1]
     head = head.removeprefix(codecs.BOM_UTF8)
     found = options.format if options.format != "auto" else _find_format(path, head, options)
     if found == "fasttext":
@@ -78,19 +76,24 @@ def check_options(options: ReadOptions) -> None:
             raise InputError(f"{setting} is '{value}': it must be one of {', '.join(known)}")
 
 
-def _read_head(path: str) -> tuple[bytes, bool]:
-    """The first bytes of what is in a file, and whether that is all there is."""
+def _read_head(path: str) -> bytes:
+    """The first lines of what is in a file; of a damaged archive those that are whole."""
     head = bytearray()
-    with contextlib.suppress(CorruptArchive), open_bytes(path) as stream:
-        while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
-            head += data
-    return bytes(head), len(head) < _HEAD
+    try:
+        with open_bytes(path) as stream:
+            while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
+                head += data
+    except CorruptArchive:
+        return bytes(head[: head.rfind(b"\n") + 1])
+    if len(head) == _HEAD and b"\n" in head:
+        del head[head.rindex(b"\n") + 1 :]
+    return bytes(head)
 
 
 def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if head.startswith(_PARQUET):
         return "parquet"
-    lines = [line for line in head[:_HEAD].splitlines() if line.strip()][:_LINES_LOOKED_AT]
+    lines = [line for line in head.splitlines() if line.strip()][:_LINES_LOOKED_AT]
     if any(FASTTEXT_LINE.fullmatch(line) for line in lines):
         return "fasttext"
     if any(isinstance(parse_object(1, line), dict) for line in lines):
@@ -127,7 +130,7 @@ def _scale(
 ) -> str:
     if options.label_scale != "auto":
         return options.label_scale
-    if column in STAR_COLUMNS:
+    if column is not None and column.lower() in STAR_COLUMNS:
         return "stars"
     return find_scale(path, values, ambiguous)
 

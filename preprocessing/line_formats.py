@@ -33,7 +33,7 @@ TOO_LONG = "more than 1,048,576 bytes"
 # Nearly every line there is: found by one look-up, without the pattern.
 _USUAL = {b"__label__1 ": 0, b"__label__2 ": 1}
 _USUAL_LENGTH = 11
-_WHOLE_LINE = "a blank line"
+_BLANK = "a blank line"
 
 
 def read_fasttext(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
@@ -55,7 +55,7 @@ def read_fasttext(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
 
 def _parse_unusual(position: int, line: bytes, labels: LabelReader) -> Record:
     if not line.strip():
-        return rejected(position, NO_TEXT, _WHOLE_LINE)
+        return rejected(position, NO_TEXT, _BLANK)
     match = FASTTEXT_LINE.fullmatch(line)
     label = labels.read(match[1].decode("utf-8", "replace")) if match else None
     if match is None or label is None:
@@ -113,7 +113,7 @@ def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
     if "\0" in text:
         return rejected(position, INVALID_UTF8, "a NUL character")
     if not text or text.isspace():
-        return rejected(position, NO_TEXT, _WHOLE_LINE)
+        return rejected(position, NO_TEXT, _BLANK)
     try:
         value = json.loads(text)
     # ValueError: also a number of thousands of digits. RecursionError: thousands of brackets.

@@ -24,6 +24,7 @@ from preprocessing.records import (
     as_text,
     make_review,
     rejected,
+    seen,
 )
 
 _ROWS = 4096
@@ -83,12 +84,13 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
             count = len(values[columns.label])
             titles = values[columns.title] if columns.title else [""] * count
             fields = zip(values[columns.label], titles, values[columns.text], strict=True)
-            for position, (label, title, body) in enumerate(fields, position + 1):  # noqa: B020
-                yield _parse(position, labels, label, title, body)
+            for row in fields:
+                position += 1
+                yield _parse(position, row, labels, columns.label)
         # Damage may also make pyarrow leave out rows without an error.
-        for row in range(position + 1, end + 1):
-            yield rejected(row, CORRUPT_ARCHIVE, f"damaged row group {group + 1}: {damage}")
-        position = end
+        while position < end:
+            position += 1
+            yield rejected(position, CORRUPT_ARCHIVE, f"damaged row group {group + 1}: {damage}")
 
 
 def _rows(
@@ -117,17 +119,16 @@ def _value(item: pa.Scalar) -> Any:
         return item.as_buffer().to_pybytes() if hasattr(item, "as_buffer") else _NOT_UTF8
 
 
-def _parse(position: int, labels: LabelReader, label: Any, title: Any, body: Any) -> Record:
+def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: str) -> Record:
     try:
         label, title, body = (
-            value.decode("utf-8") if isinstance(value, bytes) else value
-            for value in (label, title, body)
+            value.decode("utf-8") if isinstance(value, bytes) else value for value in fields
         )
     except UnicodeDecodeError as error:
         return rejected(position, INVALID_UTF8, error.object[error.start :])
     value = labels.read(label)
     if value is None:
-        return rejected(position, BAD_LABEL, label)
+        return rejected(position, BAD_LABEL, f"{name}: {seen(label)}")
     title, body = as_text(title), as_text(body)
     if title is None or body is None:
         return rejected(position, NO_TEXT, "the title or the text is a structure, not text")

@@ -8,7 +8,7 @@ import gzip
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,10 @@ def expected(rows: Sequence[tuple[int, str, str]]) -> list[Any]:
     ]
 
 
+def labels_of(records: list[Record]) -> list[int]:
+    return [record.label for record in records if isinstance(record, Review)]
+
+
 def got(records: list[Record]) -> list[Any]:
     return [
         record.reason if isinstance(record, Rejected) else tuple(record)[1:] for record in records
@@ -107,9 +111,9 @@ def csv_text(rows: Sequence[Sequence[Any]], ending: str = "\r\n") -> str:
     return out.getvalue()
 
 
-def parquet_bytes(columns: dict[str, Any], row_group_size: int = 3) -> bytes:
+def parquet_bytes(columns: Mapping[str, Any], row_group_size: int = 3) -> bytes:
     out = io.BytesIO()
-    pq.write_table(pa.table(columns), out, row_group_size=row_group_size)
+    pq.write_table(pa.table(dict(columns)), out, row_group_size=row_group_size)
     return out.getvalue()
 
 
@@ -385,6 +389,12 @@ def test_an_open_quote_that_a_later_line_closes(folder: Path) -> None:
     assert reasons(found) == ["broken_csv", "Review", "Review"]
 
 
+def test_a_csv_field_as_long_as_a_line_may_be(folder: Path) -> None:
+    body = "x" * (MAX_LINE_BYTES - 20)
+    found = read(write(folder, "long.csv", f"rating,text\n5,{body}\n1,b\n"))
+    assert reasons(found) == ["Review", "Review"]
+
+
 def test_an_overlong_line_inside_an_open_quote(folder: Path) -> None:
     content = 'rating,title,text\n5,"open,b\n' + "x" * (MAX_LINE_BYTES + 1) + "\n1,t,b\n"
     found = read(write(folder, "both.csv", content))
@@ -469,6 +479,14 @@ def test_everything_before_the_damage_is_read(folder: Path, kind: str, suffix: s
     assert len(before) == len(whole)
 
 
+@pytest.mark.parametrize("content", ['{"rating": 5, "text": "a"}', "rating,text", "x" * 99])
+def test_an_archive_damaged_in_its_first_line(folder: Path, content: str) -> None:
+    archive = gzip.compress(content.encode())[:-10]
+    for kind in ("auto", "fasttext", "csv", "jsonl"):
+        found = read(write(folder, "early.gz", archive), ReadOptions(format=kind))
+        assert reasons(found)[-1:] == ["corrupt_archive"] and len(found) <= 2
+
+
 # ---- columns
 
 CONVENTIONS = [
@@ -485,7 +503,7 @@ CONVENTIONS = [
 ]
 
 
-def as_file(kind: str, columns: dict[str, list[Any]]) -> bytes:
+def as_file(kind: str, columns: Mapping[str, Any]) -> bytes:
     if kind == "parquet":
         return parquet_bytes(columns)
     rows = list(zip(*columns.values(), strict=True))
@@ -586,7 +604,7 @@ def test_labels_that_could_mean_anything(folder: Path) -> None:
         read_reviews(path)
     one_line(error, path, "data.label_scale", "zero_one, one_two")
     for scale, label in (("zero_one", 1), ("one_two", 0), ("stars", 0)):
-        assert [record[1] for record in read(path, ReadOptions(label_scale=scale))] == [label] * 2
+        assert labels_of(read(path, ReadOptions(label_scale=scale))) == [label] * 2
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -598,10 +616,10 @@ def test_the_scale_is_found_by_looking_at_the_file(folder: Path, kind: str) -> N
         (["pos", "NEG", "__label__2"], [1, 0, 1]),
     ]:
         path = write(folder, "scale", as_file(kind, {"label": values, "text": ["a", "b", "c"]}))
-        assert [record[1] for record in read(path)] == labels
+        assert labels_of(read(path)) == labels
         # A column that is told is looked at as well, whatever it is called.
         path = write(folder, "scale", as_file(kind, {"x": values, "text": ["a", "b", "c"]}))
-        assert [record[1] for record in read(path, ReadOptions(label="x"))] == labels
+        assert labels_of(read(path, ReadOptions(label="x"))) == labels
 
 
 def test_what_labels_mean() -> None:
@@ -614,8 +632,9 @@ def test_what_labels_mean() -> None:
         reader = LabelReader(scale, "leave_out")
         words = ["Positive", "neg", "__label__2", "__label__1", "__label__pos", "neutral"]
         assert [reader.read(word) for word in words] == [1, 0, 1, 0, 1, NEUTRAL]
-        for wrong in (None, "", "good", "__label__3", "nan", math.nan, math.inf, 4.5, [], {}, b"1"):
-            assert reader.read(wrong) is None
+        wrong: list[object] = [None, "", "good", "__label__3", "nan", [], {}, b"1"]
+        wrong += [math.nan, math.inf, 4.5, 10**30]
+        assert [reader.read(value) for value in wrong] == [None] * len(wrong)
     assert LabelReader("zero_one", "leave_out").read(True) == 1
     assert LabelReader("stars", "leave_out").read(True) is None
 

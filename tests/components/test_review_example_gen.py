@@ -1,0 +1,200 @@
+"""ReviewExampleGen's executor on real files: Examples, splits, caps, duplicates, accounting."""
+
+import glob
+import json
+from collections import Counter, defaultdict
+
+import pytest
+import tensorflow as tf
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.proto import example_gen_pb2
+from tfx.types import standard_artifacts
+from tfx.utils import proto_utils
+
+from components.review_example_gen.component import RejectedLines
+from components.review_example_gen.executor import Executor
+from preprocessing.errors import InputError
+
+pytestmark = pytest.mark.slow
+
+IN_MEMORY = ("--direct_running_mode=in_memory",)
+RUNNERS = {
+    "in memory": IN_MEMORY,
+    "two processes": ("--direct_running_mode=multi_processing", "--direct_num_workers=2"),
+    "three threads": ("--direct_running_mode=multi_threading", "--direct_num_workers=3"),
+}
+
+
+class Read:
+    """One execution: what came out, by split, and the counts."""
+
+    def __init__(self, folder, inputs, patterns, runner=IN_MEMORY, **options):
+        examples, rejected = standard_artifacts.Examples(), RejectedLines()
+        examples.uri, rejected.uri = str(folder / "examples"), str(folder / "rejected")
+        context = BaseBeamExecutor.Context(
+            beam_pipeline_args=["--runner=DirectRunner", *runner], tmp_dir=str(folder / "tmp")
+        )
+        splits = [
+            example_gen_pb2.Input.Split(name=name, pattern=pattern)
+            for name, pattern in patterns.items()
+        ]
+        options = {"read": {}, "max_examples": {}, "max_rejected_fraction": 0.5, **options}
+        Executor(context).Do(
+            {},
+            {"examples": [examples], "rejected": [rejected]},
+            {
+                "input_base": str(inputs),
+                "input_config": proto_utils.proto_to_json(example_gen_pb2.Input(splits=splits)),
+                "options": json.dumps(options),
+            },
+        )
+        self.splits = {}
+        for split in ("train", "eval", "test"):
+            files = sorted(glob.glob(f"{examples.uri}/Split-{split}/*"))
+            assert files, f"{split} has no file"
+            self.splits[split] = [
+                tf.train.Example.FromString(record.numpy())
+                for record in tf.data.TFRecordDataset(files, "GZIP")
+            ]
+        with open(f"{rejected.uri}/summary.json") as file:
+            self.counts = json.load(file)
+        self.rejected = [
+            json.loads(line)
+            for path in glob.glob(f"{rejected.uri}/lines*")
+            for line in open(path).read().splitlines()
+        ]
+
+    def texts(self, split):
+        return Counter(_bytes(example, "text") for example in self.splits[split])
+
+
+def _bytes(example, feature):
+    return example.features.feature[feature].bytes_list.value[0]
+
+
+def line(number, label=1):
+    return f"__label__{label} Title {number}: body {number}"
+
+
+def write(folder, name, lines):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("".join(f"{text}\n" for text in lines))
+    return folder
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    return tmp_path / "input"
+
+
+def test_an_example_has_the_features_of_the_contract(tmp_path, inputs):
+    write(inputs, "a.txt", [line(i, 1 + i % 2) for i in range(40)])
+    read = Read(tmp_path, inputs, {"all": "*"})
+    examples = [example for split in read.splits.values() for example in split]
+    assert len(examples) == 40
+    for example in examples:
+        number = int(_bytes(example, "body").split()[1])
+        assert _bytes(example, "title") == b"Title %d" % number
+        assert _bytes(example, "text") == b"Title %d: body %d" % (number, number)
+        assert list(example.features.feature["label"].int64_list.value) == [number % 2]
+
+
+def test_splits_are_the_same_under_every_runner_and_worker_count(tmp_path, inputs):
+    for part in range(3):
+        write(inputs, f"{part}.txt", [line(i) for i in range(part * 500, part * 500 + 500)])
+    reads = {
+        name: Read(tmp_path / name.replace(" ", "_"), inputs, {"all": "*"}, runner)
+        for name, runner in RUNNERS.items()
+    }
+    expected = reads["in memory"]
+    assert sum(len(examples) for examples in expected.splits.values()) == 1500
+    for name, read in reads.items():
+        for split in expected.splits:
+            assert read.texts(split) == expected.texts(split), name
+        assert read.counts == expected.counts
+
+
+def test_the_split_does_not_depend_on_how_files_are_cut(tmp_path, inputs):
+    lines = [line(i) for i in range(300)]
+    write(inputs, "all.txt", lines)
+    one = Read(tmp_path / "one", inputs, {"all": "*"})
+    (inputs / "all.txt").unlink()
+    for part in range(4):
+        write(inputs, f"{part}.txt", reversed(lines[part::4]))
+    four = Read(tmp_path / "four", inputs, {"all": "*"})
+    assert {s: one.texts(s) for s in one.splits} == {s: four.texts(s) for s in four.splits}
+
+
+def test_a_duplicate_never_sits_in_two_splits(tmp_path, inputs):
+    write(inputs, "a.txt", [line(i % 100) for i in range(400)])
+    read = Read(tmp_path, inputs, {"all": "*"})
+    seen = defaultdict(set)
+    for split in read.splits:
+        for text in read.texts(split):
+            seen[text].add(split)
+    assert len(seen) == 100
+    assert all(len(splits) == 1 for splits in seen.values())
+
+
+def test_train_reviews_that_stand_in_named_test_files_are_rejected_and_told(tmp_path, inputs):
+    write(inputs, "train.txt", [line(i) for i in range(200)])
+    write(inputs, "test.txt", [line(i) for i in range(190, 220)])
+    patterns = {"train": "train.txt", "test": "test.txt"}
+    # They can be read, so they do not count as unreadable lines.
+    read = Read(tmp_path, inputs, patterns, max_rejected_fraction=0.0)
+    assert read.counts["rejected/duplicate_across_splits"] == 10
+    assert len(read.splits["test"]) == 30
+    assert len(read.splits["train"]) + len(read.splits["eval"]) == 190
+    assert not (read.texts("train") + read.texts("eval")) & read.texts("test")
+    [first] = [item for item in read.rejected if item["position"] == 191]
+    assert first["reason"] == "duplicate_across_splits"
+    assert first["file"].endswith("train.txt")
+
+
+def test_a_cap_keeps_exactly_that_many_and_the_same_ones(tmp_path, inputs):
+    write(inputs, "a.txt", [line(i) for i in range(1000)])
+    caps = {"train": 123, "eval": 20}
+    reads = [
+        Read(tmp_path / str(i), inputs, {"all": "*"}, runner, max_examples=caps)
+        for i, runner in enumerate([IN_MEMORY, RUNNERS["three threads"]])
+    ]
+    assert len(reads[0].splits["train"]) == 123
+    assert len(reads[0].splits["eval"]) == 20
+    assert reads[0].texts("train") == reads[1].texts("train")
+    assert sum(reads[0].counts.values()) == 1000
+    assert reads[0].counts["over_max_examples"] == 1000 - 143 - len(reads[0].splits["test"])
+
+
+def test_every_line_is_an_example_a_neutral_or_rejected(tmp_path, inputs):
+    stars = ["1", "2", "3", "4", "5", "x", ""]
+    rows = [f'{{"overall": "{s}", "reviewText": "text {i} {s}"}}' for i in range(20) for s in stars]
+    write(inputs, "a.jsonl", [*rows, "{", '{"overall": 5}'])
+    read = Read(tmp_path, inputs, {"all": "*"})
+    assert sum(read.counts.values()) == 142
+    assert read.counts["neutral"] == 20
+    assert read.counts["rejected/bad_label"] == 40
+    assert read.counts["rejected/broken_json"] == 1
+    assert read.counts["rejected/no_text"] == 1
+    assert len(read.rejected) == 42
+    assert {"file", "position", "reason", "detail"} == set(read.rejected[0])
+
+
+def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_path, inputs):
+    write(inputs, "a.txt", [line(1), "no label", line(2), "none here either"])
+    with pytest.raises(InputError) as error:
+        Read(tmp_path, inputs, {"all": "*"}, max_rejected_fraction=0.4)
+    assert "2 of 4 lines (50.0%) cannot be used" in str(error.value)
+    assert "a.txt:2 bad_label (no label); a.txt:4 bad_label" in str(error.value)
+
+
+def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):
+    write(inputs, "train.jsonl", ['{"overall": 3, "reviewText": "so so"}'])
+    with pytest.raises(InputError, match="no review is left for training: of 1 lines 0 were"):
+        Read(tmp_path, inputs, {"train": "*"})
+
+
+def test_nothing_unpublished_is_left_behind(tmp_path, inputs):
+    write(inputs, "a.txt", [line(i) for i in range(100)])
+    Read(tmp_path, inputs, {"all": "*"})
+    left = sorted(path.name for path in (tmp_path / "examples").iterdir())
+    assert left == ["Split-eval", "Split-test", "Split-train"]

@@ -1,0 +1,19 @@
+"""One finished run of the sample pipeline, shared by the tests that only look at it."""
+
+import pytest
+
+from tests.e2e.harness import Workspace
+
+SETTINGS = {
+    "training": {"epochs": 5, "batch_size_per_replica": 64},
+    "evaluation": {"min_accuracy": 0.85},
+}
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """(workspace, what `amazon-reviews run` printed) after one run that pushed a model."""
+    workspace = Workspace(tmp_path_factory.mktemp("finished"), SETTINGS)
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    return workspace, done.stdout

@@ -1,0 +1,140 @@
+"""Runs the product the way a person does, as commands, and looks at what they leave behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ml_metadata import MetadataStore
+from ml_metadata.proto import metadata_store_pb2 as mlmd
+
+COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
+PIPELINE_NODES = (
+    "ImportSchemaGen",
+    "ReviewExampleGen",
+    "StatisticsGen",
+    "ExampleValidator",
+    "DataGate",
+    "Transform",
+    "Trainer",
+    "LatestBlessedModel",
+    "Evaluator",
+    "Pusher",
+)
+
+
+@dataclass
+class Workspace:
+    """A folder with the settings, the runs and the pushed models of one pipeline."""
+
+    folder: Path
+    settings: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.settings = {"paths": {"root": str(self.root)}, **self.settings}
+        self.config.write_text(yaml.safe_dump(self.settings))
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config.yaml"
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def serving(self) -> Path:
+        return self.root / "serving"
+
+    def env(self, overrides: str = "") -> dict[str, str]:
+        return {
+            **os.environ,
+            "PIPELINE_CONFIG": str(self.config),
+            "PIPELINE_SET": overrides,
+            "COLUMNS": "200",
+            "LOCAL_HOME": str(self.folder / "tfx_home"),
+        }
+
+    def command(self, *words: str, overrides: str = "", stdin: str = "") -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [COMMAND, *words],
+            env=self.env(overrides),
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+
+    def run(self, overrides: str = "") -> subprocess.CompletedProcess:
+        return self.command("run", overrides=overrides)
+
+    def states(self, output: str) -> dict[str, str]:
+        """Component -> state, from what `amazon-reviews run` printed."""
+        rows = [line.split() for line in output.splitlines() if line.endswith(" s")]
+        return {row[0]: row[1] for row in rows}
+
+    def store(self) -> MetadataStore:
+        config = mlmd.ConnectionConfig()
+        config.sqlite.filename_uri = str(self.root / "metadata.sqlite")
+        config.sqlite.connection_mode = mlmd.SqliteMetadataSourceConfig.READONLY
+        return MetadataStore(config)
+
+    def executions(self) -> Counter[str]:
+        """Execution state -> how many there are in ML Metadata."""
+        states = mlmd.Execution.State.Name
+        return Counter(states(e.last_known_state) for e in self.store().get_executions())
+
+    def artifacts(self) -> Counter[str]:
+        """Artifact type -> how many live ones there are in ML Metadata."""
+        store = self.store()
+        names = {kind.id: kind.name for kind in store.get_artifact_types()}
+        live = [a for a in store.get_artifacts() if a.state == mlmd.Artifact.LIVE]
+        return Counter(names[artifact.type_id] for artifact in live)
+
+    def artifact_uri(self, kind: str) -> Path:
+        """Where the newest live artifact of a type is."""
+        artifacts = self.store().get_artifacts_by_type(kind)
+        newest = max((a for a in artifacts if a.state == mlmd.Artifact.LIVE), key=lambda a: a.id)
+        return Path(newest.uri)
+
+    def pushed(self) -> list[Path]:
+        return sorted(self.serving.iterdir()) if self.serving.exists() else []
+
+    def run_and_kill(self, sign: Any, overrides: str = "", seconds: float = 300) -> str:
+        """Starts a run, kills the pipeline's process with SIGKILL once `sign()` is true.
+
+        Returns what the command printed; it must have ended by itself.
+        """
+        command = subprocess.Popen(
+            [COMMAND, "run"],
+            env=self.env(overrides),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        deadline = time.monotonic() + seconds
+        while not sign():
+            assert command.poll() is None, command.communicate()[0]
+            assert time.monotonic() < deadline, "the moment to kill did not come"
+            time.sleep(0.05)
+        for child in _children(command.pid):
+            os.kill(child, signal.SIGKILL)
+        output, _ = command.communicate(timeout=60)
+        assert command.returncode == 1
+        return output
+
+
+def _children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in listed.split()]

@@ -1,0 +1,84 @@
+"""What goes wrong, what is said about it in one line, and the exit code."""
+
+import pytest
+
+from tests.e2e.harness import Workspace
+
+
+def workspace(folder, reviews, **data):
+    inputs = folder / "input"
+    inputs.mkdir()
+    for name, text in reviews.items():
+        (inputs / name).write_text(text)
+    return Workspace(folder, {"data": {"input_base": str(inputs), **data}})
+
+
+def fasttext(label, count, words="some words"):
+    return "".join(f"__label__{label} Title {i}: {words}\n" for i in range(count))
+
+
+def test_a_wrong_setting_is_2_and_one_line(tmp_path):
+    done = workspace(tmp_path, {}).run("training.epochs=none")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert "training.epochs: Input should be a valid integer, not 'none'" in line
+
+
+def test_predict_without_a_pushed_model_is_2_and_says_so(tmp_path):
+    done = workspace(tmp_path, {}).command("predict", "Great")
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "no model has been pushed to" in line
+    assert "amazon-reviews run" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reviews", "data", "told"),
+    [
+        ({}, {}, "no file under"),
+        ({"a.txt": fasttext(1, 3)}, {"splits": {"train": "*.csv"}}, "matches the glob '*.csv'"),
+        ({"a.bin": "neither nor"}, {}, "a.bin"),
+    ],
+)
+def test_unusable_input_is_2_before_a_component_starts(tmp_path, reviews, data, told):
+    done = workspace(tmp_path, reviews, **data).run()
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert told in done.stdout
+    assert "ReviewExampleGen" not in done.stdout
+
+
+@pytest.mark.slow
+def test_too_many_rejected_lines_are_2_with_the_first_few_shown(tmp_path):
+    reviews = fasttext(1, 50) + fasttext(2, 50) + "no label here\n" * 7
+    done = workspace(tmp_path, {"a.txt": reviews}).run()
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "failed: ReviewExampleGen: 7 of 107 lines (6.5%) cannot be used" in done.stdout
+    assert "data.max_rejected_fraction (0.01)" in done.stdout
+    assert "a.txt:101 bad_label (no label here); a.txt:102" in done.stdout
+    assert "a.txt:106" not in done.stdout
+
+
+@pytest.mark.slow
+def test_data_of_one_class_stop_at_the_gate_with_feature_and_reason(tmp_path):
+    done = workspace(tmp_path, {"a.txt": fasttext(2, 200)}).run()
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "failed: DataGate: the data do not fit the schema: train: label: " in done.stdout
+    assert "unique values" in done.stdout
+    assert "Transform" not in done.stdout
+
+
+@pytest.mark.slow
+def test_any_other_failure_is_1_with_the_component_and_its_error(tmp_path):
+    files = {"a.txt": fasttext(1, 50) + fasttext(2, 50)}
+    place = workspace(tmp_path, files)
+    # The statistics cannot be written where a file is in the way.
+    (place.root).mkdir()
+    (place.root / "StatisticsGen").write_text("in the way")
+    done = place.run()
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "failed: StatisticsGen: " in done.stdout
+    assert "log: " in done.stdout
+    log = done.stdout.rpartition("log: ")[2].strip()
+    assert "Traceback" in open(log).read()

@@ -1,0 +1,117 @@
+"""The pushed SavedModel: its signatures, and that it is the model that was evaluated."""
+
+import glob
+import pickle
+import uuid
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from tfx_bsl.tfxio.tf_example_record import TFExampleBeamRecord
+
+from pipeline.config import load_config
+from pipeline.evaluation import eval_config
+from preprocessing import features
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def pushed(finished):
+    workspace, _ = finished
+    return tf.saved_model.load(str(workspace.pushed()[0]))
+
+
+@pytest.fixture(scope="module")
+def test_examples(finished):
+    workspace, _ = finished
+    files = glob.glob(str(_raw_examples(workspace) / "Split-test" / "*"))
+    return [record.numpy() for record in tf.data.TFRecordDataset(files, "GZIP")]
+
+
+def _raw_examples(workspace):
+    uris = [a.uri for a in workspace.store().get_artifacts_by_type("Examples")]
+    return next(Path(uri) for uri in uris if "ReviewExampleGen" in uri)
+
+
+def _texts(examples):
+    return [
+        tf.train.Example.FromString(e).features.feature[features.TEXT].bytes_list.value[0]
+        for e in examples
+    ]
+
+
+def test_raw_strings_and_examples_get_the_same_answer(pushed, test_examples):
+    by_text = pushed.signatures["predict_text"](texts=tf.constant(_texts(test_examples)))
+    by_example = pushed.signatures["serving_default"](examples=tf.constant(test_examples))
+    np.testing.assert_array_equal(by_text["probability"], by_example["probability"])
+    np.testing.assert_array_equal(by_text["label"], by_example["label"])
+    assert by_text["probability"].dtype == tf.float32
+    assert by_text["label"].dtype == tf.int64
+    assert by_text["probability"].shape == (len(test_examples),)
+
+
+def test_examples_need_no_label_to_be_predicted(pushed):
+    text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"Great: loved it"]))
+    example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
+    answer = pushed.signatures["serving_default"](
+        examples=tf.constant([example.SerializeToString()])
+    )
+    assert answer["label"].numpy() in ([0], [1])
+
+
+def test_transform_features_gives_what_the_model_was_trained_on(finished, pushed, test_examples):
+    answer = pushed.signatures["transform_features"](examples=tf.constant(test_examples[:5]))
+    words = [len(text.split()) for text in _texts(test_examples[:5])]
+    assert set(answer) >= {features.LENGTH_BUCKET}
+    buckets = [value.decode() for value in answer[features.LENGTH_BUCKET].numpy().ravel()]
+    assert all(bucket in features.LENGTH_BUCKETS for bucket in buckets)
+    assert len(buckets) == len(words)
+
+
+def test_predict_text_equals_the_evaluation_example_by_example(
+    finished, pushed, test_examples, tmp_path
+):
+    """The Evaluator's own predictions, made by TFMA's extractors, against raw strings."""
+    evaluated = _evaluated(finished[0], test_examples, tmp_path)
+    assert len(evaluated) == len(test_examples)
+    answers = pushed.signatures["predict_text"](texts=tf.constant(_texts(evaluated)))
+    np.testing.assert_allclose(list(evaluated.values()), answers["probability"], atol=1e-6)
+
+
+def _evaluated(workspace, examples, folder):
+    """Serialized Example -> probability, as the Evaluator extracts it."""
+    config = tfma.EvalConfig()
+    config.CopyFrom(eval_config(load_config(str(workspace.config), environ={})))
+    del config.model_specs[1:]
+    config = tfma.utils.update_eval_config_with_defaults(
+        config, has_baseline=False, rubber_stamp=True
+    )
+    model = tfma.default_eval_shared_model(
+        eval_saved_model_path=str(workspace.artifact_uri("Model") / "Format-Serving"),
+        eval_config=config,
+    )
+    source = TFExampleBeamRecord(
+        physical_format="inmem",
+        raw_record_column_name=tfma.ARROW_INPUT_COLUMN,
+        telemetry_descriptors=["test"],
+    )
+    with beam.Pipeline(runner="DirectRunner") as pipeline:
+        extracts = (
+            pipeline | beam.Create(examples) | source.BeamSource() | tfma.BatchedInputsToExtracts()
+        )
+        for extractor in tfma.default_extractors(eval_shared_model=model, eval_config=config):
+            extracts |= extractor.stage_name >> extractor.ptransform
+        extracts | beam.Map(_keep, str(folder))
+    kept = [pickle.loads(file.read_bytes()) for file in folder.iterdir()]
+    return dict(kept)
+
+
+def _keep(extract, folder):
+    example = bytes(np.asarray(extract["input"]).ravel()[0])
+    probability = float(extract["predictions"]["probability"].ravel()[0])
+    with open(f"{folder}/{uuid.uuid4().hex}", "wb") as file:
+        pickle.dump((example, probability), file)

@@ -1,0 +1,38 @@
+"""Real files of two formats in one folder: every line is accounted for."""
+
+import csv
+import gzip
+
+import pytest
+
+from tests.e2e.harness import Workspace
+
+pytestmark = [pytest.mark.slow, pytest.mark.real_data]
+
+
+def test_json_lines_and_csv_are_read_to_the_last_line(tmp_path, real_data):
+    beauty, baby = real_data / "All_Beauty_5.json.gz", real_data / "amazon_baby_subset.csv"
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    for file in (beauty, baby):
+        (inputs / file.name).symlink_to(file)
+    with gzip.open(beauty) as lines, baby.open(newline="") as rows:
+        expected = sum(1 for _ in lines) + sum(1 for _ in csv.DictReader(rows))
+    settings = {
+        "data": {"input_base": str(inputs)},
+        "evaluation": {"min_accuracy": 0.6},
+        "training": {"epochs": 2},
+    }
+    workspace = Workspace(tmp_path, settings)
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{expected:,} read: " in done.stdout
+    store = workspace.store()
+    [rejected] = store.get_artifacts_by_type("RejectedLines")
+    counts = {
+        name: value.int_value
+        for name, value in rejected.custom_properties.items()
+        if value.HasField("int_value")
+    }
+    assert sum(counts.values()) == expected
+    assert counts["neutral"] > 0

@@ -1,0 +1,82 @@
+"""A first run, an unchanged one, changed ones: what runs again, what is pushed, what is said.
+
+The tests of this file run in order on one workspace: each starts from what the last one left.
+"""
+
+import re
+
+import pytest
+
+from tests.e2e.harness import PIPELINE_NODES
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_run_ends_with_a_pushed_model_and_says_so(finished):
+    workspace, output = finished
+    assert workspace.states(output) == {name: "done" for name in PIPELINE_NODES}
+    assert "3,000 read: " in output
+    assert ", 0 rejected" in output
+    accuracy = float(re.search(r"accuracy  ([\d.]+)", output)[1])
+    assert 0.85 <= accuracy < 1.0
+    [pushed] = workspace.pushed()
+    assert f"pushed to {pushed}" in output
+    assert "next: amazon-reviews predict" in output
+
+
+def test_ml_metadata_has_the_run(finished):
+    workspace, _ = finished
+    assert workspace.executions() == {"COMPLETE": len(PIPELINE_NODES)}
+    assert workspace.artifacts() == {
+        "Examples": 2,  # raw and transformed
+        "RejectedLines": 1,
+        "Schema": 1,
+        "ExampleStatistics": 1,
+        "ExampleAnomalies": 1,
+        "CheckedData": 1,
+        "TransformGraph": 1,
+        "TransformCache": 1,
+        "Model": 1,
+        "ModelRun": 1,
+        "ModelEvaluation": 1,
+        "ModelBlessing": 1,
+        "PushedModel": 1,
+    }
+
+
+def test_an_unchanged_second_run_does_no_work(finished):
+    workspace, _ = finished
+    before = workspace.artifacts()
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout
+    states = workspace.states(done.stdout)
+    # Looking the baseline up is no work, TFX does it every time.
+    assert states.pop("LatestBlessedModel") == "done"
+    assert set(states.values()) == {"cached"}
+    assert workspace.artifacts() == before
+    assert len(workspace.pushed()) == 1
+    assert workspace.executions()["CACHED"] == len(PIPELINE_NODES) - 1
+
+
+def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(finished):
+    workspace, _ = finished
+    done = workspace.run("evaluation.min_accuracy=0.999")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "not blessed: binary_accuracy is 0.9" in done.stdout
+    assert "evaluation.min_accuracy asks for 0.999" in done.stdout
+    ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
+    assert ran == {"LatestBlessedModel", "Evaluator", "Pusher"}
+    assert len(workspace.pushed()) == 1
+
+
+def test_a_model_worse_than_the_blessed_one_is_not_pushed(finished):
+    workspace, _ = finished
+    done = workspace.run(
+        "training.epochs=1,training.learning_rate=0.0001,evaluation.min_accuracy=0.3"
+    )
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "below that of the latest blessed model" in done.stdout
+    assert "evaluation.max_accuracy_drop allows 0.01" in done.stdout
+    ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
+    assert ran == {"Trainer", "LatestBlessedModel", "Evaluator", "Pusher"}
+    assert len(workspace.pushed()) == 1

@@ -1,0 +1,68 @@
+"""The `tfx` command on the local engine, as the README shows it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import SETTINGS
+from tests.e2e.harness import Workspace
+
+ROOT = Path(__file__).parents[2]
+TFX = str(Path(sys.executable).with_name("tfx"))
+
+
+def tfx(workspace, *words, overrides="", cwd=ROOT):
+    environ = workspace.env(overrides)
+    # The TFX CLI starts `python` from PATH.
+    environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
+    return subprocess.run(
+        [TFX, *words, "--engine", "local"],
+        env=environ,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+
+
+CREATE = ("pipeline", "create", "--pipeline_path", "pipeline/local_runner.py")
+RUN = ("run", "create", "--pipeline_name", "amazon_reviews")
+
+
+@pytest.mark.slow
+def test_create_and_run_push_a_model(tmp_path):
+    workspace = Workspace(tmp_path, SETTINGS)
+    created = tfx(workspace, *CREATE)
+    assert created.returncode == 0, created.stdout + created.stderr
+    assert 'Pipeline "amazon_reviews" created successfully' in created.stdout
+    assert not workspace.pushed()
+    done = tfx(workspace, *RUN)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert len(workspace.pushed()) == 1
+
+
+@pytest.mark.slow
+def test_wrong_settings_end_it_with_one_line(tmp_path):
+    workspace = Workspace(tmp_path, SETTINGS)
+    done = tfx(workspace, *CREATE, overrides="training.epoch=3")
+    assert done.returncode != 0
+    assert "training.epoch: unknown key, did you mean epochs?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_lara_reaches_the_promised_accuracy(tmp_path, real_data):
+    lara = real_data / "lara"
+    data = {
+        "input_base": str(lara),
+        "splits": {"train": "train.ft.txt.bz2", "test": "test.ft.txt.bz2"},
+    }
+    workspace = Workspace(tmp_path, {"data": data, "evaluation": {"min_accuracy": 0.945}})
+    assert tfx(workspace, *CREATE).returncode == 0
+    done = tfx(workspace, *RUN)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert len(workspace.pushed()) == 1, "accuracy is below 0.945"
