@@ -133,10 +133,9 @@ class Training(Section):
     strategy: Literal["auto", "one_device", "mirrored"] = "auto"
     devices: PositiveInt | None = None
     """Replicas for `mirrored`; on a machine without GPUs the CPU is split into that many."""
-    epochs: PositiveInt = 3
-    batch_size_per_replica: PositiveInt = 256
-    learning_rate: Annotated[float, Field(gt=0)] = 0.1
-    embedding_dim: PositiveInt = 16
+    epochs: PositiveInt = 2
+    batch_size_per_replica: PositiveInt = 1024
+    learning_rate: Annotated[float, Field(gt=0)] = 0.03
     shuffle_buffer: PositiveInt = 100_000
     seed: Annotated[int, Field(ge=0)] = 42
 

@@ -34,7 +34,7 @@ class ServedModel(tf.Module):
             name: _as_model_input(transformed[name], spec)
             for name, spec in self.model.input.items()
         }
-        probability = tf.squeeze(self.model(inputs, training=False), axis=1)
+        probability = tf.sigmoid(tf.squeeze(self.model(inputs, training=False), axis=1))
         return {
             "probability": probability,
             "label": tf.cast(probability > THRESHOLD, tf.int64),

@@ -14,6 +14,11 @@ from trainer_module import dataset, export, models, strategies
 from trainer_module.settings import TrainingJob
 
 
+_FINAL_RATE = 0.3
+"""Of the learning rate, at the last step."""
+_ADAPT_BATCH = 8192
+
+
 class StepProgress(tf_keras.callbacks.Callback):
     """Reports the steps done over all epochs, ten times an epoch or more often."""
 
@@ -65,13 +70,16 @@ def train(job: TrainingJob) -> None:
     with strategy.scope():
         model = model_module.build(training, job.transform)
         schedule = tf_keras.optimizers.schedules.PolynomialDecay(
-            training["learning_rate"], steps * training["epochs"], end_learning_rate=0.0
+            training["learning_rate"],
+            steps * training["epochs"],
+            end_learning_rate=training["learning_rate"] * _FINAL_RATE,
         )
         model.compile(
-            optimizer=model_module.optimizer(schedule),
-            loss=tf_keras.losses.BinaryCrossentropy(),
-            metrics=[tf_keras.metrics.BinaryAccuracy(name="accuracy")],
+            optimizer=model_module.optimizer(schedule, batch_size),
+            loss=tf_keras.losses.BinaryCrossentropy(from_logits=True),
+            metrics=[tf_keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)],
         )
+    model_module.adapt(model, dataset.make_dataset(job.train_files, spec, _ADAPT_BATCH))
     model.fit(
         train_data,
         validation_data=eval_data,

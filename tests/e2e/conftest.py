@@ -5,7 +5,7 @@ import pytest
 from tests.e2e.harness import Workspace
 
 SETTINGS = {
-    "training": {"epochs": 5, "batch_size_per_replica": 64},
+    "training": {"epochs": 4, "batch_size_per_replica": 32},
     "evaluation": {"min_accuracy": 0.85},
 }
 
