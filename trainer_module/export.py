@@ -25,30 +25,37 @@ class ServedModel(tf.Module):
 
     def __init__(self, model: tf_keras.Model, transform_graph: str):
         super().__init__(name="reviews")
-        self.model = model
+        # Not the Keras object itself: it would bring its optimizer's state along, and a second
+        # copy of every layer's computation.
+        self.model_variables = model.variables
+        self._inputs = lambda: model.input
+        self._logit = lambda inputs: model(inputs, training=False)
         self.transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
 
     def _predict(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         transformed = self.transform({features.TEXT: texts})
         inputs = {
-            name: _as_model_input(transformed[name], spec)
-            for name, spec in self.model.input.items()
+            name: _as_model_input(transformed[name], spec) for name, spec in self._inputs().items()
         }
-        probability = tf.sigmoid(tf.squeeze(self.model(inputs, training=False), axis=1))
+        probability = tf.sigmoid(tf.squeeze(self._logit(inputs), axis=1))
         return {
             "probability": probability,
             "label": tf.cast(probability > THRESHOLD, tf.int64),
         }
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    @tf.function(
+        autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
+    )
     def serving_default(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return self._predict(_texts(examples))
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
     def predict_text(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         return self._predict(tf.expand_dims(texts, axis=1))
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    @tf.function(
+        autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
+    )
     def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         transformed = self.transform({features.TEXT: _texts(examples)})
         return {name: _dense(value) for name, value in transformed.items()}

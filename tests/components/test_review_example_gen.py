@@ -3,6 +3,7 @@
 import glob
 import json
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -60,8 +61,8 @@ class Read:
             self.counts = json.load(file)
         self.rejected = [
             json.loads(line)
-            for path in glob.glob(f"{rejected.uri}/lines*")
-            for line in open(path).read().splitlines()
+            for path in Path(rejected.uri).glob("lines*")
+            for line in path.read_text().splitlines()
         ]
 
     def texts(self, split):

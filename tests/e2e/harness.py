@@ -64,7 +64,9 @@ class Workspace:
             "LOCAL_HOME": str(self.folder / "tfx_home"),
         }
 
-    def command(self, *words: str, overrides: str = "", stdin: str = "") -> subprocess.CompletedProcess:
+    def command(
+        self, *words: str, overrides: str = "", stdin: str = ""
+    ) -> subprocess.CompletedProcess:
         return subprocess.run(
             [COMMAND, *words],
             env=self.env(overrides),

@@ -1,5 +1,7 @@
 """What goes wrong, what is said about it in one line, and the exit code."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.e2e.harness import Workspace
@@ -81,4 +83,4 @@ def test_any_other_failure_is_1_with_the_component_and_its_error(tmp_path):
     assert "failed: StatisticsGen: " in done.stdout
     assert "log: " in done.stdout
     log = done.stdout.rpartition("log: ")[2].strip()
-    assert "Traceback" in open(log).read()
+    assert "Traceback" in Path(log).read_text()

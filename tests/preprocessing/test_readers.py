@@ -20,10 +20,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocessing import detection, parquet_format
-from preprocessing.csv_format import csv_records
 from preprocessing.files import MAX_LINE_BYTES, InputError
-from preprocessing.labels import NEUTRAL, LabelReader, find_scale
 from preprocessing.readers import (
     REASONS,
     Columns,
@@ -33,8 +30,12 @@ from preprocessing.readers import (
     Rejected,
     Review,
     detect_format,
+    detection,
+    parquet_format,
     read_reviews,
 )
+from preprocessing.readers.csv_format import csv_records
+from preprocessing.readers.labels import NEUTRAL, LabelReader, find_scale
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,

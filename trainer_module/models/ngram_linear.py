@@ -51,7 +51,7 @@ class NgramBag(tf_keras.layers.Layer):
         """Computes the scale in one pass over batches of ({ngrams: ids}, label [batch, 1])."""
         counts = tf.Variable(tf.zeros([2 * self._buckets]), trainable=False)
 
-        @tf.function(reduce_retracing=True)
+        @tf.function(autograph=False, reduce_retracing=True)
         def count(ids: tf.RaggedTensor, labels: tf.Tensor) -> None:
             classes = tf.gather(tf.cast(labels[:, 0], tf.int64), ids.value_rowids())
             places = ids.flat_values + self._buckets * classes

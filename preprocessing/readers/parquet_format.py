@@ -10,11 +10,11 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from preprocessing.columns import HEADERLESS, Layout
 from preprocessing.files import MAX_LINE_BYTES, CorruptArchive, InputError
-from preprocessing.labels import LabelReader
-from preprocessing.line_formats import TOO_LONG
-from preprocessing.records import (
+from preprocessing.readers.columns import HEADERLESS, Layout
+from preprocessing.readers.labels import LabelReader
+from preprocessing.readers.line_formats import TOO_LONG
+from preprocessing.readers.records import (
     BAD_LABEL,
     CORRUPT_ARCHIVE,
     INVALID_UTF8,

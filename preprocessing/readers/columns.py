@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from preprocessing.errors import InputError
-from preprocessing.records import ReadOptions
+from preprocessing.readers.records import ReadOptions
 
 
 class Columns(NamedTuple):

@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from preprocessing.columns import HEADERLESS, Layout
 from preprocessing.files import MAX_LINE_BYTES, CorruptArchive, iter_lines
-from preprocessing.labels import LabelReader
-from preprocessing.line_formats import TOO_LONG
-from preprocessing.records import (
+from preprocessing.readers.columns import HEADERLESS, Layout
+from preprocessing.readers.labels import LabelReader
+from preprocessing.readers.line_formats import TOO_LONG
+from preprocessing.readers.records import (
     BAD_LABEL,
     BROKEN_CSV,
     CORRUPT_ARCHIVE,

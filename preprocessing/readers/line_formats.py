@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from preprocessing.columns import HEADERLESS, Layout
 from preprocessing.files import CorruptArchive, iter_lines
-from preprocessing.labels import LabelReader
-from preprocessing.records import (
+from preprocessing.readers.columns import HEADERLESS, Layout
+from preprocessing.readers.labels import LabelReader
+from preprocessing.readers.records import (
     BAD_LABEL,
     BROKEN_JSON,
     CORRUPT_ARCHIVE,

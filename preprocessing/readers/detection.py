@@ -12,13 +12,13 @@ import io
 import re
 from collections.abc import Iterator
 
-from preprocessing.columns import HEADERLESS, STAR_COLUMNS, Columns, Layout, find_columns
-from preprocessing.csv_format import csv_records
 from preprocessing.files import CorruptArchive, InputError, open_bytes
-from preprocessing.labels import SCALES, LabelReader, find_scale, whole_number
-from preprocessing.line_formats import FASTTEXT_LINE, parse_object
-from preprocessing.parquet_format import label_values, open_parquet
-from preprocessing.records import ReadOptions, Rejected, seen
+from preprocessing.readers.columns import HEADERLESS, STAR_COLUMNS, Columns, Layout, find_columns
+from preprocessing.readers.csv_format import csv_records
+from preprocessing.readers.labels import SCALES, LabelReader, find_scale, whole_number
+from preprocessing.readers.line_formats import FASTTEXT_LINE, parse_object
+from preprocessing.readers.parquet_format import label_values, open_parquet
+from preprocessing.readers.records import ReadOptions, Rejected, seen
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preprocessing.columns import Columns, Layout
-from preprocessing.csv_format import read_csv
-from preprocessing.detection import FORMATS, detect_format
 from preprocessing.files import CorruptArchive, open_bytes
-from preprocessing.line_formats import read_fasttext, read_jsonl
-from preprocessing.parquet_format import read_parquet
-from preprocessing.records import (
+from preprocessing.readers.columns import Columns, Layout
+from preprocessing.readers.csv_format import read_csv
+from preprocessing.readers.detection import FORMATS, detect_format
+from preprocessing.readers.line_formats import read_fasttext, read_jsonl
+from preprocessing.readers.parquet_format import read_parquet
+from preprocessing.readers.records import (
     BAD_LABEL,
     BROKEN_CSV,
     BROKEN_JSON,
