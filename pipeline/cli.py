@@ -82,11 +82,8 @@ def predict(
         raise _stop("no review given, neither as argument nor on standard input", 2)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     for text, prediction in zip(texts, Predictor(folder).predict(texts), strict=True):
-        _out.print(
-            f"{LABELS[prediction.label]}\t{prediction.probability:.3f}\t{text}",
-            markup=False,
-            soft_wrap=True,
-        )
+        # Not through Rich, which would turn the tabs that programs look for into spaces.
+        print(f"{LABELS[prediction.label]}\t{prediction.probability:.3f}\t{text}")
 
 
 @data_app.command("fetch")

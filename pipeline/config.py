@@ -29,6 +29,10 @@ Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 class ConfigError(ValueError):
     """A setting is wrong; the message is one line that names the key and what would be right."""
 
+    def __init__(self, message: str):
+        # Parts of it were typed by somebody, line breaks included.
+        super().__init__(" ".join(message.split()))
+
 
 class Section(BaseModel):
     """A part of the settings: no unknown keys, no silent conversion, no change after loading."""

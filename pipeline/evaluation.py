@@ -9,6 +9,7 @@ from pipeline.config import PipelineConfig
 from preprocessing import features
 
 ACCURACY = "binary_accuracy"
+CANDIDATE = "candidate"
 
 
 def eval_config(config: PipelineConfig) -> tfma.EvalConfig:
@@ -50,7 +51,7 @@ def eval_config(config: PipelineConfig) -> tfma.EvalConfig:
     }
     return tfma.EvalConfig(
         model_specs=[
-            tfma.ModelSpec(**model),
+            tfma.ModelSpec(name=CANDIDATE, **model),
             tfma.ModelSpec(name="baseline", is_baseline=True, **model),
         ],
         metrics_specs=[tfma.MetricsSpec(metrics=metrics)],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import tensorflow_model_analysis as tfma
 from ml_metadata import MetadataStore
@@ -11,7 +10,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.orchestration import metadata
 
 from pipeline.config import PipelineConfig
-from pipeline.evaluation import ACCURACY
+from pipeline.evaluation import ACCURACY, CANDIDATE
 from pipeline.metadata import connection_config
 
 
@@ -90,11 +89,14 @@ def _outputs_of_latest_run(
 
 
 def _overall_metrics(evaluation: str) -> dict[str, float]:
-    result = tfma.load_eval_result(evaluation)
-    for slice_key, outputs in result.slicing_metrics:
-        if slice_key == ():
-            values: dict[str, Any] = outputs[""][""]
-            return {name: v["doubleValue"] for name, v in values.items() if "doubleValue" in v}
+    """Metric -> value of the candidate on all examples; a lone model has no name in TFMA."""
+    for of_slice in tfma.load_metrics(evaluation):
+        if not of_slice.slice_key.single_slice_keys:
+            return {
+                item.key.name: item.value.double_value.value
+                for item in of_slice.metric_keys_and_values
+                if item.key.model_name in ("", CANDIDATE) and not item.key.is_diff
+            }
     raise ValueError(f"{evaluation}: no overall slice in the evaluation")
 
 
