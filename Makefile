@@ -5,6 +5,8 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 
 BIN := .venv/bin
+# Tests that share a pipeline run stay together; more processes than this want more memory each.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 UV := .cache/uv/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --extra dev --extra bench --quiet --upgrade \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
@@ -26,10 +28,10 @@ run: install ## run the sample pipeline, from raw reviews to a pushed model, and
 	@$(BIN)/amazon-reviews run
 
 test: lint ## check style and types, then run the whole test suite
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(PYTEST) $(PYTEST_ARGS)
 
 test-fast: install ## run the tests that start no TFX component and need no real data
-	@$(BIN)/python -m pytest -m "not slow and not real_data" $(PYTEST_ARGS)
+	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)
 
 lint: install ## check style, format and types
 	@$(BIN)/ruff check --quiet

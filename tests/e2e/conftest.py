@@ -1,4 +1,7 @@
-"""One finished run of the sample pipeline, shared by the tests that only look at it."""
+"""One finished run of the sample pipeline, shared by the tests of the group `finished`.
+
+They run in the order of their files: those that run the pipeline again come last.
+"""
 
 import pytest
 

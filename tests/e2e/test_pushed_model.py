@@ -16,7 +16,7 @@ from pipeline.config import load_config
 from pipeline.evaluation import eval_config
 from preprocessing import features
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
 
 
 @pytest.fixture(scope="module")

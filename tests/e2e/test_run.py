@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.harness import PIPELINE_NODES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
 
 
 def test_a_run_ends_with_a_pushed_model_and_says_so(finished):
