@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow_model_analysis as tfma
 from google.protobuf import wrappers_pb2
+from tensorflow_model_analysis.proto import config_pb2
 
 from pipeline.config import PipelineConfig
 from preprocessing import features
@@ -30,7 +31,7 @@ def eval_config(config: PipelineConfig) -> tfma.EvalConfig:
             class_name="BinaryAccuracy",
             # Of the whole split only: a slice of five reviews must not decide.
             per_slice_thresholds=[
-                tfma.PerSliceMetricThreshold(
+                config_pb2.PerSliceMetricThreshold(
                     slicing_specs=[tfma.SlicingSpec()], threshold=threshold
                 )
             ],

@@ -22,6 +22,7 @@ from pipeline import events
 _SCRIPT = str(Path(__file__).with_name("local_runner.py"))
 _STYLES = {events.RUNNING: "yellow", events.CACHED: "cyan", "done": "green", "failed": "red"}
 _REFRESH_PER_SECOND = 4
+_BAR_WIDTH = 24
 
 
 @dataclass
@@ -33,8 +34,12 @@ class Component:
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
     unit: str = ""
-    done: int = 0
+    done_by_source: dict[str, int] = field(default_factory=dict)
     total: int | None = None
+
+    @property
+    def done(self) -> int:
+        return sum(self.done_by_source.values())
 
     def seconds(self) -> float:
         return (self.ended or time.monotonic()) - self.started
@@ -65,8 +70,8 @@ class Watched:
             return self._end(events.CACHED if cached else "done")
         elif kind == events.PROGRESS and self.components:
             component = self.components[-1]
-            component.unit, component.done = event["unit"], event["done"]
-            component.total = event["total"]
+            component.unit, component.total = event["unit"], event["total"]
+            component.done_by_source[event["source"]] = event["done"]
         return None
 
     def _end(self, state: str) -> Component:
@@ -150,15 +155,11 @@ def _show_lines(console: Console, received: Iterator[dict[str, Any]], watched: W
 
 
 def _work(component: Component) -> Any:
-    """A bar where the end is known, else a count; nothing once the component is done."""
+    """A bar, which pulses where the end is not known; nothing once the component is done."""
     if component.state != events.RUNNING or not component.done:
         return ""
-    count = f"{component.done:,} {component.unit}"
-    if not component.total:
-        return count
+    end = f"/{component.total:,}" if component.total else ""
+    bar = ProgressBar(component.total, component.done, _BAR_WIDTH, pulse=not component.total)
     grid = Table.grid(padding=(0, 1))
-    grid.add_row(
-        ProgressBar(total=component.total, completed=component.done, width=24),
-        f"{component.done:,}/{component.total:,} {component.unit}",
-    )
+    grid.add_row(bar, f"{component.done:,}{end} {component.unit}")
     return grid

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 # Not tfx.v1: its import pulls in Google's cloud clients, ten seconds that a local run never needs.
 from tfx.components import (
@@ -33,6 +34,7 @@ from pipeline.config import PipelineConfig
 from pipeline.evaluation import eval_config
 from pipeline.inputs import input_files, read_options
 from pipeline.metadata import connection_config
+from preprocessing import features
 from trainer_module import models
 
 SCHEMA_FILE = str(Path(preprocessing.__file__).parent / "schema" / "schema.pbtxt")
@@ -108,6 +110,7 @@ def _example_gen(config: PipelineConfig) -> ReviewExampleGen:
         input_base=base,
         patterns=patterns,
         read_options=dataclasses.asdict(read_options(config)),
+        code=code_fingerprint(preprocessing),
         max_examples={str(split): n for split, n in config.data.max_examples.items()},
         max_rejected_fraction=config.data.max_rejected_fraction,
     )
@@ -120,7 +123,7 @@ def _transform(config: PipelineConfig, examples: BaseChannel, schema: BaseChanne
         preprocessing_fn="preprocessing.transform.preprocessing_fn",
         splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"]),
         disable_statistics=True,
-        custom_config=config.transform.model_dump()
+        custom_config=_transform_settings(config)
         | {
             "features": list(models.load(config.training.model).FEATURES),
             "code": code_fingerprint(preprocessing),
@@ -137,10 +140,17 @@ def _trainer(config: PipelineConfig, transform: Transform) -> Trainer:
         eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
         custom_config={
             "training": config.training.model_dump(),
-            "transform": config.transform.model_dump(),
+            "transform": _transform_settings(config),
             "code": code_fingerprint(trainer_module),
         },
     )
+
+
+def _transform_settings(config: PipelineConfig) -> dict[str, Any]:
+    """Only what the chosen model depends on, so that no other setting makes anything run again."""
+    settings = config.transform.model_dump()
+    names = models.load(config.training.model).FEATURES
+    return {key: settings[key] for name in names for key in features.SETTINGS[name]}
 
 
 def code_fingerprint(package: ModuleType) -> str:

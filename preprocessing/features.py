@@ -21,6 +21,9 @@ NGRAMS = "ngrams"
 """Ids of hashed word n-grams, int64 in [0, buckets), ragged."""
 TOKENS = "tokens"
 """Ids of words, int64 in [0, vocabulary + 2), `max_tokens` long, 0 pads, 1 is an unknown word."""
+SETTINGS = {NGRAMS: ("ngrams", "ngram_buckets"), TOKENS: ("vocabulary_size", "max_tokens")}
+"""The `transform` settings that each of the model's features depends on."""
+
 LENGTH_BUCKET = "length_bucket"
 """How long the review is, one of LENGTH_BUCKETS, for slicing the evaluation."""
 

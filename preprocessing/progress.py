@@ -21,23 +21,27 @@ _SECONDS_BETWEEN = 0.25
 _CHECK_EVERY = 1_000
 
 
-def report(unit: str, done: int, total: int | None = None) -> None:
-    """Says that `done` (of `total`) of `unit` are done, e.g. `report('steps', 12, 400)`."""
-    LOGGER.info("%s", unit, extra={_VALUES: {"unit": unit, "done": done, "total": total}})
+def report(unit: str, done: int, total: int | None = None, source: str = "") -> None:
+    """Says that `done` (of `total`) of `unit` are done, e.g. `report('steps', 12, 400)`.
+
+    What several sources, such as files, report of one unit adds up.
+    """
+    said = {"unit": unit, "done": done, "total": total, "source": source}
+    LOGGER.info("%s", unit, extra={_VALUES: said})
 
 
 def values(record: logging.LogRecord) -> dict[str, Any]:
-    """What `report` was told: `unit`, `done` and `total` of a record of LOGGER."""
+    """The arguments of the call of `report` that made a record of LOGGER."""
     said: dict[str, Any] = getattr(record, _VALUES)
     return said
 
 
 class Progress:
-    """Counts single items cheaply and reports now and then, and at the end."""
+    """Counts the items of one source cheaply and reports now and then, and at the end."""
 
-    def __init__(self, unit: str, total: int | None = None):
+    def __init__(self, unit: str, source: str):
         self._unit = unit
-        self._total = total
+        self._source = source
         self._done = 0
         self._last = time.monotonic()
 
@@ -50,7 +54,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        report(self._unit, self._done, self._total)
+        report(self._unit, self._done, source=self._source)
 
     def advance(self) -> None:
         self._done += 1
@@ -58,4 +62,4 @@ class Progress:
             now = time.monotonic()
             if now - self._last >= _SECONDS_BETWEEN:
                 self._last = now
-                report(self._unit, self._done, self._total)
+                report(self._unit, self._done, source=self._source)

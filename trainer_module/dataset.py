@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -12,14 +12,14 @@ from preprocessing import features
 _PARSE_CHUNK = 1024
 
 
-def feature_spec(names: Sequence[str], max_tokens: int) -> dict[str, Any]:
-    """tf.io parsing spec of the label and the model's features."""
-    known = {
-        features.NGRAMS: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
-        features.TOKENS: tf.io.FixedLenFeature([max_tokens], tf.int64),
-    }
-    label = {features.LABEL: tf.io.FixedLenFeature([1], tf.int64)}
-    return label | {name: known[name] for name in names}
+def feature_spec(names: Sequence[str], transform: Mapping[str, Any]) -> dict[str, Any]:
+    """tf.io parsing spec of the label and the model's features, under the `transform` settings."""
+    spec: dict[str, Any] = {features.LABEL: tf.io.FixedLenFeature([1], tf.int64)}
+    if features.NGRAMS in names:
+        spec[features.NGRAMS] = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+    if features.TOKENS in names:
+        spec[features.TOKENS] = tf.io.FixedLenFeature([transform["max_tokens"]], tf.int64)
+    return spec
 
 
 def make_dataset(

@@ -17,7 +17,7 @@ class TrainingJob:
       serving_model_dir: where the SavedModel goes.
       model_run_dir: where TensorBoard logs go.
       training: the `training` section of the settings.
-      transform: the `transform` section of the settings.
+      transform: what of the `transform` section the model depends on.
     """
 
     train_files: list[str]

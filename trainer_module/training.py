@@ -66,7 +66,7 @@ def train(job: TrainingJob) -> None:
         training["batch_size_per_replica"],
         steps,
     )
-    spec = dataset.feature_spec(model_module.FEATURES, job.transform["max_tokens"])
+    spec = dataset.feature_spec(model_module.FEATURES, job.transform)
     train_data = dataset.make_dataset(
         job.train_files,
         spec,

@@ -60,6 +60,7 @@ class ReviewExampleGen(FileBasedExampleGen):
         read_options: Mapping[str, Any],
         max_examples: Mapping[str, int] | None = None,
         max_rejected_fraction: float = 0.01,
+        code: str = "",
     ):
         """Constructs the component.
 
@@ -70,11 +71,13 @@ class ReviewExampleGen(FileBasedExampleGen):
           read_options: arguments of `preprocessing.readers.ReadOptions`.
           max_examples: split -> how many reviews are kept in it.
           max_rejected_fraction: the run fails when more of the lines cannot be used.
+          code: version of the readers; cached outputs of another one are not used.
         """
         options = {
             "read": dict(read_options),
             "max_examples": dict(max_examples or {}),
             "max_rejected_fraction": max_rejected_fraction,
+            "code": code,
         }
         input_config = example_gen_pb2.Input(
             splits=[

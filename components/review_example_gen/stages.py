@@ -123,7 +123,7 @@ class ReadReviews(beam.DoFn):
         counts: Counter[str] = Counter()
         batch: dict[tuple[str, int], list[bytes]] = defaultdict(list)
         waiting = 0
-        with Progress("reviews") as progress:
+        with Progress("reviews", source.path) as progress:
             for item in _route(source, self._routing, selection):
                 progress.advance()
                 if isinstance(item, Neutral):

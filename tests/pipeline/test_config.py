@@ -1,13 +1,21 @@
 """Settings: what is accepted, and the one line that every mistake gets."""
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config import PRESETS, ConfigError, load_config, parse_overrides
+from pipeline.config import (
+    PRESETS,
+    ConfigError,
+    PipelineConfig,
+    load_config,
+    parse_overrides,
+)
 
 
 def load(tmp_path, text="", overrides=""):
@@ -119,3 +127,29 @@ def test_any_override_text_is_parsed_or_refused(text):
         parse_overrides(text)
     except ConfigError as error:
         assert len(str(error).splitlines()) <= 1
+
+
+def test_the_documentation_has_every_key_and_its_default():
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    documented = {}
+    for row in page.splitlines():
+        if row.startswith("| `"):
+            names, default = row.split("|")[1:3]
+            first, *others = re.findall(r"`([^`]+)`", names)
+            prefix = first.rpartition(".")[0]
+            documented |= {
+                key: default.strip(" `") for key in [first, *(prefix + o for o in others)]
+            }
+    defaults = dict(_leaves(PipelineConfig().model_dump()))
+    assert set(documented) == set(defaults)
+    for key, default in defaults.items():
+        if default is not None and not key.startswith("paths."):
+            assert yaml.safe_load(documented[key]) == default, key
+
+
+def _leaves(values, prefix=""):
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
