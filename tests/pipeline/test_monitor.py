@@ -1,0 +1,121 @@
+"""What is shown of a run: events to rows, and the lines at its end."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from pipeline import events, summary
+from pipeline.config import PipelineConfig
+from pipeline.local_runner import first_error_line
+from pipeline.monitor import Watched
+
+
+def watched(*received):
+    state = Watched()
+    for event in received:
+        state.take(event)
+    return state
+
+
+def shown(renderable):
+    console = Console(file=io.StringIO(), width=120)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+RUNNING = {"event": "running", "component": "Trainer"}
+
+
+def test_a_component_runs_and_ends():
+    state = watched(RUNNING)
+    assert state.components[0].state == "running"
+    state.take({"event": "finished", "component": "Trainer"})
+    assert state.components[0].state == "done"
+    assert state.components[0].ended is not None
+
+
+def test_a_cached_component_stays_cached():
+    state = watched(
+        RUNNING,
+        {"event": "cached", "component": "Trainer"},
+        {"event": "finished", "component": "T"},
+    )
+    assert state.components[0].state == "cached"
+
+
+def progress(done, total, source=""):
+    return {"event": "progress", "unit": "steps", "done": done, "total": total, "source": source}
+
+
+def test_a_bar_shows_how_far_the_work_is():
+    assert "30/120 steps" in shown(watched(RUNNING, progress(30, 120)))
+
+
+def test_what_several_files_report_adds_up():
+    state = watched(
+        RUNNING, progress(10, None, "a"), progress(20, None, "a"), progress(5, None, "b")
+    )
+    assert "25 steps" in shown(state)
+
+
+def test_a_line_that_a_kill_cut_short_is_dropped():
+    pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
+    assert list(events.receive(pipe)) == [RUNNING]
+
+
+OUTCOME = {
+    "event": "outcome",
+    "lines": {"examples_train": 80, "examples_test": 10, "neutral": 7, "rejected_bad_label": 3},
+    "accuracy": 0.91234,
+    "auc": 0.95,
+    "blessed": True,
+    "reasons": [],
+    "pushed_to": "/serving/1",
+}
+
+
+def end(state, tmp_path):
+    console = Console(file=io.StringIO(), width=200)
+    code = summary.show(console, PipelineConfig(), state, tmp_path / "log")
+    return code, console.file.getvalue()
+
+
+def test_a_pushed_model_is_0_with_every_line_accounted_for(tmp_path):
+    code, text = end(watched(OUTCOME), tmp_path)
+    assert code == 0
+    assert (
+        "100 read: 80 train, 0 eval, 10 test, 7 neutral left out, 3 rejected (bad_label 3)" in text
+    )
+    assert "accuracy  0.9123   AUC 0.9500" in text
+    assert "pushed to /serving/1" in text
+
+
+def test_a_model_that_is_not_blessed_is_3_with_the_reason(tmp_path):
+    refused = {**OUTCOME, "blessed": False, "reasons": ["too bad"], "pushed_to": ""}
+    code, text = end(watched(refused), tmp_path)
+    assert code == 3
+    assert "not blessed: too bad" in text
+
+
+@pytest.mark.parametrize(("bad_input", "code"), [(True, 2), (False, 1)])
+def test_a_failure_names_component_error_and_log(tmp_path, bad_input, code):
+    failed = {"event": "failed", "component": "Trainer", "error": "[boom]", "input": bad_input}
+    found, text = end(watched(RUNNING, failed), tmp_path)
+    assert found == code
+    assert "failed: Trainer: [boom]" in text
+    assert f"log: {tmp_path / 'log'}" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("bad\nmore"), "ValueError: bad"),
+        (RuntimeError("OSError: full [while running 'Write/x']"), "OSError: full"),
+        (RuntimeError("Traceback (most recent\n  File x\nKeyError: 'a'\n"), "KeyError: 'a'"),
+        (KeyError(), "KeyError"),
+    ],
+)
+def test_the_first_real_error_line(error, line):
+    assert first_error_line(error) == line

@@ -1,0 +1,66 @@
+"""What is found wrong before anything starts."""
+
+import google.auth
+import pytest
+from google.auth.exceptions import DefaultCredentialsError
+
+from pipeline.config import ConfigError, PipelineConfig
+from pipeline.metadata import connection_config
+from pipeline.preflight import check
+from preprocessing.errors import InputError
+
+REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
+
+
+def config(tmp_path, **sections):
+    paths = {"root": str(tmp_path / "runs"), **sections.pop("paths", {})}
+    return PipelineConfig.model_validate({"paths": paths, **sections})
+
+
+def test_the_sample_passes(tmp_path):
+    check(config(tmp_path))
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("key", ["root", "serving"])
+def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch, key):
+    def no_credentials():
+        raise DefaultCredentialsError("none")
+
+    monkeypatch.setattr(google.auth, "default", no_credentials)
+    with pytest.raises(ConfigError, match=rf"paths.{key}: gs://bucket/x needs Google Cloud cred"):
+        check(config(tmp_path, paths={key: "gs://bucket/x"}))
+
+
+def test_a_root_that_is_a_file_is_told(tmp_path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(ConfigError, match=r"paths.root: .*runs cannot be made, .* is a file"):
+        check(config(tmp_path))
+
+
+def test_every_named_split_needs_its_files(tmp_path):
+    (tmp_path / "train.txt").write_text(REVIEWS)
+    splits = {"train": "train.txt", "test": "test.txt"}
+    with pytest.raises(InputError, match=r"test.txt"):
+        check(config(tmp_path, data={"input_base": str(tmp_path), "splits": splits}))
+
+
+def test_a_file_of_no_known_format_is_named(tmp_path):
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    (inputs / "a.txt").write_text("neither this nor that\n")
+    with pytest.raises(InputError, match=r"a.txt"):
+        check(config(tmp_path, data={"input_base": str(inputs)}))
+
+
+def test_mysql_takes_its_password_from_the_environment(monkeypatch):
+    monkeypatch.setenv("MYSQL_PASSWORD", "secret")
+    mysql = connection_config("mysql://me@db.example.com:3307/reviews").mysql
+    assert (mysql.host, mysql.port, mysql.user) == ("db.example.com", 3307, "me")
+    assert (mysql.database, mysql.password) == ("reviews", "secret")
+
+
+@pytest.mark.parametrize("url", ["postgres://me@db/x", "mysql://db/x", "mysql://me@db"])
+def test_other_databases_are_refused_without_repeating_a_password(url):
+    with pytest.raises(ConfigError, match=r"mysql://USER@HOST"):
+        connection_config(url)

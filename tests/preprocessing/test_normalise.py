@@ -1,0 +1,65 @@
+"""Words and n-gram ids, against slow and obvious references."""
+
+import re
+
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from preprocessing import normalise
+
+BUCKETS = 2**20
+words_of_a_text = st.lists(
+    st.text(st.characters(categories=["L"]), min_size=1, max_size=4), max_size=6
+)
+
+
+def test_words_are_lower_case_and_punctuation_is_a_word():
+    [words] = normalise.words(tf.constant(["Don't buy: it BROKE!!! (twice)"])).to_list()
+    assert words == [b"don't", b"buy", b":", b"it", b"broke", b"!!!", b"(", b"twice", b")"]
+
+
+def test_letters_beyond_ascii_are_letters():
+    [words] = normalise.words(tf.constant(["ÜBER café 日本"])).to_list()
+    assert [word.decode() for word in words] == ["über", "café", "日本"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(st.characters(codec="ascii")), max_size=4))
+def test_words_match_a_plain_reference(texts):
+    def reference(text):
+        return re.sub(r"[!-&(-/:-@\[-`{-~]+", r" \g<0> ", text.lower()).split()
+
+    # Python's split knows more white space than TensorFlow's.
+    texts = [re.sub(r"[\x00-\x1f]", " ", text) for text in texts]
+    words = normalise.words(tf.constant(texts, tf.string)).to_list()
+    assert [[word.decode() for word in row] for row in words] == [reference(t) for t in texts]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(words_of_a_text, min_size=1, max_size=4), st.integers(1, 3))
+def test_an_ngram_has_the_same_id_wherever_it_stands(rows, longest):
+    """Every n-gram's id is the one that the n-gram has in a text of its own."""
+    tokens = tf.ragged.constant(rows, dtype=tf.string, ragged_rank=1)
+    ids = normalise.ngram_ids(tokens, longest, BUCKETS).to_list()
+    for row, found in zip(rows, ids, strict=True):
+        expected = [
+            _last_id(row[start : start + length])
+            for length in range(1, longest + 1)
+            for start in range(len(row) - length + 1)
+        ]
+        assert found == expected
+
+
+def _last_id(words):
+    alone = tf.ragged.constant([words], dtype=tf.string, ragged_rank=1)
+    return normalise.ngram_ids(alone, len(words), BUCKETS).to_list()[0][-1]
+
+
+def test_ids_stay_in_their_buckets_and_word_order_matters():
+    tokens = tf.ragged.constant([["not", "good"], ["good", "not"]], dtype=tf.string)
+    ids = normalise.ngram_ids(tokens, 2, 1000)
+    assert all(0 <= i < 1000 for i in ids.flat_values.numpy())
+    (a, b, ab), (b_again, a_again, ba) = normalise.ngram_ids(tokens, 2, BUCKETS).to_list()
+    assert (a, b) == (a_again, b_again)
+    assert ab != ba

@@ -1,0 +1,68 @@
+"""preprocessing_fn through TensorFlow Transform itself."""
+
+import apache_beam as beam
+import pytest
+import tensorflow as tf
+import tensorflow_transform as tft
+import tensorflow_transform.beam as tft_beam
+from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
+
+from preprocessing import features
+from preprocessing.transform import preprocessing_fn
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = {"ngrams": 2, "ngram_buckets": 1000, "vocabulary_size": 3, "max_tokens": 4}
+TEXTS = ["good good good phone", "good phone bad", "bad", "phone " * 60, ""]
+
+
+@pytest.fixture(scope="module")
+def transformed(tmp_path_factory):
+    spec = {
+        features.TEXT: tf.io.FixedLenFeature([1], tf.string),
+        features.LABEL: tf.io.FixedLenFeature([1], tf.int64),
+    }
+    metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
+    rows = [{"text": [text.encode()], "label": [i % 2]} for i, text in enumerate(TEXTS)]
+    custom_config = {**SETTINGS, "features": [features.NGRAMS, features.TOKENS]}
+    folder = str(tmp_path_factory.mktemp("transform"))
+    with beam.Pipeline(runner="DirectRunner"), tft_beam.Context(temp_dir=folder):
+        (data, _), transform_fn = (rows, metadata) | tft_beam.AnalyzeAndTransformDataset(
+            lambda inputs: preprocessing_fn(inputs, custom_config)
+        )
+        transform_fn | tft_beam.WriteTransformFn(folder)
+    return sorted(data, key=lambda row: len(row["ngrams"])), tft.TFTransformOutput(folder)
+
+
+def test_tokens_are_padded_cut_and_numbered_by_frequency(transformed):
+    rows, output = transformed
+    words = output.vocabulary_by_name("words")
+    assert words[0] == b"phone"
+    number = {word: index + 2 for index, word in enumerate(words)}
+    by_length = {len(row["ngrams"]): list(row["tokens"]) for row in rows}
+    good, phone, bad = number[b"good"], number[b"phone"], number[b"bad"]
+    assert by_length[7] == [good, good, good, phone]
+    assert by_length[5] == [good, phone, bad, 0]
+    assert by_length[1] == [bad, 0, 0, 0]
+    assert by_length[0] == [0, 0, 0, 0]
+    assert by_length[119] == [phone] * 4
+
+
+def test_ngrams_have_any_length(transformed):
+    rows, _ = transformed
+    assert [len(row["ngrams"]) for row in rows] == [0, 1, 5, 7, 119]
+
+
+def test_length_buckets_and_labels(transformed):
+    rows, _ = transformed
+    assert [row[features.LENGTH_BUCKET][0] for row in rows] == [b"1-19"] * 4 + [b"50-99"]
+    assert {int(row[features.LABEL][0]) for row in rows} == {0, 1}
+
+
+def test_only_what_the_model_reads_comes_out():
+    inputs = {
+        features.TEXT: tf.constant([["good phone"]]),
+        features.LABEL: tf.constant([[1]], tf.int64),
+    }
+    outputs = preprocessing_fn(inputs, {**SETTINGS, "features": [features.NGRAMS]})
+    assert set(outputs) == {features.LABEL, features.LENGTH_BUCKET, features.NGRAMS}
