@@ -37,15 +37,23 @@ def fetch(folder: Path, say: Callable[[str], object]) -> list[Path]:
 def _download(name: str) -> str:
     import kagglehub
     import requests
-    from kagglehub.exceptions import KaggleApiHTTPError
+    from kagglehub import exceptions as kaggle
 
     try:
         return str(kagglehub.dataset_download(DATASET, path=name))
-    except KaggleApiHTTPError as error:
+    except (
+        kaggle.KaggleApiHTTPError,
+        kaggle.UnauthenticatedError,
+        kaggle.CredentialError,
+    ) as error:
         raise FetchError(
             f"Kaggle refused {name}: {_first_line(error)}; it may want a credential: make an API "
             "token in your Kaggle account's settings and put it into ~/.kaggle/kaggle.json or "
             "KAGGLE_USERNAME and KAGGLE_KEY"
+        ) from None
+    except (kaggle.BackendError, kaggle.DataCorruptionError, kaggle.NotFoundError) as error:
+        raise FetchError(
+            f"{name} could not be fetched: {_first_line(error)}; call this again later"
         ) from None
     except requests.exceptions.RequestException as error:
         raise FetchError(
