@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
-import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -80,8 +81,9 @@ def predict(
         texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
     if not texts:
         raise _stop("no review given, neither as argument nor on standard input", 2)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    for text, prediction in zip(texts, Predictor(folder).predict(texts), strict=True):
+    with _silent_stderr():
+        predictions = Predictor(folder).predict(texts)
+    for text, prediction in zip(texts, predictions, strict=True):
         # Not through Rich, which would turn the tabs that programs look for into spaces.
         print(f"{LABELS[prediction.label]}\t{prediction.probability:.3f}\t{text}")
 
@@ -113,6 +115,20 @@ def _load(source: str | None) -> PipelineConfig:
     return settings
 
 
+@contextlib.contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Keeps TensorFlow from telling about missing GPUs and old Pythons; no setting of its own does
+    on every version. Exceptions still come through."""
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
 def _stop(message: str, code: int) -> typer.Exit:
     print(message, file=sys.stderr)
     return typer.Exit(code)
@@ -120,9 +136,6 @@ def _stop(message: str, code: int) -> typer.Exit:
 
 def main() -> None:
     """Entry point of the console script: settings and input errors are one line, exit code 2."""
-    # TensorFlow imports Google's client libraries, which announce on every start that they will
-    # leave the Python of the older stack behind.
-    warnings.filterwarnings("ignore", category=FutureWarning, module="google")
     try:
         app()
     except (ConfigError, InputError) as error:
