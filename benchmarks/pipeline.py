@@ -19,10 +19,10 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import plain_tfx
-from pipeline.config import CONFIG_VARIABLE, OVERRIDES_VARIABLE
 from pipeline.monitor import Watched, run_watched
+from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE
 
+_PLAIN = str(Path(__file__).with_name("plain_tfx.py"))
 _NAMES = {"ReviewExampleGen": "ExampleGen", "FileBasedExampleGen": "ExampleGen"}
 _TO_TRAINING = ("ExampleGen", "StatisticsGen", "Transform")
 
@@ -83,7 +83,7 @@ def _run_plain(console: Console, arguments: argparse.Namespace, root: Path) -> W
     _link(arguments.file, inputs)
     os.environ |= {"PLAIN_INPUT": str(inputs), "PLAIN_ROOT": str(root / "runs")}
     (root / "runs").mkdir()
-    return _finished(run_watched(console, root / "log", plain_tfx.__file__), root / "log")
+    return _finished(run_watched(console, root / "log", _PLAIN), root / "log")
 
 
 def _link(file: Path, folder: Path) -> str:

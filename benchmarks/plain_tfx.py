@@ -15,20 +15,20 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-import apache_beam as beam  # noqa: E402
-import tensorflow as tf  # noqa: E402
-import tensorflow_model_analysis as tfma  # noqa: E402
-import tensorflow_transform as tft  # noqa: E402
-import tf_keras  # noqa: E402
-from absl import logging  # noqa: E402
-from tfx import v1 as tfx  # noqa: E402
-from tfx.components.example_gen.base_example_gen_executor import (  # noqa: E402
+import apache_beam as beam
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+import tensorflow_transform as tft
+import tf_keras
+from absl import logging
+from tfx import v1 as tfx
+from tfx.components.example_gen.base_example_gen_executor import (
     BaseExampleGenExecutor,
 )
-from tfx.components.example_gen.component import FileBasedExampleGen  # noqa: E402
-from tfx.dsl.components.base import executor_spec  # noqa: E402
+from tfx.components.example_gen.component import FileBasedExampleGen
+from tfx.dsl.components.base import executor_spec
 
-from pipeline import events  # noqa: E402
+from pipeline import events
 
 VOCABULARY = 50_000
 

@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 
 from pipeline import exit_codes
-from pipeline.config import CONFIG_VARIABLE, ConfigError, PipelineConfig, load_config
+from pipeline.config import PipelineConfig, load_config
+from pipeline.settings_file import CONFIG_VARIABLE, ConfigError
 from preprocessing.errors import InputError
 
 app = typer.Typer(

@@ -10,28 +10,22 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-PRESETS = Path(__file__).parent / "presets"
-CONFIG_VARIABLE = "PIPELINE_CONFIG"
-OVERRIDES_VARIABLE = "PIPELINE_SET"
+from pipeline.settings_file import (
+    CONFIG_VARIABLE,
+    OVERRIDES_VARIABLE,
+    ConfigError,
+    read_settings,
+)
+
 SPLITS = ("train", "eval", "test")
 
 Split = Literal["train", "eval", "test"]
 PositiveInt = Annotated[int, Field(ge=1)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
-
-
-class ConfigError(ValueError):
-    """A setting is wrong; the message is one line that names the key and what would be right."""
-
-    def __init__(self, message: str):
-        # Parts of it were typed by somebody, line breaks included.
-        super().__init__(" ".join(message.split()))
 
 
 class Section(BaseModel):
@@ -200,101 +194,13 @@ def load_config(
     """
     environ = os.environ if environ is None else environ
     source = path or environ.get(CONFIG_VARIABLE) or "sample"
-    file = _locate(source)
-    values = _read_yaml(file)
-    origin = str(file)
     overrides = environ.get(OVERRIDES_VARIABLE, "")
-    for key, value in parse_overrides(overrides):
-        _set_key(values, key, value)
+    file, values = read_settings(source, overrides)
+    origin = f"{file} with {OVERRIDES_VARIABLE}" if overrides else str(file)
     try:
         return PipelineConfig.model_validate(values)
     except ValidationError as error:
-        if overrides:
-            origin += f" with {OVERRIDES_VARIABLE}"
         raise ConfigError(f"{origin}: {_one_line(error)}") from None
-
-
-def parse_overrides(text: str) -> list[tuple[str, Any]]:
-    """`'a.b=1,c={x: 2, y: 3}'` -> [('a.b', 1), ('c', {'x': 2, 'y': 3})]; values are YAML.
-
-    Raises:
-      ConfigError: a part is not KEY=VALUE, or its value is not YAML.
-    """
-    parsed = []
-    for part in _split_at_top_level_commas(text):
-        key, equals, value = part.partition("=")
-        if not equals or not key.strip():
-            raise ConfigError(
-                f"{OVERRIDES_VARIABLE}: {part.strip()!r} is not KEY=VALUE, "
-                "write for example training.epochs=3,data.max_examples=100000"
-            )
-        try:
-            parsed.append((key.strip(), yaml.safe_load(value)))
-        except yaml.YAMLError as error:
-            raise ConfigError(
-                f"{OVERRIDES_VARIABLE}: {key.strip()}: {value.strip()!r} is not a YAML value "
-                f"({_first_line(error)})"
-            ) from None
-    return parsed
-
-
-def _split_at_top_level_commas(text: str) -> list[str]:
-    """Commas inside brackets or quotes belong to a value."""
-    parts, depth, quote, start = [], 0, "", 0
-    for index, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'":
-            quote = character
-        elif character in "[{":
-            depth += 1
-        elif character in "]}":
-            depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:index])
-            start = index + 1
-    parts.append(text[start:])
-    return [part for part in parts if part.strip()]
-
-
-def _locate(source: str) -> Path:
-    preset = PRESETS / f"{source}.yaml"
-    if os.sep not in source and not source.endswith((".yaml", ".yml")) and preset.is_file():
-        return preset
-    file = Path(source).expanduser()
-    if not file.is_file():
-        names = ", ".join(sorted(preset.stem for preset in PRESETS.glob("*.yaml")))
-        raise ConfigError(
-            f"{CONFIG_VARIABLE}: no file {source!r}; name a YAML file or one of {names}"
-        )
-    return file
-
-
-def _read_yaml(file: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}:" if mark else ""
-        problem = getattr(error, "problem", None) or _first_line(error)
-        raise ConfigError(f"{file}:{line} not valid YAML: {problem}") from None
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise ConfigError(f"{file}: holds a {type(values).__name__}, settings are a mapping")
-    return values
-
-
-def _set_key(values: dict[str, Any], key: str, value: Any) -> None:
-    *sections, last = key.split(".")
-    for section in sections:
-        inner = values.setdefault(section, {})
-        if not isinstance(inner, dict):
-            raise ConfigError(f"{OVERRIDES_VARIABLE}: {key}: {section} is not a section")
-        values = inner
-    values[last] = value
 
 
 def _one_line(error: ValidationError) -> str:
@@ -325,7 +231,3 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
             return []
         section = field.annotation
     return list(section.model_fields)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

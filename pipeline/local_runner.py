@@ -18,12 +18,13 @@ sys.path[:] = [
     *(entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE),
 ]
 
-from absl import logging  # noqa: E402
+from absl import logging
 
-from pipeline import events, exit_codes  # noqa: E402
-from pipeline.config import ConfigError, PipelineConfig, load_config  # noqa: E402
-from pipeline.preflight import check  # noqa: E402
-from preprocessing.errors import InputError  # noqa: E402
+from pipeline import events, exit_codes
+from pipeline.config import PipelineConfig, load_config
+from pipeline.preflight import check
+from pipeline.settings_file import ConfigError
+from preprocessing.errors import InputError
 
 
 def main() -> int:

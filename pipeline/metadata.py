@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from tfx.orchestration import metadata
 
-from pipeline.config import ConfigError
+from pipeline.settings_file import ConfigError
 
 PASSWORD_VARIABLE = "MYSQL_PASSWORD"
 _MYSQL_PORT = 3306

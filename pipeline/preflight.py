@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from pipeline.config import ConfigError, PipelineConfig
+from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files, read_options
+from pipeline.settings_file import ConfigError
 from preprocessing.files import find_files
 from preprocessing.readers import detect_format
 

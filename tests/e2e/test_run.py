@@ -4,9 +4,12 @@ The tests of this file run in order on one workspace: each starts from what the 
 """
 
 import re
+from collections import Counter
 
 import pytest
+import tensorflow_model_analysis as tfma
 
+from preprocessing.features import LENGTH_BUCKETS
 from tests.e2e.harness import PIPELINE_NODES
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
@@ -44,6 +47,32 @@ def test_ml_metadata_has_the_run(finished):
     }
 
 
+def test_the_evaluation_has_every_metric_overall_and_by_text_length(finished):
+    workspace, _ = finished
+    evaluation = str(workspace.artifact_uri("ModelEvaluation"))
+    metrics = {
+        tuple(key.bytes_value.decode() for key in of_slice.slice_key.single_slice_keys): {
+            item.key.name: item.value for item in of_slice.metric_keys_and_values
+        }
+        for of_slice in tfma.load_metrics(evaluation)
+    }
+    slices = {bucket for (bucket,) in metrics.keys() - {()}}
+    assert len(slices) >= 3
+    assert slices <= set(LENGTH_BUCKETS)
+    counts = {key: values["example_count"].double_value.value for key, values in metrics.items()}
+    assert counts.pop(()) == sum(counts.values())
+    expected = {
+        "example_count",
+        "binary_accuracy",
+        "auc",
+        "precision",
+        "recall",
+        "calibration",
+        "confusion_matrix_at_thresholds",
+    }
+    assert all(values.keys() >= expected for values in metrics.values())
+
+
 def test_an_unchanged_second_run_does_no_work(finished):
     workspace, _ = finished
     before = workspace.artifacts()
@@ -60,12 +89,16 @@ def test_an_unchanged_second_run_does_no_work(finished):
 
 def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(finished):
     workspace, _ = finished
+    before, executions = workspace.artifacts(), workspace.executions()
     done = workspace.run("evaluation.min_accuracy=0.999")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "not blessed: binary_accuracy is 0.9" in done.stdout
     assert "evaluation.min_accuracy asks for 0.999" in done.stdout
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
     assert ran == {"LatestBlessedModel", "Evaluator", "Pusher"}
+    after = workspace.artifacts()
+    assert after - before == {"ModelEvaluation": 1, "ModelBlessing": 1, "PushedModel": 1}
+    assert workspace.executions() == executions + Counter(COMPLETE=3, CACHED=7)
     assert len(workspace.pushed()) == 1
 
 

@@ -9,13 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config import (
-    PRESETS,
-    ConfigError,
-    PipelineConfig,
-    load_config,
-    parse_overrides,
-)
+from pipeline.config import PipelineConfig, load_config
+from pipeline.settings_file import PRESETS, ConfigError, parse_overrides
 
 
 def load(tmp_path, text="", overrides=""):

@@ -4,9 +4,10 @@ import google.auth
 import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
-from pipeline.config import ConfigError, PipelineConfig
+from pipeline.config import PipelineConfig
 from pipeline.metadata import connection_config
 from pipeline.preflight import check
+from pipeline.settings_file import ConfigError
 from preprocessing.errors import InputError
 
 REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
