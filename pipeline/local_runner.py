@@ -9,6 +9,7 @@ import dataclasses
 import os
 import re
 import sys
+from logging import LogRecord
 
 # Started by path (as the TFX CLI does), this folder comes first on sys.path, and `pipeline` would
 # be the module beside this file instead of the package that holds it.
@@ -33,6 +34,8 @@ def main() -> int:
     A model that was not blessed is a finished run here, as it is to TFX.
     """
     logging.set_verbosity(logging.INFO)
+    # TFX logs the connection to ML Metadata, password and all.
+    logging.get_absl_logger().addFilter(tells_no_password)
     sender = events.start_sending()
     try:
         config = load_config()
@@ -49,6 +52,11 @@ def main() -> int:
         )
         raise
     return exit_codes.PUSHED
+
+
+def tells_no_password(record: LogRecord) -> bool:
+    """Whether a record of TFX's log is none of those that print the connection."""
+    return not str(record.msg).startswith(("Using deployment config", "Using connection config"))
 
 
 def first_error_line(error: BaseException) -> str:

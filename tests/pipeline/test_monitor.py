@@ -4,11 +4,12 @@ import io
 import json
 
 import pytest
+from absl import logging as absl_logging
 from rich.console import Console
 
 from pipeline import events, summary
 from pipeline.config import PipelineConfig
-from pipeline.local_runner import first_error_line
+from pipeline.local_runner import first_error_line, tells_no_password
 from pipeline.monitor import Watched
 
 
@@ -119,3 +120,16 @@ def test_a_failure_names_component_error_and_log(tmp_path, bad_input, code):
 )
 def test_the_first_real_error_line(error, line):
     assert first_error_line(error) == line
+
+
+def test_the_connection_to_ml_metadata_is_not_logged(caplog):
+    log = absl_logging.get_absl_logger()
+    log.addFilter(tells_no_password)
+    try:
+        with caplog.at_level("INFO", logger=log.name):
+            absl_logging.info("Using connection config:\n %s", "password: secret")
+            absl_logging.info("Component %s is running.", "Trainer")
+    finally:
+        log.removeFilter(tells_no_password)
+    assert "secret" not in caplog.text
+    assert "Component Trainer is running." in caplog.text
