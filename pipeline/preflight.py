@@ -10,8 +10,6 @@ from pipeline.settings_file import ConfigError
 from preprocessing.files import find_files
 from preprocessing.readers import detect_format
 
-_MYSQL = "mysql://"
-
 
 def check(config: PipelineConfig) -> None:
     """Checks `config` against this machine.
