@@ -81,7 +81,9 @@ def predict(
     if not texts:
         texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
     if not texts:
-        raise _stop("no review given, neither as argument nor on standard input", 2)
+        raise _stop(
+            "no review given, neither as argument nor on standard input", exit_codes.BAD_INPUT
+        )
     with _silent_stderr():
         predictions = Predictor(folder).predict(texts)
     for text, prediction in zip(texts, predictions, strict=True):

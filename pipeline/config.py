@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -21,9 +21,8 @@ from pipeline.settings_file import (
     read_settings,
 )
 
-SPLITS = ("train", "eval", "test")
-
 Split = Literal["train", "eval", "test"]
+SPLITS = get_args(Split)
 PositiveInt = Annotated[int, Field(ge=1)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 

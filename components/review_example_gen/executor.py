@@ -105,7 +105,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                     | f"Sole[{split}]" >> beam.Create([folder])
                     | f"Publish[{split}]"
                     >> beam.Map(
-                        _publish,
+                        stages.publish_shards,
                         beam.pvalue.AsList(
                             written
                             | f"Shards[{split}]" >> beam.Filter(lambda e, s=split: e[0] == s)
@@ -189,11 +189,6 @@ def _last_rank(
             lambda _, pieces: splits.last_ranks(pieces, max_examples), beam.pvalue.AsDict(ranks)
         )
     )
-
-
-def _publish(folder: str, paths: list[str]) -> None:
-    fileio.makedirs(folder)
-    stages.publish_shards(paths, folder)
 
 
 def _write_json(value: Any, path: str) -> None:

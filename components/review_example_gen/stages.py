@@ -47,7 +47,7 @@ class Routing(NamedTuple):
 
 
 class Routed(NamedTuple):
-    """A review, the split it goes to (None when it may not be kept there), its key and rank."""
+    """A review, its split, key and rank, and the held-out split that has the same text, if any."""
 
     review: Review
     text: bytes
@@ -195,11 +195,12 @@ class WriteShards(beam.DoFn):
             )
 
 
-def publish_shards(paths: Iterable[str], split_folder: str) -> list[str]:
-    """Moves closed shards into the split's folder under TFX's names; returns the new paths.
+def publish_shards(split_folder: str, paths: Iterable[str]) -> None:
+    """Moves closed shards into the split's folder under TFX's names.
 
     An empty split gets one empty shard: later components read the pattern, not the list.
     """
+    tf.io.gfile.makedirs(split_folder)
     sources = sorted(paths)
     total = max(len(sources), 1)
     targets = [
@@ -210,7 +211,6 @@ def publish_shards(paths: Iterable[str], split_folder: str) -> list[str]:
         tf.io.TFRecordWriter(targets[0], tf.io.TFRecordOptions("GZIP")).close()
     else:
         FileSystems.rename(sources, targets)
-    return targets
 
 
 def add_counters(counters: Iterable[Counter[str]]) -> Counter[str]:
