@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from pipeline.settings_file import (
     CONFIG_VARIABLE,
@@ -20,17 +20,11 @@ from pipeline.settings_file import (
     ConfigError,
     read_settings,
 )
+from preprocessing.settings import Fraction, PositiveInt, Section, Transform
+from trainer_module.settings import Training
 
 Split = Literal["train", "eval", "test"]
 SPLITS = get_args(Split)
-PositiveInt = Annotated[int, Field(ge=1)]
-Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
-
-
-class Section(BaseModel):
-    """A part of the settings: no unknown keys, no silent conversion, no change after loading."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Paths(Section):
@@ -110,33 +104,6 @@ class Beam(Section):
     """Passed to Beam as they are, after the ones made from the keys above."""
 
 
-class Transform(Section):
-    """How text becomes features."""
-
-    ngram_buckets: Annotated[int, Field(ge=2, le=2**30)] = 2**20
-    """Rows of the hashed n-gram table."""
-    ngrams: Annotated[int, Field(ge=1, le=3)] = 2
-    """Longest word n-gram."""
-    vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
-    """Words that a sequence model knows."""
-    max_tokens: PositiveInt = 500
-    """Words of a review that a sequence model reads."""
-
-
-class Training(Section):
-    """Which model is trained, and how."""
-
-    model: Literal["ngram_linear"] = "ngram_linear"
-    strategy: Literal["auto", "one_device", "mirrored"] = "auto"
-    devices: PositiveInt | None = None
-    """Replicas for `mirrored`; on a machine without GPUs the CPU is split into that many."""
-    epochs: PositiveInt = 2
-    batch_size_per_replica: PositiveInt = 1024
-    learning_rate: Annotated[float, Field(gt=0)] = 0.03
-    shuffle_buffer: PositiveInt = 100_000
-    seed: Annotated[int, Field(ge=0)] = 42
-
-
 class Evaluation(Section):
     """What a model must reach to be pushed."""
 
@@ -165,15 +132,6 @@ class PipelineConfig(Section):
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
     push: Push = Push()
-
-    @model_validator(mode="after")
-    def _devices_need_a_strategy_that_has_them(self) -> PipelineConfig:
-        if self.training.strategy == "one_device" and (self.training.devices or 1) > 1:
-            raise ValueError(
-                f"training.devices: {self.training.devices} devices need training.strategy: "
-                "mirrored (or auto), one_device uses one"
-            )
-        return self
 
 
 def absolute(path: str) -> str:

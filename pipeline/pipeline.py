@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,10 +19,14 @@ from tfx.components import (
     StatisticsGen,
     Trainer,
     Transform,
+    Tuner,
 )
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
+    LatestBlessedModelStrategy,
+)
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import pusher_pb2, trainer_pb2, transform_pb2
 from tfx.types import BaseChannel, Channel, standard_artifacts
@@ -64,7 +69,9 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
     gate = DataGate(anomalies=validator.outputs["anomalies"])
     transform = _transform(config, examples, schema_gen.outputs["schema"])
     transform.add_upstream_node(gate)
-    trainer = _trainer(config, transform)
+    warm_start = _warm_start(config)
+    tuner = _tuner(config, transform)
+    trainer = _trainer(config, transform, warm_start, tuner)
     baseline = Resolver(
         strategy_class=LatestBlessedBaseline,
         model=Channel(type=standard_artifacts.Model),
@@ -85,6 +92,8 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
         validator,
         gate,
         transform,
+        *([warm_start] if warm_start else []),
+        *([tuner] if tuner else []),
         trainer,
         baseline,
         evaluator,
@@ -138,19 +147,48 @@ def _transform(config: PipelineConfig, examples: BaseChannel, schema: BaseChanne
     )
 
 
-def _trainer(config: PipelineConfig, transform: Transform) -> Trainer:
+def _warm_start(config: PipelineConfig) -> Resolver | None:
+    """Finds the latest blessed model for the trainer to start from, if it is to."""
+    if not config.training.warm_start:
+        return None
+    return Resolver(
+        strategy_class=LatestBlessedModelStrategy,
+        model=Channel(type=standard_artifacts.Model),
+        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+    ).with_id("WarmStartModel")
+
+
+def _tuner(config: PipelineConfig, transform: Transform) -> Tuner | None:
+    """Looks for the best hyperparameters, if it is to."""
+    if config.training.tuner_trials is None:
+        return None
+    return Tuner(tuner_fn="trainer_module.tuner.tuner_fn", **_training_arguments(config, transform))
+
+
+def _trainer(
+    config: PipelineConfig, transform: Transform, warm_start: Resolver | None, tuner: Tuner | None
+) -> Trainer:
     return Trainer(
         run_fn="trainer_module.run_fn.run_fn",
-        examples=transform.outputs["transformed_examples"],
-        transform_graph=transform.outputs["transform_graph"],
-        train_args=trainer_pb2.TrainArgs(splits=["train"]),
-        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
-        custom_config={
+        base_model=warm_start.outputs["model"] if warm_start else None,
+        hyperparameters=tuner.outputs["best_hyperparameters"] if tuner else None,
+        **_training_arguments(config, transform),
+    )
+
+
+def _training_arguments(config: PipelineConfig, transform: Transform) -> dict[str, Any]:
+    return {
+        "examples": transform.outputs["transformed_examples"],
+        "transform_graph": transform.outputs["transform_graph"],
+        "train_args": trainer_pb2.TrainArgs(splits=["train"]),
+        "eval_args": trainer_pb2.EvalArgs(splits=["eval"]),
+        "custom_config": {
             "training": config.training.model_dump(),
             "transform": _transform_settings(config),
             "code": code_fingerprint(trainer_module),
+            "checkpoints": os.path.join(config.paths.root, "checkpoints"),
         },
-    )
+    }
 
 
 def _transform_settings(config: PipelineConfig) -> dict[str, Any]:

@@ -15,7 +15,8 @@ def check(config: PipelineConfig) -> None:
     """Checks `config` against this machine.
 
     Raises:
-      ConfigError: a gs:// path without credentials, or a folder that cannot be written.
+      ConfigError: a gs:// path without credentials, a folder that cannot be written, or a
+        hyperparameter that the model does not know.
       InputError: no file, an unreadable one, or one of no known format.
     """
     places = {
@@ -30,11 +31,22 @@ def check(config: PipelineConfig) -> None:
     for key in ("paths.root", "paths.serving"):
         if "://" not in places[key]:
             _check_writable(key, places[key])
+    _check_hyperparameters(config)
     options = read_options(config)
     base, patterns = input_files(config)
     for pattern in patterns.values():
         for path in find_files(base, pattern):
             detect_format(path, options)
+
+
+def _check_hyperparameters(config: PipelineConfig) -> None:
+    # A model's file imports TensorFlow, and not every command has to wait for that.
+    from trainer_module import models
+
+    try:
+        models.hyperparameters(config.training.model, config.training.hyperparameters)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _check_google_credentials(key: str, place: str) -> None:

@@ -6,11 +6,13 @@ Transform writes and the trainer reads.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from preprocessing.readers import Review
+if TYPE_CHECKING:
+    # Only its name: the readers import Beam, and the trainer starts many processes without it.
+    from preprocessing.readers import Review
 
 TEXT = "text"
 TITLE = "title"
@@ -20,7 +22,15 @@ LABEL = "label"
 NGRAMS = "ngrams"
 """Ids of hashed word n-grams, int64 in [0, buckets), ragged."""
 TOKENS = "tokens"
-"""Ids of words, int64 in [0, vocabulary + 2), `max_tokens` long, 0 pads, 1 is an unknown word."""
+"""Ids of the first `max_tokens` words, int64 in [UNKNOWN_TOKEN, vocabulary + 2), ragged."""
+PADDING_TOKEN = 0
+"""Fills the rows of a batch up to one width; no word has it, and no file holds it."""
+UNKNOWN_TOKEN = 1
+"""Any word outside the vocabulary."""
+FIRST_TOKEN = 2
+"""The most frequent word; rarer ones follow."""
+VOCABULARY = "words"
+"""Name of the file that lists the words of TOKENS, most frequent first."""
 SETTINGS = {NGRAMS: ("ngrams", "ngram_buckets"), TOKENS: ("vocabulary_size", "max_tokens")}
 """The `transform` settings that each of the model's features depends on."""
 

@@ -20,7 +20,8 @@ def preprocessing_fn(inputs: dict[str, Any], custom_config: dict[str, Any]) -> d
 
     Returns:
       `label` int64 [batch, 1], `length_bucket` string [batch, 1], and of those that are asked for
-      `ngrams` int64 [batch, (n-grams)] and `tokens` int64 [batch, max_tokens].
+      `ngrams` int64 [batch, (n-grams)] and `tokens` int64 [batch, (words)], both sparse, with at
+      most max_tokens words.
     """
     tokens = normalise.words(tf.squeeze(inputs[features.TEXT], axis=1))
     outputs = {
@@ -44,18 +45,12 @@ def _length_bucket(tokens: tf.RaggedTensor) -> tf.Tensor:
     return tf.expand_dims(tf.gather(tf.constant(features.LENGTH_BUCKETS), index), axis=1)
 
 
-def _token_ids(tokens: tf.RaggedTensor, vocabulary_size: int, max_tokens: int) -> tf.Tensor:
-    """0 pads, 1 is a word outside the vocabulary, the most frequent word is 2."""
-    kept = tokens[:, :max_tokens]
+def _token_ids(tokens: tf.RaggedTensor, vocabulary_size: int, max_tokens: int) -> tf.SparseTensor:
+    """1 is a word outside the vocabulary, the most frequent word is 2; nothing is padded."""
     ids = tft.compute_and_apply_vocabulary(
-        kept.to_sparse(),
+        tokens[:, :max_tokens].to_sparse(),
         top_k=vocabulary_size,
-        default_value=-1,
-        vocab_filename="words",
+        default_value=features.UNKNOWN_TOKEN - features.FIRST_TOKEN,
+        vocab_filename=features.VOCABULARY,
     )
-    dense = tf.sparse.to_dense(
-        tf.SparseTensor(ids.indices, ids.values + 2, ids.dense_shape), default_value=0
-    )
-    padded = dense[:, :max_tokens]
-    padded = tf.pad(padded, [[0, 0], [0, max_tokens - tf.shape(padded)[1]]])
-    return tf.ensure_shape(padded, [None, max_tokens])
+    return tf.SparseTensor(ids.indices, ids.values + features.FIRST_TOKEN, ids.dense_shape)

@@ -1,70 +1,210 @@
-"""Transformed TFRecords -> batches for the model, streamed: memory does not grow with the data."""
+"""Transformed TFRecords -> batches for one input pipeline, streamed: memory does not grow with
+the data.
+
+A split is divided into one `Share` for each process that reads it. The shares cover the split, no
+two overlap, and every process sees the same number of batches, so that none waits for another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from preprocessing import features
+from preprocessing.settings import Transform
+from trainer_module.length_batches import length_batches
 
-_PARSE_CHUNK = 1024
+NGRAM_PADDING = -1
+"""Fills the rows of NGRAMS where shapes are static; no n-gram has this id."""
+_COUNT_CHUNK = 1024
+_BLOCK = 16
+"""Examples that are read and shuffled as one: what an Example costs on its way through tf.data is
+mostly a price per element, and 16 neighbours more in a batch of hundreds change nothing."""
+_FILES_AT_ONCE = 8
+_FAIR = 1.1
+"""Sharding by file may give one process this much more than the mean."""
 
 
-def feature_spec(names: Sequence[str], transform: Mapping[str, Any]) -> dict[str, Any]:
-    """tf.io parsing spec of the label and the model's features, under the `transform` settings."""
-    spec: dict[str, Any] = {features.LABEL: tf.io.FixedLenFeature([1], tf.int64)}
-    if features.NGRAMS in names:
-        spec[features.NGRAMS] = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
-    if features.TOKENS in names:
-        spec[features.TOKENS] = tf.io.FixedLenFeature([transform["max_tokens"]], tf.int64)
-    return spec
+@dataclass(frozen=True)
+class Share:
+    """What one process reads of a split: of each of `files` every `of`-th Example from `index`."""
+
+    files: tuple[str, ...]
+    examples: int
+    index: Any = 0
+    of: int = 1
+
+
+@dataclass(frozen=True)
+class Split:
+    """The gzipped TFRecord files of a split, and how many Examples each holds."""
+
+    files: tuple[str, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def count(cls, patterns: Sequence[str]) -> Split:
+        """Finds the files and reads them once, without parsing."""
+        files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
+        return cls(tuple(files), tuple(_count_examples(file) for file in files))
+
+    @property
+    def examples(self) -> int:
+        return sum(self.counts)
+
+    def shares(self, processes: int) -> list[Share]:
+        """One share for each process: whole files where that is fair, else parts of each file."""
+        by_file: list[list[int]] = [[] for _ in range(processes)]
+        loads = [0] * processes
+        for count, place in sorted(zip(self.counts, range(len(self.counts)), strict=True))[::-1]:
+            least = loads.index(min(loads))
+            by_file[least].append(place)
+            loads[least] += count
+        if max(loads) * processes <= _FAIR * self.examples:
+            return [
+                Share(tuple(self.files[place] for place in sorted(places)), load)
+                for places, load in zip(by_file, loads, strict=True)
+            ]
+        return [
+            Share(
+                self.files,
+                sum(len(range(index, count, processes)) for count in self.counts),
+                index,
+                processes,
+            )
+            for index in range(processes)
+        ]
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How Examples become batches.
+
+    Attributes:
+      names: the model's features, of `preprocessing.features`.
+      transform: the settings they were made with.
+      batch_size: Examples a batch.
+      static_shapes: every batch has the same shape, as XLA wants it: rows are padded to their
+        greatest length, the last batch with Examples that weigh nothing.
+    """
+
+    names: tuple[str, ...]
+    transform: Transform
+    batch_size: int
+    static_shapes: bool = False
+
+    def spec(self) -> dict[str, Any]:
+        """The tf.io parsing spec."""
+        ragged = {
+            name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in self.names
+        }
+        return {features.LABEL: tf.io.FixedLenFeature([1], tf.int64), **ragged}
+
+    def batches(self, examples: int) -> int:
+        return math.ceil(examples / self.batch_size)
 
 
 def make_dataset(
-    patterns: Sequence[str],
-    spec: dict[str, Any],
-    batch_size: int,
-    *,
-    shuffle_buffer: int = 0,
-    seed: int = 0,
+    share: Share, batching: Batching, *, shuffle_buffer: int = 0, seed: int = 0
 ) -> tf.data.Dataset:
-    """Batches of ({feature: values}, float32 label [batch, 1]).
+    """One pass over `share`, in batches of (inputs, label) or, where shapes are static, (inputs,
+    label, weight).
+
+    inputs is {name: values}, NGRAMS ragged int64 [batch, (n-grams)], TOKENS int64 [batch, width]
+    padded with 0; label float32 [batch, 1]; weight float32 [batch].
 
     Args:
-      patterns: globs of gzipped TFRecord files.
-      spec: see `feature_spec`.
-      batch_size: examples per batch, over all replicas.
-      shuffle_buffer: 0 reads in order; otherwise files are read in a new random order each epoch
-        and this many examples are mixed.
+      share: what to read.
+      batching: see there.
+      shuffle_buffer: 0 reads in order; otherwise files are read in a new random order each pass
+        and about this many Examples are mixed, in blocks of a few neighbours.
       seed: of the shuffling.
     """
-    files = tf.data.Dataset.list_files(list(patterns), shuffle=bool(shuffle_buffer), seed=seed)
-    records = files.interleave(
-        lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP"),
-        cycle_length=8,
+    files = tf.data.Dataset.from_tensor_slices(list(share.files))
+    if shuffle_buffer:
+        files = files.shuffle(len(share.files), seed=seed)
+    blocks = files.interleave(
+        lambda file: (
+            tf.data.TFRecordDataset(file, compression_type="GZIP")
+            .shard(share.of, share.index)
+            .batch(_BLOCK)
+        ),
+        cycle_length=_FILES_AT_ONCE,
         num_parallel_calls=tf.data.AUTOTUNE,
         deterministic=True,
     )
     if shuffle_buffer:
-        records = records.shuffle(shuffle_buffer, seed=seed)
-
-    def parse(serialized: tf.Tensor) -> tuple[dict[str, Any], tf.Tensor]:
-        parsed = tf.io.parse_example(serialized, spec)
-        label = tf.cast(parsed.pop(features.LABEL), tf.float32)
-        return parsed, label
-
-    return (
-        records.batch(batch_size)
-        .map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-        .prefetch(tf.data.AUTOTUNE)
+        blocks = blocks.shuffle(max(1, shuffle_buffer // _BLOCK), seed=seed)
+    if features.TOKENS in batching.names and not batching.static_shapes:
+        return length_batches(
+            blocks.unbatch(),
+            batching.spec(),
+            batching.batch_size,
+            batching.transform.max_tokens,
+            shuffle=bool(shuffle_buffer),
+            seed=seed,
+        )
+    return blocks.rebatch(batching.batch_size).map(
+        lambda serialized: _parse(serialized, batching), num_parallel_calls=tf.data.AUTOTUNE
     )
 
 
-def count_examples(patterns: Sequence[str]) -> int:
-    """How many records the files hold; reads them once, without parsing."""
-    files = tf.data.Dataset.list_files(list(patterns), shuffle=False)
-    records = tf.data.TFRecordDataset(files, "GZIP", num_parallel_reads=8)
-    counts = records.batch(_PARSE_CHUNK).map(lambda r: tf.size(r, tf.int64))
+def endless(
+    dataset: tf.data.Dataset, batches: int, wanted: int, *, done: int = 0
+) -> tf.data.Dataset:
+    """Pass after pass over `dataset`, each filled up with empty batches to `wanted`.
+
+    Args:
+      dataset: one pass.
+      batches: how many batches it has.
+      wanted: how many a pass has to have, at least `batches`.
+      done: batches to leave out at the beginning, for a training that goes on.
+    """
+    if wanted > batches:
+        empty = tf.data.Dataset.from_tensors(_empty_batch(dataset.element_spec))
+        dataset = dataset.concatenate(empty.repeat(wanted - batches))
+    return dataset.repeat().skip(done).prefetch(tf.data.AUTOTUNE)
+
+
+def _count_examples(file: str) -> int:
+    records = tf.data.TFRecordDataset(file, compression_type="GZIP")
+    counts = records.batch(_COUNT_CHUNK).map(lambda chunk: tf.size(chunk, tf.int64))
     return int(counts.reduce(tf.constant(0, tf.int64), lambda a, b: a + b))
+
+
+def _parse(serialized: tf.Tensor, batching: Batching) -> tuple[Any, ...]:
+    inputs = tf.io.parse_example(serialized, batching.spec())
+    label = tf.cast(inputs.pop(features.LABEL), tf.float32)
+    if not batching.static_shapes:
+        return inputs, label
+    size = batching.batch_size
+    there = tf.shape(label)[0]
+    label = tf.ensure_shape(tf.pad(label, [[0, size - there], [0, 0]]), [size, 1])
+    weight = tf.cast(tf.range(size) < there, tf.float32)
+    return {name: _padded(name, ids, batching) for name, ids in inputs.items()}, label, weight
+
+
+def _padded(name: str, ids: tf.RaggedTensor, batching: Batching) -> tf.Tensor:
+    """[batch_size, width], where width is that of a review of `max_tokens` words."""
+    transform = batching.transform
+    if name == features.NGRAMS:
+        width, filler = transform.max_tokens * transform.ngrams, NGRAM_PADDING
+    else:
+        width, filler = transform.max_tokens, 0
+    return ids.to_tensor(filler, shape=[batching.batch_size, width])
+
+
+def _empty_batch(element_spec: Any) -> Any:
+    def empty(spec: Any) -> Any:
+        if isinstance(spec, tf.RaggedTensorSpec):
+            return tf.RaggedTensor.from_row_lengths(
+                tf.zeros([0], spec.dtype), tf.zeros([0], spec.row_splits_dtype)
+            )
+        first, *others = spec.shape
+        return tf.zeros([first or 0, *(size or 1 for size in others)], spec.dtype)
+
+    return tf.nest.map_structure(empty, element_spec)

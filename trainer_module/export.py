@@ -80,10 +80,12 @@ def _texts(examples: tf.Tensor) -> tf.Tensor:
 
 
 def _as_model_input(value: Any, spec: Any) -> Any:
-    """TFT hands variable-length features over as sparse; the model may want them ragged."""
-    if isinstance(value, tf.SparseTensor) and isinstance(spec.type_spec, tf.RaggedTensorSpec):
+    """TFT hands variable-length features over as sparse; the model wants them ragged or padded."""
+    if not isinstance(value, tf.SparseTensor):
+        return value
+    if isinstance(spec.type_spec, tf.RaggedTensorSpec):
         return tf.RaggedTensor.from_sparse(value)
-    return value
+    return tf.sparse.to_dense(value, default_value=features.PADDING_TOKEN)
 
 
 def _dense(value: Any) -> tf.Tensor:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from typing import Any
 
-from trainer_module.settings import TrainingJob
+from trainer_module import local_cluster
+from trainer_module.settings import Training, TrainingJob
 from trainer_module.training import train
 
 
@@ -12,17 +15,43 @@ def run_fn(fn_args: Any) -> None:
     """Trains and exports the model.
 
     Args:
-      fn_args: tfx's FnArgs; `custom_config` holds the sections `training` and `transform` of the
-        settings.
+      fn_args: tfx's FnArgs; see `make_job`.
     """
-    train(
-        TrainingJob(
-            train_files=list(fn_args.train_files),
-            eval_files=list(fn_args.eval_files),
-            transform_graph=fn_args.transform_output,
-            serving_model_dir=fn_args.serving_model_dir,
-            model_run_dir=fn_args.model_run_dir,
-            training=fn_args.custom_config["training"],
-            transform=fn_args.custom_config["transform"],
-        )
+    job = make_job(fn_args)
+    if local_cluster.is_needed(job.training):
+        local_cluster.run(job)
+    else:
+        train(job)
+
+
+def make_job(fn_args: Any) -> TrainingJob:
+    """What TFX says as a TrainingJob.
+
+    Args:
+      fn_args: tfx's FnArgs; `hyperparameters` are those of a Tuner, `custom_config` holds the
+        sections `training` and `transform` of the settings, a fingerprint of the `code`, and under
+        `checkpoints` a folder that outlives a failed execution.
+    """
+    config = fn_args.custom_config
+    training = Training(**config["training"])
+    if fn_args.hyperparameters:
+        training = training.with_values(fn_args.hyperparameters["values"])
+    job = TrainingJob(
+        train_files=list(fn_args.train_files),
+        eval_files=list(fn_args.eval_files),
+        transform_graph=fn_args.transform_output,
+        serving_model_dir=fn_args.serving_model_dir or "",
+        model_run_dir=fn_args.model_run_dir or "",
+        checkpoint_dir="",
+        base_model=fn_args.base_model,
+        training=training,
+        transform=config["transform"],
     )
+    folder = os.path.join(config["checkpoints"], _identity(job, config["code"]))
+    return job.model_copy(update={"checkpoint_dir": folder})
+
+
+def _identity(job: TrainingJob, code: str) -> str:
+    """The same for two executions if one can continue what the other began."""
+    same = job.model_dump_json(exclude={"serving_model_dir", "model_run_dir", "checkpoint_dir"})
+    return hashlib.sha256((same + code).encode()).hexdigest()[:16]

@@ -3,21 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from preprocessing.settings import Fraction, PositiveInt, Section, Transform
+
+ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
+"""Strategies of a single process; the others need a cluster."""
 
 
-@dataclass(frozen=True)
-class TrainingJob:
-    """One training, independent of who starts it.
+class Training(Section):
+    """Which model is trained, and how."""
+
+    model: Literal["ngram_linear", "cnn_lstm", "text_cnn", "transformer"] = "ngram_linear"
+    hyperparameters: dict[str, bool | int | float | str] = {}
+    """Of the model: the fields of `Hyperparameters` in its file."""
+    strategy: Literal[
+        "auto",
+        "one_device",
+        "mirrored",
+        "central_storage",
+        "multi_worker_mirrored",
+        "parameter_server",
+        "tpu",
+    ] = "auto"
+    devices: PositiveInt | None = None
+    """Devices a process trains on; without GPUs the CPU is split into that many."""
+    workers: PositiveInt = 1
+    """Processes that train; more than one need a cluster strategy."""
+    parameter_servers: PositiveInt = 1
+    """Processes that hold the variables under `parameter_server`."""
+    tpu: str | None = None
+    """Name or grpc:// address of a TPU, or `local`; None: the one of the environment."""
+    loop: Literal["fit", "custom"] = "fit"
+    epochs: PositiveInt = 2
+    batch_size_per_replica: PositiveInt = 1024
+    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    """At a global batch of `learning_rate_batch`; None: the model's own."""
+    learning_rate_batch: PositiveInt = 1024
+    learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
+    """How the learning rate follows the global batch."""
+    schedule: Literal["cosine", "constant"] = "cosine"
+    warmup: Fraction = 0.05
+    """Part of all steps in which the learning rate rises from nothing."""
+    mixed_precision: Literal["none", "float16", "bfloat16"] = "none"
+    jit_compile: bool = False
+    steps_per_execution: PositiveInt = 1
+    early_stopping: PositiveInt | None = None
+    """Epochs without a better eval loss after which training ends with the best weights."""
+    checkpoint_steps: PositiveInt = 1000
+    """Steps between checkpoints; there is one after every epoch too."""
+    warm_start: bool = False
+    """Start from the weights of the latest blessed model."""
+    tuner_trials: PositiveInt | None = None
+    """Trials of the Tuner component; None: no Tuner."""
+    profile_steps: tuple[PositiveInt, PositiveInt] | None = Field(default=None, strict=False)
+    """First and last step that TensorFlow's profiler records."""
+    shuffle_buffer: PositiveInt = 100_000
+    seed: Annotated[int, Field(ge=0)] = 42
+
+    @model_validator(mode="after")
+    def _shape_fits_strategy(self) -> Training:
+        if self.strategy == "one_device" and (self.devices or 1) > 1:
+            raise ValueError(
+                f"{self.devices} devices need training.strategy: mirrored (or auto), one_device "
+                "uses one"
+            )
+        if self.workers > 1 and self.strategy in ONE_PROCESS:
+            raise ValueError(
+                f"{self.workers} workers need training.strategy: multi_worker_mirrored or "
+                f"parameter_server, {self.strategy} trains in one process"
+            )
+        if self.loop == "custom" and self.strategy == "parameter_server":
+            raise ValueError(
+                "training.loop: custom takes steps together, which parameter_server does not; "
+                "set fit"
+            )
+        return self
+
+    def with_values(self, values: Mapping[str, Any]) -> Training:
+        """These settings with what a Tuner found: `learning_rate` and hyperparameters."""
+        found = dict(values)
+        rate = found.pop("learning_rate", self.learning_rate)
+        return self.model_copy(
+            update={
+                "learning_rate": rate,
+                "hyperparameters": {**self.hyperparameters, **found},
+            }
+        )
+
+
+class TrainingJob(Section):
+    """One training, independent of who starts it; as JSON it is what `task.py` reads.
 
     Attributes:
       train_files, eval_files: glob patterns of transformed TFRecord files.
       transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
       serving_model_dir: where the SavedModel goes.
       model_run_dir: where TensorBoard logs go.
+      checkpoint_dir: where a training that was cut short is continued from.
+      base_model: SavedModel to start from; None: start afresh.
       training: the `training` section of the settings.
-      transform: what of the `transform` section the model depends on.
+      transform: the `transform` section.
     """
 
     train_files: list[str]
@@ -25,5 +113,7 @@ class TrainingJob:
     transform_graph: str
     serving_model_dir: str
     model_run_dir: str
-    training: Mapping[str, Any]
-    transform: Mapping[str, Any]
+    checkpoint_dir: str
+    base_model: str | None = None
+    training: Training = Training()
+    transform: Transform = Transform()

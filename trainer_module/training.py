@@ -1,106 +1,261 @@
-"""Training: strategy, compile, fit, export."""
+"""One training, whatever the strategy: inputs, model, loop, checkpoints, export."""
 
 from __future__ import annotations
 
-import math
+import json
 import os
+import time
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from preprocessing.progress import report
-from trainer_module import dataset, export, models, strategies
-from trainer_module.settings import TrainingJob
+from trainer_module import models, schedule, strategies, warm_start
+from trainer_module.agreement import Agreement
+from trainer_module.callbacks import StepProgress, StopAtNoNumber
+from trainer_module.checkpoints import Checkpoints, SaveRegularly, Termination
+from trainer_module.cluster import Cluster
+from trainer_module.inputs import Inputs
+from trainer_module.loops import LOOPS, Plan
+from trainer_module.settings import Training, TrainingJob
+from trainer_module.usage import Usage
 
-_FINAL_RATE = 0.3
-"""Of the learning rate, at the last step."""
-_ADAPT_BATCH = 8192
-
-
-class StepProgress(tf_keras.callbacks.Callback):
-    """Reports the steps done over all epochs, ten times an epoch or more often."""
-
-    def __init__(self, steps_per_epoch: int, epochs: int):
-        super().__init__()
-        self._total = steps_per_epoch * epochs
-        self._every = max(1, steps_per_epoch // 20)
-        self._done = 0
-
-    def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:
-        self._done += 1
-        if self._done % self._every == 0 or self._done == self._total:
-            report("steps", self._done, self._total)
-
-
-def _spare_autograph(model: tf_keras.Model) -> None:
-    """Keeps AutoGraph from rewriting Keras itself, which has nothing for it to rewrite.
-
-    TensorFlow knows to leave its own `keras` alone, but not the package `tf_keras`: without this
-    the first step of any training takes ten seconds longer.
-    """
-    model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
-    model.test_step = tf.autograph.experimental.do_not_convert(model.test_step)
+SUMMARY_FILE = "training.json"
+"""In `model_run_dir`: how long a training took, what it used of the machine, how good it was."""
 
 
 def train(job: TrainingJob) -> None:
-    """Trains the model of `job` under its strategy and writes the SavedModel.
+    """Trains the model of `job` in this process's place of the cluster, and exports it.
+
+    A parameter server, and a worker beside one, serves until it is ended from outside.
 
     Raises:
-      ValueError: the strategy cannot be had on this machine, or there is nothing to train on.
+      ValueError: TF_CONFIG, the strategy or the settings do not fit, there is nothing to train
+        on, or the loss became NaN or infinite.
+      CheckpointError: a checkpoint could not be written or read.
+      SystemExit: SIGTERM came; a checkpoint was written.
     """
+    cluster = Cluster.from_environ(os.environ)
+    if cluster is not None and cluster.serves:
+        strategies.serve(cluster)
+    trained = fit(job, cluster)
+    _export(job, trained)
+    trained.checkpoints.remove()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training leaves in memory.
+
+    Attributes:
+      model: under its strategy.
+      module: the file in `models` that it is from.
+      metrics: of the last epoch: loss, accuracy, val_loss, val_accuracy.
+      checkpoints: to be removed when the model is where it should be.
+      agreement: with the other processes.
+      chief: whether this process is the one that exports.
+      name: of this process.
+    """
+
+    model: tf_keras.Model
+    module: ModuleType
+    metrics: dict[str, float]
+    checkpoints: Checkpoints
+    agreement: Agreement
+    chief: bool
+    name: str
+
+
+def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
+    """Everything of `train` but the export; raises what it raises."""
     training = job.training
-    strategy = strategies.make_strategy(training["strategy"], training["devices"])
-    tf_keras.utils.set_random_seed(training["seed"])
-    model_module = models.load(training["model"])
+    # Before any other TensorFlow op.
+    strategy = strategies.make_strategy(training, cluster)
+    tf_keras.utils.set_random_seed(training.seed)
+    started = time.perf_counter()
+    module = models.load(training.model)
+    static_shapes = training.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy)
+    inputs = Inputs(job, module.FEATURES, strategy, cluster, static_shapes=static_shapes)
+    model = _build(job, module, inputs, strategy, static_shapes=static_shapes)
 
-    batch_size = training["batch_size_per_replica"] * strategy.num_replicas_in_sync
-    examples = dataset.count_examples(job.train_files)
-    if not examples:
-        raise ValueError(f"no training example in {job.train_files}")
-    steps = math.ceil(examples / batch_size)
-    logging.info(
-        "%d examples, %d replicas x %d, %d steps an epoch",
-        examples,
-        strategy.num_replicas_in_sync,
-        training["batch_size_per_replica"],
-        steps,
-    )
-    spec = dataset.feature_spec(model_module.FEATURES, job.transform)
-    train_data = dataset.make_dataset(
-        job.train_files,
-        spec,
-        batch_size,
-        shuffle_buffer=training["shuffle_buffer"],
-        seed=training["seed"],
-    )
-    eval_data = dataset.make_dataset(job.eval_files, spec, batch_size)
+    chief = cluster is None or cluster.chief
+    name = cluster.name.replace(" ", "-") if cluster else "chief"
+    checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=name)
+    first_step = checkpoints.restore()
+    if not first_step:
+        _set_first_weights(job, module, model, inputs)
+    prepared_seconds = time.perf_counter() - started
 
+    log_dir = os.path.join(job.model_run_dir, "logs") if chief else None
+    agreement = Agreement(strategy)
+    usage = Usage(log_dir, inputs.global_batch)
+    plan = Plan(
+        train=inputs.train_dataset,
+        evaluation=inputs.eval_dataset(),
+        steps=inputs.steps,
+        eval_steps=inputs.eval_steps,
+        epochs=training.epochs,
+        first_step=first_step,
+        steps_per_execution=training.steps_per_execution,
+        jit_compile=training.jit_compile,
+    )
+    with Termination() as termination:
+        callbacks = [
+            StopAtNoNumber(first_step),
+            usage,
+            StepProgress(inputs.steps, training.epochs, first_step),
+            SaveRegularly(
+                checkpoints, training.checkpoint_steps, first_step, termination, agreement
+            ),
+            *_callbacks_asked_for(training, log_dir),
+        ]
+        metrics = LOOPS[training.loop](model, plan, callbacks)
+    if chief:
+        _write_summary(job, inputs, strategy, cluster, prepared_seconds, usage, metrics)
+    return Trained(model, module, metrics, checkpoints, agreement, chief, name)
+
+
+def _build(
+    job: TrainingJob,
+    module: ModuleType,
+    inputs: Inputs,
+    strategy: tf.distribute.Strategy,
+    *,
+    static_shapes: bool,
+) -> tf_keras.Model:
+    """The model under its strategy, compiled."""
+    training = job.training
+    policy = (
+        "float32" if training.mixed_precision == "none" else f"mixed_{training.mixed_precision}"
+    )
+    tf_keras.mixed_precision.set_global_policy(policy)
+    peak = schedule.peak_rate(training, module.LEARNING_RATE, inputs.global_batch)
+    rate = schedule.make_schedule(training, peak, inputs.steps * training.epochs)
     with strategy.scope():
-        model = model_module.build(training, job.transform)
-        schedule = tf_keras.optimizers.schedules.PolynomialDecay(
-            training["learning_rate"],
-            steps * training["epochs"],
-            end_learning_rate=training["learning_rate"] * _FINAL_RATE,
+        model = module.build(
+            models.hyperparameters(training.model, training.hyperparameters),
+            job.transform,
+            static_shapes=static_shapes,
         )
         model.compile(
-            optimizer=model_module.optimizer(schedule, batch_size),
+            optimizer=module.optimizer(rate, inputs.global_batch),
             loss=tf_keras.losses.BinaryCrossentropy(from_logits=True),
-            metrics=[tf_keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)],
+            # Weighted: what fills up a batch to its static shape weighs nothing.
+            weighted_metrics=[tf_keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)],
+            jit_compile=training.jit_compile,
+            steps_per_execution=training.steps_per_execution,
         )
-    _spare_autograph(model)
-    model_module.adapt(model, dataset.make_dataset(job.train_files, spec, _ADAPT_BATCH))
-    model.fit(
-        train_data,
-        validation_data=eval_data,
-        epochs=training["epochs"],
-        verbose=2,
-        callbacks=[
-            StepProgress(steps, training["epochs"]),
-            tf_keras.callbacks.TensorBoard(
-                os.path.join(job.model_run_dir, "logs"), write_graph=False, update_freq="epoch"
-            ),
-        ],
+    # TensorFlow knows to leave its own `keras` alone, but not the package `tf_keras`: AutoGraph
+    # would rewrite Keras itself, ten seconds before the first step, and find nothing to rewrite.
+    model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
+    model.test_step = tf.autograph.experimental.do_not_convert(model.test_step)
+    logging.info(
+        "%s: %d train and %d eval Examples, %d x %d a step, %d steps an epoch, learning rate %.4g",
+        training.model,
+        inputs.train.examples,
+        inputs.evaluation.examples,
+        strategy.num_replicas_in_sync,
+        training.batch_size_per_replica,
+        inputs.steps,
+        peak,
     )
-    export.save(model, job.transform_graph, job.serving_model_dir)
-    logging.info("Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__)
+    return model
+
+
+def _plain(job: TrainingJob, module: ModuleType) -> tf_keras.Model:
+    """The model in this process alone, in float32, for any shape: what is exported."""
+    tf_keras.mixed_precision.set_global_policy("float32")
+    with tf.device("/CPU:0"):
+        return module.build(
+            models.hyperparameters(job.training.model, job.training.hyperparameters), job.transform
+        )
+
+
+def _set_first_weights(
+    job: TrainingJob, module: ModuleType, model: tf_keras.Model, inputs: Inputs
+) -> None:
+    """Those of the base model if there is one and it fits; else what the model computes itself."""
+    if job.base_model and warm_start.load_weights(job, module.FEATURES, _plain(job, module), model):
+        return
+    adapt = getattr(module, "adapt", None)
+    if adapt is not None:
+        adapt(model, inputs.adapt_dataset())
+
+
+def _callbacks_asked_for(
+    training: Training, log_dir: str | None
+) -> list[tf_keras.callbacks.Callback]:
+    callbacks = []
+    if log_dir:
+        callbacks.append(
+            tf_keras.callbacks.TensorBoard(
+                log_dir,
+                write_graph=False,
+                update_freq="epoch",
+                profile_batch=training.profile_steps or 0,
+            )
+        )
+    if training.early_stopping is not None:
+        callbacks.append(
+            tf_keras.callbacks.EarlyStopping(
+                patience=training.early_stopping, restore_best_weights=True, verbose=1
+            )
+        )
+    return callbacks
+
+
+def _export(job: TrainingJob, trained: Trained) -> None:
+    """The chief exports; the others save to a scratch folder and wait for it.
+
+    Through a checkpoint, because it fits variables on any number of devices and servers, into a
+    model that knows nothing of them. Writing one is collective.
+    """
+    scratch = os.path.join(job.model_run_dir, f"scratch-{trained.name}")
+    weights = tf.train.Checkpoint(model=trained.model).write(os.path.join(scratch, "weights"))
+    if trained.chief:
+        # Importing TFT takes seconds that only the one who exports has to spend.
+        from trainer_module import export
+
+        plain = _plain(job, trained.module)
+        status = tf.train.Checkpoint(model=plain).read(weights)
+        status.assert_existing_objects_matched()
+        # The optimizer's state is in there too, and stays behind.
+        status.expect_partial()
+        export.save(plain, job.transform_graph, job.serving_model_dir)
+        warm_start.write_origin(job, trained.module.FEATURES)
+        logging.info(
+            "Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__
+        )
+    trained.agreement.wait_for_all()
+    tf.io.gfile.rmtree(scratch)
+
+
+def _write_summary(
+    job: TrainingJob,
+    inputs: Inputs,
+    strategy: tf.distribute.Strategy,
+    cluster: Cluster | None,
+    prepared_seconds: float,
+    usage: Usage,
+    metrics: dict[str, float],
+) -> None:
+    figures: dict[str, Any] = {
+        "model": job.training.model,
+        "strategy": type(strategy).__name__,
+        "processes": cluster.processes if cluster else 1,
+        "replicas": strategy.num_replicas_in_sync,
+        "batch_size_per_replica": job.training.batch_size_per_replica,
+        "examples": inputs.train.examples,
+        "epochs": job.training.epochs,
+        "steps_per_epoch": inputs.steps,
+        "prepare_seconds": round(prepared_seconds, 3),
+        **usage.summary(),
+        **metrics,
+    }
+    figures["seconds"] = round(prepared_seconds + sum(figures["seconds_per_epoch"]), 3)
+    tf.io.gfile.makedirs(job.model_run_dir)
+    with tf.io.gfile.GFile(os.path.join(job.model_run_dir, SUMMARY_FILE), "w") as file:
+        file.write(json.dumps(figures, indent=1))

@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.harness import Workspace
 
 SETTINGS = {
-    "training": {"epochs": 4, "batch_size_per_replica": 32},
+    "training": {"epochs": 4, "batch_size_per_replica": 32, "learning_rate_batch": 32},
     "evaluation": {"min_accuracy": 0.85},
 }
 

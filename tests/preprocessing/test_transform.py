@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
+from tensorflow_transform.coders import example_proto_coder
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from preprocessing import features
@@ -34,18 +35,37 @@ def transformed(tmp_path_factory):
     return sorted(data, key=lambda row: len(row["ngrams"])), tft.TFTransformOutput(folder)
 
 
-def test_tokens_are_padded_cut_and_numbered_by_frequency(transformed):
+def test_tokens_are_cut_but_not_padded_and_numbered_by_frequency(transformed):
     rows, output = transformed
     words = output.vocabulary_by_name("words")
     assert words[0] == b"phone"
-    number = {word: index + 2 for index, word in enumerate(words)}
+    number = {word: index + features.FIRST_TOKEN for index, word in enumerate(words)}
     by_length = {len(row["ngrams"]): list(row["tokens"]) for row in rows}
     good, phone, bad = number[b"good"], number[b"phone"], number[b"bad"]
     assert by_length[7] == [good, good, good, phone]
-    assert by_length[5] == [good, phone, bad, 0]
-    assert by_length[1] == [bad, 0, 0, 0]
-    assert by_length[0] == [0, 0, 0, 0]
+    assert by_length[5] == [good, phone, bad]
+    assert by_length[1] == [bad]
+    assert by_length[0] == []
     assert by_length[119] == [phone] * 4
+
+
+def test_a_word_outside_the_vocabulary_of_the_train_split_is_unknown(transformed):
+    _, output = transformed
+    layer = output.transform_features_layer()
+    tokens = layer({features.TEXT: tf.constant([["a good  phone"], [""], ["Bad, bad"]])})["tokens"]
+    dense = tf.sparse.to_dense(tokens, default_value=features.PADDING_TOKEN).numpy()
+    words = output.vocabulary_by_name("words")
+    good, phone, bad = (words.index(word) + 2 for word in (b"good", b"phone", b"bad"))
+    assert dense.tolist() == [[1, good, phone], [0, 0, 0], [bad, 1, bad]]
+
+
+def test_tokens_are_read_from_examples_as_a_ragged_feature(transformed):
+    rows, output = transformed
+    coder = example_proto_coder.ExampleProtoCoder(output.transformed_metadata.schema)
+    serialized = [coder.encode(row) for row in rows]
+    spec = {features.TOKENS: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)}
+    parsed = tf.io.parse_example(serialized, spec)[features.TOKENS]
+    assert parsed.row_lengths().numpy().tolist() == [0, 1, 3, 4, 4]
 
 
 def test_ngrams_have_any_length(transformed):

@@ -1,153 +1,185 @@
-"""Training from TFRecords to a SavedModel, on one device and mirrored over two."""
+"""Training from TFRecords to a SavedModel on one device: loops, precision, checkpoints."""
 
-import json
-import math
-import subprocess
-import sys
+import os
+import signal
+import threading
 
-import apache_beam as beam
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_transform.beam as tft_beam
 import tf_keras
-from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
-from preprocessing import features
-from preprocessing.transform import preprocessing_fn
-from trainer_module import dataset
-from trainer_module.models import ngram_linear
+from tests.trainer_module.conftest import learned_negation, make_job, predict, summary
+from trainer_module.callbacks import LossIsNoNumber
+from trainer_module.checkpoints import CheckpointError, SaveRegularly
+from trainer_module.training import train
 
 pytestmark = pytest.mark.slow
 
-TRANSFORM = {"ngrams": 2, "ngram_buckets": 4096}
-TRAINING = {
-    "model": "ngram_linear",
-    "strategy": "one_device",
-    "devices": None,
-    "epochs": 3,
-    "batch_size_per_replica": 16,
-    "learning_rate": 0.03,
-    "shuffle_buffer": 1000,
-    "seed": 1,
-}
-RUN = """
-import json, sys
-from absl import logging
-from trainer_module.settings import TrainingJob
-from trainer_module.training import train
-logging.set_verbosity(logging.INFO)
-train(TrainingJob(**json.loads(sys.argv[1])))
-"""
+TEXTS = ["very good number3", "not bad", "bad", ""]
 
 
-def reviews(count):
-    """Words alone say little here; `not` in front of them turns the label."""
-    for i in range(count):
-        word, label = [("good", 1), ("bad", 0)][i % 2]
-        negated = i % 3 == 0
-        yield f"{'not' if negated else 'very'} {word} number{i % 50}", label ^ negated
+def probabilities(folder):
+    return predict(folder, TEXTS)["probability"].numpy()
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    """Folder with `train.gz`, `eval.gz` (transformed TFRecords) and the transform graph."""
-    folder = tmp_path_factory.mktemp("prepared")
-    spec = {
-        features.TEXT: tf.io.FixedLenFeature([1], tf.string),
-        features.LABEL: tf.io.FixedLenFeature([1], tf.int64),
-    }
-    metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
-    rows = [{"text": [text.encode()], "label": [label]} for text, label in reviews(300)]
-    config = {**TRANSFORM, "features": ngram_linear.FEATURES}
-    with beam.Pipeline(runner="DirectRunner"), tft_beam.Context(temp_dir=str(folder / "tmp")):
-        (data, _), transform_fn = (rows, metadata) | tft_beam.AnalyzeAndTransformDataset(
-            lambda inputs: preprocessing_fn(inputs, config)
-        )
-        transform_fn | tft_beam.WriteTransformFn(str(folder / "graph"))
-    for name, part in {"train": data[:250], "eval": data[250:]}.items():
-        with tf.io.TFRecordWriter(str(folder / f"{name}.gz"), "GZIP") as writer:
-            for row in part:
-                writer.write(_example(row).SerializeToString())
+def trained(prepared, tmp_path_factory):
+    """A folder with what one uninterrupted training left."""
+    folder = tmp_path_factory.mktemp("trained")
+    train(make_job(prepared, folder))
     return folder
 
 
-def _example(row):
-    def ints(values):
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=np.ravel(values)))
+def test_a_training_leaves_a_model_that_learned_logs_figures_and_no_checkpoint(trained):
+    assert learned_negation(trained)
+    assert list((trained / "run" / "logs" / "train").iterdir()), "no TensorBoard logs"
+    assert not (trained / "checkpoints").exists()
+    figures = summary(trained)
+    assert (figures["examples"], figures["steps_per_epoch"], figures["steps"]) == (250, 16, 48)
+    assert figures["val_accuracy"] > 0.9
+    assert figures["peak_rss_bytes"] > 2**20
+    assert 0 < figures["cpu_utilisation"] <= 1.1
 
-    named = {features.NGRAMS: ints(row["ngrams"]), features.LABEL: ints(row["label"])}
-    return tf.train.Example(features=tf.train.Features(feature=named))
+
+@pytest.mark.parametrize("at_once", [1, 7])
+def test_the_custom_loop_does_what_fit_does(prepared, trained, tmp_path, at_once):
+    train(make_job(prepared, tmp_path, loop="custom", steps_per_execution=at_once))
+    assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
+    ours, fits = summary(tmp_path), summary(trained)
+    for name in ("loss", "accuracy", "val_loss", "val_accuracy", "steps"):
+        assert ours[name] == pytest.approx(fits[name], abs=1e-5), name
 
 
-def train(prepared, folder, **training):
-    """Trains in a process of its own; returns its log."""
-    job = {
-        "train_files": [str(prepared / "train.gz")],
-        "eval_files": [str(prepared / "eval.gz")],
-        "transform_graph": str(prepared / "graph"),
-        "serving_model_dir": str(folder / "model"),
-        "model_run_dir": str(folder / "run"),
-        "training": {**TRAINING, **training},
-        "transform": TRANSFORM,
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(job)], capture_output=True, text=True, timeout=300
+def test_several_steps_per_execution_change_nothing(prepared, trained, tmp_path):
+    train(make_job(prepared, tmp_path, steps_per_execution=5))
+    assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
+    assert summary(tmp_path)["steps"] == summary(trained)["steps"]
+
+
+def test_static_shapes_under_xla_learn_the_same(prepared, trained, tmp_path):
+    train(make_job(prepared, tmp_path, jit_compile=True))
+    # The last batch, filled up with what weighs nothing, counts a little less.
+    assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=0.01)
+    assert summary(tmp_path)["val_accuracy"] == pytest.approx(summary(trained)["val_accuracy"])
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_mixed_precision_exports_a_float32_model(prepared, tmp_path, precision):
+    train(
+        make_job(
+            prepared,
+            tmp_path,
+            model="text_cnn",
+            mixed_precision=precision,
+            learning_rate=0.01,
+            epochs=6,
+        )
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    assert learned_negation(tmp_path)
+    assert probabilities(tmp_path).dtype == np.float32
+    assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 
-@pytest.mark.parametrize(("strategy", "devices"), [("one_device", None), ("mirrored", 2)])
-def test_a_training_ends_with_a_model_that_learned_negation(prepared, tmp_path, strategy, devices):
-    log = train(prepared, tmp_path, strategy=strategy, devices=devices, batch_size_per_replica=8)
-    replicas = devices or 1
-    steps = math.ceil(250 / (8 * replicas))
-    assert f"250 examples, {replicas} replicas x 8, {steps} steps an epoch" in log
-    assert f"{steps}/{steps}" in log
-    assert list((tmp_path / "run" / "logs" / "train").iterdir()), "no TensorBoard logs"
-    model = tf.saved_model.load(str(tmp_path / "model"))
-    texts = ["very good", "not good", "very bad", "not bad"]
-    answer = model.signatures["predict_text"](texts=tf.constant(texts))
-    assert answer["label"].numpy().tolist() == [1, 0, 0, 1]
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_sigterm_in_the_middle_of_an_epoch_saves_and_the_next_training_goes_on(
+    prepared, trained, tmp_path, monkeypatch, loop
+):
+    seen = []
+    original = SaveRegularly.on_train_batch_end
+
+    def end_at_step_21(self, batch, logs=None):
+        seen.append(batch)
+        if len(seen) == 21:
+            os.kill(os.getpid(), signal.SIGTERM)
+        original(self, batch, logs)
+
+    monkeypatch.setattr(SaveRegularly, "on_train_batch_end", end_at_step_21)
+    with pytest.raises(SystemExit) as ended:
+        train(make_job(prepared, tmp_path, loop=loop))
+    assert ended.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert not (tmp_path / "model").exists()
+    assert len(seen) == 21
+    train(make_job(prepared, tmp_path, loop=loop))
+    assert len(seen) == 48, "a step was repeated or left out"
+    # The same Examples in the same order: as if nothing had happened.
+    assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
 
 
-def test_no_training_example_is_an_error_that_names_the_files(prepared, tmp_path):
-    tf.io.TFRecordWriter(str(tmp_path / "train.gz"), "GZIP").close()
-    (tmp_path / "eval.gz").symlink_to(prepared / "eval.gz")
-    (tmp_path / "graph").symlink_to(prepared / "graph")
-    with pytest.raises(AssertionError, match=r"no training example in .*train.gz"):
-        train(tmp_path, tmp_path)
+def test_a_training_outside_the_main_thread_works(prepared, tmp_path):
+    thread = threading.Thread(target=train, args=[make_job(prepared, tmp_path, epochs=1)])
+    thread.start()
+    thread.join(120)
+    assert (tmp_path / "model" / "saved_model.pb").exists()
 
 
-def test_an_epoch_is_every_example_once(prepared):
-    spec = dataset.feature_spec(ngram_linear.FEATURES, TRANSFORM)
-    files = [str(prepared / "train.gz")]
-    assert dataset.count_examples(files) == 250
-    for shuffle in (0, 100):
-        batches = list(dataset.make_dataset(files, spec, 64, shuffle_buffer=shuffle, seed=3))
-        assert [len(labels) for _, labels in batches] == [64, 64, 64, 58]
-    assert isinstance(batches[0][0][features.NGRAMS], tf.RaggedTensor)
-    assert batches[0][1].dtype == tf.float32
+def test_early_stopping_ends_when_the_eval_loss_stays(prepared, tmp_path):
+    train(make_job(prepared, tmp_path, epochs=50, early_stopping=1, learning_rate=1e-12))
+    assert summary(tmp_path)["steps"] == 2 * 16
 
 
-def test_the_scale_is_larger_for_ngrams_that_tell_the_classes_apart():
-    model = ngram_linear.build({}, {"ngram_buckets": 4})
-    ids = tf.ragged.constant([[0, 2], [0, 2], [1, 2], [1, 2]], dtype=tf.int64)
-    labels = tf.constant([[1.0], [1.0], [0.0], [0.0]])
-    ngram_linear.adapt(model, tf.data.Dataset.from_tensors(({features.NGRAMS: ids}, labels)))
-    scale = model.get_layer("bag").scale.numpy()
-    assert scale[0] == pytest.approx(scale[1])
-    assert scale[0] > 2 * scale[2]
-    occurrences = np.array([2, 2, 4, 0])
-    assert (scale * occurrences).sum() / occurrences.sum() == pytest.approx(1.0)
+def test_a_loss_that_is_no_number_stops_at_its_step_and_exports_nothing(
+    prepared, tmp_path, monkeypatch
+):
+    from trainer_module import schedule
+
+    def explodes_at_step_20(self, step):
+        return tf.where(step < 19, 0.01, float("nan"))
+
+    monkeypatch.setattr(schedule.WarmUp, "__call__", explodes_at_step_20)
+    with pytest.raises(LossIsNoNumber, match=r"the loss is nan at step 21, nothing was exported"):
+        train(make_job(prepared, tmp_path))
+    assert not (tmp_path / "model").exists()
 
 
-def test_a_bag_sums_weights_and_an_empty_review_is_the_bias():
-    model = ngram_linear.build({}, {"ngram_buckets": 3})
-    bag = model.get_layer("bag")
-    bag.table.assign([1.0, 10.0, 100.0])
-    bag.bias.assign([0.5])
-    ids = tf.ragged.constant([[0, 1, 1], [], [2]], dtype=tf.int64)
-    assert model({features.NGRAMS: ids}).numpy().ravel().tolist() == [21.5, 0.5, 100.5]
-    assert isinstance(model, tf_keras.Model)
+def test_a_checkpoint_that_cannot_be_written_is_one_line(prepared, tmp_path):
+    (tmp_path / "checkpoints").write_text("a file where the folder should be")
+    with pytest.raises(CheckpointError, match=r"checkpoints: the checkpoint of step 16 cannot"):
+        train(make_job(prepared, tmp_path))
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_batch_larger_than_the_data_is_one_step(prepared, tmp_path):
+    train(make_job(prepared, tmp_path, batch_size_per_replica=1000, epochs=1))
+    assert summary(tmp_path)["steps"] == 1
+
+
+def test_no_example_is_an_error_that_names_the_files(prepared, tmp_path):
+    with pytest.raises(ValueError, match=r"no Example in .*nothing-\*.gz"):
+        train(make_job(prepared, tmp_path, train="nothing-*.gz"))
+
+
+def test_an_unknown_hyperparameter_is_told_with_those_that_are_known(prepared, tmp_path):
+    job = make_job(prepared, tmp_path, hyperparameters={"depth": 3})
+    with pytest.raises(ValueError, match=r"training.hyperparameters.depth: .*knows scale_floor"):
+        train(job)
+
+
+class TestWarmStart:
+    def test_the_first_weights_are_those_of_the_base_model(self, prepared, trained, tmp_path):
+        train(
+            make_job(
+                prepared,
+                tmp_path,
+                base_model=str(trained / "model"),
+                epochs=1,
+                learning_rate=1e-9,
+            )
+        )
+        assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-4)
+
+    def test_what_does_not_fit_is_said_and_the_training_starts_afresh(
+        self, prepared, trained, tmp_path, caplog
+    ):
+        job = make_job(
+            prepared,
+            tmp_path,
+            base_model=str(trained / "model"),
+            hyperparameters={"scale_floor": 0.5},
+        )
+        train(job)
+        assert "Warm start: no, hyperparameters ({}, now {'scale_floor': 0.5}) differs" in (
+            caplog.text
+        )
+        assert learned_negation(tmp_path)

@@ -1,11 +1,43 @@
-"""The architectures, one file each: FEATURES it reads, and build(training, transform)."""
+"""The architectures, one file each; a new one is a new file here and its name in the settings.
+
+A file has
+  Hyperparameters: what `training.hyperparameters` may set.
+  FEATURES: which of the transformed features it reads.
+  LEARNING_RATE: its own, at a global batch of 1024.
+  SEARCH_SPACE: what the Tuner tries.
+  build(hyperparameters, transform, static_shapes): the tf_keras.Model, which answers with logits.
+  optimizer(learning_rate, batch_size): the optimizer that it is trained with.
+  adapt(model, dataset), if something is fitted on the train split other than by gradients.
+"""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
 
 
 def load(name: str) -> ModuleType:
     """The module of the model called `name` in `training.model`."""
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def hyperparameters(name: str, values: Mapping[str, Any]) -> Any:
+    """`training.hyperparameters` as the model's own Hyperparameters.
+
+    Raises:
+      ValueError: a name that the model does not know, or a wrong value; one line.
+    """
+    known = load(name).Hyperparameters
+    try:
+        return known.model_validate(dict(values))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(str(part) for part in problem["loc"])
+        raise ValueError(
+            f"training.hyperparameters.{key}: {problem['msg']}; {name} knows "
+            f"{', '.join(known.model_fields) or 'none'}"
+        ) from None

@@ -1,0 +1,192 @@
+"""Trains the peers and ours on the same two files, one after the other, each in its own process.
+
+    python -m benchmarks.peers TRAIN TEST [--only PEER,…] [--reference-steps N | --reference-full]
+                               [--repeat K] [--set KEY=VALUE,…] [--json FILE]
+
+TRAIN and TEST are in Kaggle's fastText format, plain or .bz2. Train seconds run from the peer's own
+input format to a trained model:
+
+  fasttext      from its prepared text file on disk
+  scikit-learn  from texts in memory: vectorizing and fitting
+  reference     from padded token ids in memory; by default some steps are timed and extrapolated
+  ours          from the TFRecords that Transform wrote, through the input pipeline
+
+Imports, validation and export count for nobody. Ours trains on nine tenths of TRAIN, as its default
+settings split it, so it is compared by seconds per 1M reviews that it trained on; fastText's and
+ours are also given for one pass over them. Peak RSS is that of the process that trains. Accuracy of
+ours is that of the exported SavedModel's `predict_text`. Seconds are of this machine and this
+moment; the ratio is what to quote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+import tempfile
+from pathlib import Path
+
+from rich.table import Column, Table
+
+from benchmarks import peer_ours, usage
+from pipeline.settings_file import OVERRIDES_VARIABLE
+
+OURS = ("ngram_linear", "cnn_lstm")
+PEERS = ("fasttext", "scikit-learn", "reference", *OURS)
+_DEFAULT = ("fasttext", "scikit-learn", "reference", "ngram_linear")
+_MODULES = {
+    "fasttext": "benchmarks.peer_fasttext",
+    "scikit-learn": "benchmarks.peer_sklearn",
+    "reference": "benchmarks.reference_cnn_lstm",
+}
+_MILLION = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What one training came to.
+
+    Attributes:
+      peer: its name, and how often it read the train file if more than once.
+      seconds: of the whole training.
+      examples: reviews trained on, each counted once.
+      epochs: passes over them; None where the solver decides.
+      accuracy: on TEST; None where nothing was trained to the end.
+      peak_rss: bytes.
+      extrapolated: whether `seconds` is.
+    """
+
+    peer: str
+    seconds: float
+    examples: int
+    epochs: int | None
+    accuracy: float | None
+    peak_rss: int
+    extrapolated: bool = False
+
+    @property
+    def seconds_per_million(self) -> float:
+        return self.seconds / self.examples * _MILLION
+
+    @property
+    def epoch_seconds_per_million(self) -> float | None:
+        return self.seconds_per_million / self.epochs if self.epochs else None
+
+
+def main() -> None:
+    arguments = _arguments()
+    console = usage.wide_console()
+    results = []
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+        for name in arguments.only:
+            console.print(name)
+            if name in OURS:
+                results += _ours(name, arguments, Path(folder) / name)
+            else:
+                results.append(_peer(name, arguments, Path(folder) / "log"))
+    console.print(table(results))
+    console.print(f"{arguments.train}, {usage.cores()} CPUs, Python {platform.python_version()}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps([dataclasses.asdict(r) for r in results], indent=1))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("train", type=Path)
+    parser.add_argument("test", type=Path)
+    parser.add_argument(
+        "--only",
+        type=usage.some_of(PEERS),
+        default=_DEFAULT,
+        help=f"of {', '.join(PEERS)} [{','.join(_DEFAULT)}]",
+    )
+    reference = parser.add_mutually_exclusive_group()
+    reference.add_argument("--reference-steps", type=int, default=30, help="that are timed [30]")
+    reference.add_argument("--reference-full", action="store_true", help="train it to the end")
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="train ngram_linear on K times TRAIN, too"
+    )
+    parser.add_argument("--set", default="", help=f"settings for ours, as ${OVERRIDES_VARIABLE}")
+    parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("--scratch", help="where files are kept while they are measured")
+    return parser.parse_args()
+
+
+def _peer(name: str, arguments: argparse.Namespace, log: Path) -> Result:
+    words = [str(path.resolve()) for path in (arguments.train, arguments.test)]
+    if name == "reference" and not arguments.reference_full:
+        words += ["--steps", str(arguments.reference_steps)]
+    figures = usage.figures_of(_MODULES[name], *words, log=log)
+    if name == "reference":
+        # Its `seconds` are those of the steps that were timed.
+        figures |= {"seconds": figures["seconds_per_epoch"], "epochs": 1}
+    return Result(
+        peer=name,
+        seconds=figures["seconds"],
+        examples=figures["examples"],
+        epochs=figures.get("epochs"),
+        accuracy=figures["accuracy"],
+        peak_rss=figures["peak_rss"],
+        extrapolated=figures.get("extrapolated", False),
+    )
+
+
+def _ours(model: str, arguments: argparse.Namespace, root: Path) -> list[Result]:
+    """Prepares once, then trains on the train file, and the first of ours on K of it, too."""
+    files = {"train": arguments.train, "test": arguments.test}
+    job = peer_ours.prepare(root, files, model, arguments.set)
+    results = []
+    for times in sorted({1, arguments.repeat if model == OURS[0] else 1}):
+        folder = root / f"times-{times}"
+        figures = peer_ours.train(
+            peer_ours.repeated(job, times, root / f"links-{times}") if times > 1 else job, folder
+        )
+        results.append(
+            Result(
+                peer=model if times == 1 else f"{model}, {times} x TRAIN",
+                seconds=figures["seconds"],
+                examples=figures["examples"],
+                epochs=figures["epochs"],
+                accuracy=peer_ours.accuracy(folder, arguments.test),
+                peak_rss=figures["peak_rss_bytes"],
+            )
+        )
+    return results
+
+
+def table(results: list[Result]) -> Table:
+    """One row for each result; the ratio is that of whole trainings, per review, to ours."""
+    drawn = Table(
+        Column("peer", no_wrap=True),
+        *[
+            Column(title, justify="right")
+            for title in (
+                "train, s",
+                "s per 1M reviews",
+                "one epoch, s per 1M",
+                "accuracy",
+                "peak RSS, MiB",
+                "s per 1M / ours",
+            )
+        ],
+    )
+    ours = next((r.seconds_per_million for r in results if r.peer == OURS[0]), None)
+    for result in results:
+        epoch = result.epoch_seconds_per_million
+        drawn.add_row(
+            result.peer,
+            f"{'~' if result.extrapolated else ''}{result.seconds:.1f}",
+            f"{result.seconds_per_million:.0f}",
+            f"{epoch:.0f}" if epoch else "",
+            f"{result.accuracy:.4f}" if result.accuracy is not None else "",
+            f"{result.peak_rss / usage.MEBIBYTE:.0f}",
+            f"{result.seconds_per_million / ours:.2f}" if ours else "",
+        )
+    return drawn
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""Trains one model under each distribution strategy that this machine can show; table and chart.
+
+    python -m benchmarks.strategies TRAIN [--eval FILE] [--model NAME] [--batches 512,2048]
+                                    [--only STRATEGY,…] [--figure FILE.svg] [--json FILE]
+
+TRAIN is in Kaggle's fastText format, plain or .bz2; without --eval a tenth of it is held out. Each
+row is one `python -m trainer_module.task`. s/epoch is the training of the last epoch, without its
+validation: the first traces the graph, too. Examples a second are the Examples of an epoch over it.
+
+Scaling efficiency is the row's examples a second over those of one_device at the same batch per
+replica times how many times the hardware it trains on: the number of GPUs, and on a machine
+without any 1, because all rows share the same CPU cores. There 1.0 means that the
+distribution costs nothing; the row of two workers, each with half of the cores, then tells two
+small processes from one large one.
+
+CPU utilisation is that of all processes of the row over all cores, from the first step to the end
+of the last validation, tracing and checkpoints included; GPU utilisation is nvidia-smi's while
+training. On each server are the variables of the model and of its optimizer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.table import Column, Table
+
+from benchmarks import peer_ours, usage
+from pipeline.settings_file import OVERRIDES_VARIABLE
+from trainer_module.settings import Training, TrainingJob
+
+MODELS = ("ngram_linear", "cnn_lstm", "text_cnn", "transformer")
+LARGE_TABLE = 2**24
+"""Rows of an n-gram table that is held in pieces, to be seen in what each server holds."""
+_MILLION = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """One row to measure.
+
+    Attributes:
+      name, devices: what the table calls it.
+      settings: of the `training` section.
+      hardware: how many times that of one_device it has.
+      large_table: whether the n-gram table has LARGE_TABLE rows.
+    """
+
+    name: str
+    devices: str
+    settings: dict[str, Any]
+    hardware: int = 1
+    large_table: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What one training came to: its training.json, and CPU utilisation over all processes."""
+
+    setup: Setup
+    figures: dict[str, Any]
+    cpu_utilisation: float | None
+
+    @property
+    def epoch_seconds(self) -> float:
+        return self.figures["seconds_per_epoch"][-1]
+
+    @property
+    def examples_per_second(self) -> float:
+        return self.figures["examples"] / self.epoch_seconds
+
+    @property
+    def batch(self) -> int:
+        return self.figures["batch_size_per_replica"]
+
+
+def setups(gpus: int) -> list[Setup]:
+    """What can be shown on a machine with so many GPUs; without any the CPU is two devices.
+
+    A worker has a GPU of its own, so a machine with one GPU shows no cluster.
+    """
+    kind, several = ("GPU", gpus) if gpus else ("CPU", 2)
+    here, on_all = f"{several} {kind}", max(1, gpus)
+    mirrored = {"strategy": "mirrored", "devices": several}
+    central = {"strategy": "central_storage", "devices": several}
+    one_process = [
+        Setup("one_device", f"1 {kind}", {"strategy": "one_device"}),
+        Setup("mirrored", here, mirrored, on_all),
+        Setup("central_storage", here, central, on_all),
+    ]
+    if gpus == 1:
+        return one_process
+    on_two = min(2, on_all)
+    workers = {"strategy": "multi_worker_mirrored", "workers": 2}
+    one_server = {"strategy": "parameter_server", "workers": 2, "parameter_servers": 1}
+    two_servers = one_server | {"parameter_servers": 2}
+    return [
+        *one_process,
+        Setup("multi_worker_mirrored", "2 workers", workers, on_two),
+        Setup("parameter_server", "2 workers, 1 ps", one_server, on_two),
+        Setup("parameter_server", "2 workers, 2 ps", two_servers, on_two),
+        Setup("large_table", "2 workers, 2 ps", two_servers, on_two, large_table=True),
+    ]
+
+
+def scaling_efficiency(row: Row, rows: list[Row]) -> float | None:
+    """As the first lines of this file define it; None without the row to compare with."""
+    for other in rows:
+        if other.setup.name == "one_device" and other.batch == row.batch:
+            return row.examples_per_second / (other.examples_per_second * row.setup.hardware)
+    return None
+
+
+def main() -> None:
+    arguments = _arguments()
+    console = usage.wide_console()
+    gpus = usage.gpus()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+        try:
+            for row in _measure(arguments, gpus, Path(folder)):
+                rows.append(row)
+                console.print(f"{row.setup.name}: {row.epoch_seconds:.1f} s/epoch")
+        finally:
+            # What was measured is worth showing when a later row fails.
+            console.print(table(rows))
+    console.print(
+        f"{arguments.model}, {arguments.train}, {usage.cores()} CPUs, {gpus} GPUs, "
+        f"Python {platform.python_version()}"
+    )
+    if arguments.figure:
+        draw(rows, arguments.model, arguments.figure)
+    if arguments.json:
+        arguments.json.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    names = list(dict.fromkeys(setup.name for setup in setups(0)))
+    parser.add_argument("train", type=Path)
+    parser.add_argument("--eval", type=Path, help="reviews to validate on [a tenth of TRAIN]")
+    parser.add_argument("--model", choices=MODELS, default=MODELS[0])
+    parser.add_argument(
+        "--batches",
+        type=lambda text: [int(part) for part in text.split(",")],
+        default=[1024],
+        help="batch sizes per replica [1024]",
+    )
+    parser.add_argument("--epochs", type=int, default=2, help="of each training [2]")
+    parser.add_argument(
+        "--only", type=usage.some_of(names), default=names, help=f"of {', '.join(names)} [all]"
+    )
+    parser.add_argument("--set", default="", help=f"settings of all rows, as ${OVERRIDES_VARIABLE}")
+    parser.add_argument("--figure", type=Path, help="where the chart goes, an SVG")
+    parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("--scratch", help="where files are kept while they are measured")
+    return parser.parse_args()
+
+
+def _measure(arguments: argparse.Namespace, gpus: int, root: Path) -> Iterator[Row]:
+    jobs: dict[bool, TrainingJob] = {}
+    for batch in arguments.batches:
+        for setup in setups(gpus):
+            if setup.name not in arguments.only:
+                continue
+            if setup.large_table and arguments.model != MODELS[0]:
+                continue  # It has no n-gram table.
+            if setup.large_table not in jobs:
+                jobs[setup.large_table] = _prepare(arguments, setup, root)
+            training = {"batch_size_per_replica": batch, "epochs": arguments.epochs}
+            job = _with_training(jobs[setup.large_table], training | setup.settings)
+            yield _train(setup, job, root / f"{setup.name}-{setup.devices}-{batch}")
+
+
+def _prepare(arguments: argparse.Namespace, setup: Setup, root: Path) -> TrainingJob:
+    files = {"train": arguments.train}
+    if arguments.eval:
+        files["eval"] = arguments.eval
+    overrides = [arguments.set] if arguments.set else []
+    if setup.large_table:
+        overrides.append(f"transform.ngram_buckets={LARGE_TABLE}")
+    folder = root / f"prepared-{setup.large_table}"
+    return peer_ours.prepare(folder, files, arguments.model, ",".join(overrides))
+
+
+def _with_training(job: TrainingJob, changes: dict[str, Any]) -> TrainingJob:
+    training = Training.model_validate(job.training.model_dump() | changes)
+    return job.model_copy(update={"training": training})
+
+
+def _train(setup: Setup, job: TrainingJob, folder: Path) -> Row:
+    cpu_time = usage.CpuTime()
+    figures = peer_ours.train(job, folder, cpu_time)
+    return Row(setup, figures, cpu_time.utilisation(*_when_trained(folder)))
+
+
+def _when_trained(folder: Path) -> tuple[float, float]:
+    """Wall clock from before the first step to after the last evaluation."""
+    # events.out.tfevents.SECONDS.HOST…, which the chief opens before the first step.
+    opened = [int(file.name.split(".")[3]) for file in folder.rglob("events.out.tfevents.*")]
+    return min(opened), (folder / peer_ours.SUMMARY).stat().st_mtime
+
+
+def table(rows: list[Row]) -> Table:
+    """One row for each training, with the columns of the reference experiment first."""
+    numbers = (
+        "batch per replica",
+        "s/epoch",
+        "val_loss",
+        "val_accuracy",
+        "s per 1M",
+        "CPU",
+        "GPU",
+        "efficiency",
+        "MiB on each server",
+    )
+    texts = [Column(name, no_wrap=True) for name in ("strategy", "devices")]
+    drawn = Table(*texts, *[Column(name, justify="right") for name in numbers])
+    for row in rows:
+        drawn.add_row(
+            row.setup.name,
+            row.setup.devices,
+            str(row.batch),
+            f"{row.epoch_seconds:.1f}",
+            f"{row.figures['val_loss']:.4f}",
+            f"{row.figures['val_accuracy']:.4f}",
+            f"{_MILLION / row.examples_per_second:.0f}",
+            _share(row.cpu_utilisation),
+            _share(row.figures["gpu_utilisation"]),
+            _share(scaling_efficiency(row, rows)),
+            ", ".join(
+                f"{size / usage.MEBIBYTE:.1f}"
+                for size in row.figures.get("parameter_server_bytes", [])
+            ),
+        )
+    return drawn
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def draw(rows: list[Row], model: str, file: Path) -> None:
+    """Draws Examples a second of each row as horizontal bars, the efficiency beside them."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    # Letters as text: a tenth of the size, and one can search for them.
+    matplotlib.rcParams["svg.fonttype"] = "none"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 0.4 * len(rows) + 1.2), layout="constrained")
+    names = [f"{row.setup.name}, {row.setup.devices}, {row.batch}" for row in rows]
+    bars = axes.barh(range(len(rows)), [row.examples_per_second for row in rows], color="#4477aa")
+    axes.bar_label(bars, [_share(scaling_efficiency(row, rows)) for row in rows], padding=3)
+    axes.set_yticks(range(len(rows)), names)
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.1)
+    axes.set_xlabel(f"{model}: Examples a second; beside the bars the scaling efficiency")
+    figure.savefig(file, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Settings of the features, and what every section of the settings has in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PositiveInt = Annotated[int, Field(ge=1)]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Section(BaseModel):
+    """A part of the settings: no unknown keys, no silent conversion, no change after loading."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Transform(Section):
+    """How text becomes features."""
+
+    ngram_buckets: Annotated[int, Field(ge=2, le=2**30)] = 2**20
+    """Rows of the hashed n-gram table."""
+    ngrams: Annotated[int, Field(ge=1, le=3)] = 2
+    """Longest word n-gram."""
+    vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
+    """Words that a sequence model knows."""
+    max_tokens: PositiveInt = 500
+    """Words of a review that a sequence model reads."""

@@ -1,0 +1,35 @@
+"""Every strategy but tpu through `tfx run create --engine local`, one after the other."""
+
+import pytest
+
+from tests.e2e.conftest import SETTINGS
+from tests.e2e.harness import Workspace
+from tests.e2e.test_tfx_cli import CREATE, RUN, tfx
+
+STRATEGIES = {
+    "one_device": {},
+    "mirrored": {"devices": 2},
+    "central_storage": {"devices": 2},
+    "multi_worker_mirrored": {"workers": 2},
+    "parameter_server": {"workers": 2, "parameter_servers": 2},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_each_strategy_trains_and_pushes(tmp_path):
+    # What comes before the Trainer is the same for all, and answered from the cache.
+    workspace = Workspace(tmp_path, SETTINGS)
+    created = tfx(workspace, *CREATE)
+    assert created.returncode == 0, created.stdout + created.stderr
+    for number, (strategy, shape) in enumerate(STRATEGIES.items(), start=1):
+        values = {"strategy": strategy, "epochs": 2, "batch_size_per_replica": 16, **shape}
+        overrides = ",".join(f"training.{key}={value}" for key, value in values.items())
+        done = tfx(workspace, *RUN, overrides=overrides)
+        log = done.stdout + done.stderr
+        assert done.returncode == 0, log[-5000:]
+        assert f"Strategy {strategy} (as set): " in log
+        assert len(workspace.pushed()) == number, log[-5000:]
+        assert not list((workspace.root / "checkpoints").glob("*")), "a checkpoint was left"
+    workers = {"[worker 0]", "[worker 1]", "[ps 0]", "[ps 1]", "[chief]"}
+    assert all(worker in log for worker in workers)

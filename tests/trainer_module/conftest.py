@@ -1,0 +1,119 @@
+"""A tiny transformed data set, and trainings on it in processes of their own."""
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import apache_beam as beam
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_transform.beam as tft_beam
+from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
+
+from preprocessing import features
+from preprocessing.transform import preprocessing_fn
+from trainer_module.settings import TrainingJob
+
+TRANSFORM = {"ngrams": 2, "ngram_buckets": 4096, "vocabulary_size": 100, "max_tokens": 12}
+TRAINING = {
+    "model": "ngram_linear",
+    "strategy": "one_device",
+    "epochs": 3,
+    "batch_size_per_replica": 16,
+    "learning_rate": 0.05,
+    "learning_rate_batch": 16,
+    "shuffle_buffer": 1000,
+    "seed": 1,
+}
+FILES = {"train": (120, 90, 40), "eval": (50,)}
+"""Examples in each file."""
+
+
+def reviews(count):
+    """Words alone say little here; `not` in front of them turns the label."""
+    for i in range(count):
+        word, label = [("good", 1), ("bad", 0)][i % 2]
+        negated = i % 3 == 0
+        yield f"{'not' if negated else 'very'} {word} number{i}", label ^ negated
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """Folder with `train-*.gz`, `eval-*.gz` (transformed TFRecords) and the transform graph."""
+    folder = tmp_path_factory.mktemp("prepared")
+    spec = {
+        features.TEXT: tf.io.FixedLenFeature([1], tf.string),
+        features.LABEL: tf.io.FixedLenFeature([1], tf.int64),
+    }
+    metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
+    rows = [{"text": [text.encode()], "label": [label]} for text, label in reviews(300)]
+    config = {**TRANSFORM, "features": [features.NGRAMS, features.TOKENS]}
+    with beam.Pipeline(runner="DirectRunner"), tft_beam.Context(temp_dir=str(folder / "tmp")):
+        (data, _), transform_fn = (rows, metadata) | tft_beam.AnalyzeAndTransformDataset(
+            lambda inputs: preprocessing_fn(inputs, config)
+        )
+        transform_fn | tft_beam.WriteTransformFn(str(folder / "graph"))
+    rest = iter(data)
+    for split, counts in FILES.items():
+        for number, count in enumerate(counts):
+            with tf.io.TFRecordWriter(str(folder / f"{split}-{number}.gz"), "GZIP") as writer:
+                for _ in range(count):
+                    writer.write(_example(next(rest)).SerializeToString())
+    return folder
+
+
+def _example(row):
+    def ints(values):
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=np.ravel(values)))
+
+    names = (features.NGRAMS, features.TOKENS, features.LABEL)
+    named = {name: ints(row[name]) for name in names}
+    return tf.train.Example(features=tf.train.Features(feature=named))
+
+
+def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **training):
+    """A TrainingJob on `prepared` that writes to `folder`."""
+    return TrainingJob(
+        train_files=[str(prepared / train)],
+        eval_files=[str(prepared / "eval-*.gz")],
+        transform_graph=str(prepared / "graph"),
+        serving_model_dir=str(folder / "model"),
+        model_run_dir=str(folder / "run"),
+        checkpoint_dir=str(folder / "checkpoints"),
+        base_model=base_model,
+        training={**TRAINING, **training},
+        transform=TRANSFORM,
+    )
+
+
+def run_task(job, folder, *words, environ=None, timeout=400):
+    """`python -m trainer_module.task` on the job; (exit code, everything it printed)."""
+    folder.mkdir(exist_ok=True, parents=True)
+    file = folder / "job.json"
+    file.write_text(job.model_dump_json())
+    done = subprocess.run(
+        [sys.executable, "-m", "trainer_module.task", str(file), *words],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+    )
+    return SimpleNamespace(code=done.returncode, log=done.stdout)
+
+
+def summary(folder):
+    return json.loads((folder / "run" / "training.json").read_text())
+
+
+def predict(folder, texts):
+    model = tf.saved_model.load(str(folder / "model"))
+    return model.signatures["predict_text"](texts=tf.constant(texts))
+
+
+def learned_negation(folder):
+    """Whether the exported model knows what `not` does."""
+    labels = predict(folder, ["very good", "not good", "very bad", "not bad"])["label"]
+    return labels.numpy().tolist() == [1, 0, 0, 1]

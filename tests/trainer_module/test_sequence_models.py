@@ -1,0 +1,187 @@
+"""What the models of word sequences have in common, and what only the CNN-LSTM has."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from preprocessing import features
+from preprocessing.settings import Transform
+from trainer_module.models import cnn_lstm, text_cnn, transformer
+
+TRANSFORM = Transform(vocabulary_size=30, max_tokens=12)
+SMALL = {
+    cnn_lstm: {"embedding_width": 16, "filters": 16, "lstm_units": 16},
+    text_cnn: {"embedding_width": 16, "filters": 16, "dropout": 0.0},
+    transformer: {"width": 16, "layers": 1, "heads": 2, "feed_forward_width": 32, "dropout": 0.0},
+}
+each_model = pytest.mark.parametrize(
+    "module", SMALL, ids=lambda module: module.__name__.rsplit(".")[-1]
+)
+
+
+def build(module, *, static_shapes=False, **hyperparameters):
+    tf_keras.utils.set_random_seed(1)
+    chosen = module.Hyperparameters(**{**SMALL[module], **hyperparameters})
+    return module.build(chosen, TRANSFORM, static_shapes=static_shapes)
+
+
+def compiled(module, *, static_shapes=False, **options):
+    model = build(module, static_shapes=static_shapes)
+    model.compile(
+        module.optimizer(0.01, 64), tf_keras.losses.BinaryCrossentropy(from_logits=True), **options
+    )
+    # As in training: AutoGraph has nothing to rewrite in Keras and takes seconds to find out.
+    model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
+    return model
+
+
+def reviews(count, width=TRANSFORM.max_tokens, seed=0):
+    """Fillers with one `2 3` (positive) or `3 2` (negative) in them, of 2 to `width` words."""
+    random = np.random.default_rng(seed)
+    tokens = np.zeros((count, width), np.int64)
+    labels = random.integers(0, 2, (count, 1)).astype(np.float32)
+    for row, label in zip(tokens, labels[:, 0], strict=True):
+        length = random.integers(2, width + 1)
+        row[:length] = random.integers(4, 30, length)
+        place = random.integers(0, length - 1)
+        row[place : place + 2] = (2, 3) if label else (3, 2)
+    return {features.TOKENS: tokens}, labels
+
+
+def logits(model, tokens):
+    return model({features.TOKENS: tf.constant(tokens, tf.int64)}).numpy()
+
+
+@each_model
+def test_word_order_is_learned(module):
+    model = compiled(module)
+    for step in range(150):
+        model.train_on_batch(*reviews(64, seed=step))
+    inputs, labels = reviews(500, seed=1000)
+    accuracy = ((logits(model, inputs[features.TOKENS]) > 0) == labels).mean()
+    assert accuracy > 0.95
+
+
+@each_model
+def test_a_logit_does_not_depend_on_the_width_of_the_batch(module):
+    model = build(module)
+    for variable in model.trainable_variables:
+        # Zeros and ones, as biases and norms start with, would hide much.
+        variable.assign_add(tf.random.normal(variable.shape, stddev=0.3, seed=3))
+    inputs, _ = reviews(40, width=7)
+    tokens = inputs[features.TOKENS]
+    tokens[0] = 0
+    narrow = logits(model, tokens)
+    assert narrow.std() > 0.01
+    for more in (1, 2, 5):
+        wide = logits(model, np.pad(tokens, [(0, 0), (0, more)]))
+        np.testing.assert_allclose(wide, narrow, rtol=1e-4, atol=1e-5)
+    alone = logits(model, tokens[3:4, : np.count_nonzero(tokens[3])])
+    np.testing.assert_allclose(alone, narrow[3:4], rtol=1e-4, atol=1e-5)
+
+
+@each_model
+def test_gradients_do_not_depend_on_the_width_of_the_batch(module):
+    model = build(module)
+    inputs, labels = reviews(16, width=6)
+
+    def gradients(tokens):
+        with tf.GradientTape() as tape:
+            answer = model({features.TOKENS: tf.constant(tokens)})
+            loss = tf.reduce_mean(
+                tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=answer)
+            )
+        return [
+            tf.convert_to_tensor(gradient).numpy()
+            for gradient in tape.gradient(loss, model.trainable_variables)
+        ]
+
+    narrow = gradients(inputs[features.TOKENS])
+    wide = gradients(np.pad(inputs[features.TOKENS], [(0, 0), (0, 6)]))
+    for one, other in zip(narrow, wide, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
+
+
+@each_model
+def test_a_step_on_no_example_changes_nothing_but_by_what_was_before(module):
+    model = compiled(module)
+    before = [weight.numpy() for weight in model.weights]
+    nothing = {features.TOKENS: np.zeros((0, 1), np.int64)}, np.zeros((0, 1), np.float32)
+    assert np.isfinite(model.train_on_batch(*nothing))
+    for weight, value in zip(model.weights, before, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), value)
+    assert logits(model, nothing[0][features.TOKENS]).shape == (0, 1)
+
+
+@each_model
+def test_a_batch_of_empty_reviews_has_finite_logits(module):
+    model = build(module)
+    assert np.isfinite(logits(model, np.zeros((3, 4)))).all()
+    assert np.isfinite(logits(model, np.zeros((3, 0)))).all()
+
+
+@each_model
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_logits_are_float32_under_mixed_precision(module, policy):
+    tf_keras.mixed_precision.set_global_policy(policy)
+    try:
+        model = compiled(module)
+        before = logits(model, reviews(8)[0][features.TOKENS])
+        loss = model.train_on_batch(*reviews(8))
+    finally:
+        tf_keras.mixed_precision.set_global_policy("float32")
+    assert model.output.dtype == tf.float32
+    assert before.dtype == np.float32
+    assert np.isfinite(before).all() and np.isfinite(loss)
+
+
+@each_model
+def test_xla_compiles_a_train_step_at_static_shapes(module):
+    model = compiled(module, static_shapes=True, jit_compile=True)
+    assert model.input[features.TOKENS].shape.as_list() == [None, TRANSFORM.max_tokens]
+    batch = reviews(32)
+    losses = [model.train_on_batch(*batch) for _ in range(8)]
+    assert losses[-1] < losses[0]
+
+
+@each_model
+def test_weights_fit_a_model_with_other_shapes(module, tmp_path):
+    static, dynamic = build(module, static_shapes=True), build(module)
+    static.set_weights([weight + 0.1 for weight in static.get_weights()])
+    path = tf.train.Checkpoint(model=static).write(str(tmp_path / "weights"))
+    tf.train.Checkpoint(model=dynamic).read(path).assert_existing_objects_matched()
+    tokens = reviews(8)[0][features.TOKENS]
+    np.testing.assert_allclose(logits(static, tokens), logits(dynamic, tokens), rtol=1e-4)
+
+
+@each_model
+def test_the_search_space_is_of_hyperparameters(module):
+    known = module.Hyperparameters.model_fields
+    for name, space in module.SEARCH_SPACE.items():
+        assert name == "learning_rate" or name in known
+        if isinstance(space, list):
+            for value in space:
+                module.Hyperparameters(**{name: value})
+        else:
+            low, high, scale = space
+            assert low < high and scale in ("log", "linear")
+
+
+def test_recurrent_dropout_is_applied_in_training_alone():
+    model = build(cnn_lstm, recurrent_dropout=0.5)
+    inputs = {features.TOKENS: tf.constant(reviews(8)[0][features.TOKENS])}
+    assert (model(inputs).numpy() == model(inputs).numpy()).all()
+    assert (model(inputs, training=True).numpy() != model(inputs, training=True).numpy()).any()
+
+
+def test_a_width_that_heads_cannot_share_is_refused():
+    with pytest.raises(ValueError, match="width: 16 cannot be shared by 3 heads"):
+        transformer.Hyperparameters(width=16, heads=3)
+
+
+@pytest.mark.parametrize("wrong", ["", "3,", "3, 4", "0", "a"])
+def test_kernel_sizes_are_numbers_with_commas(wrong):
+    with pytest.raises(ValueError, match="kernel_sizes"):
+        text_cnn.Hyperparameters(kernel_sizes=wrong)
+    assert text_cnn.Hyperparameters(kernel_sizes="2,15").sizes == [2, 15]

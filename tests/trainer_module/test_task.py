@@ -1,0 +1,236 @@
+"""The command line of a training: the job it reads and how it ends, without TensorFlow."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+from preprocessing import progress
+from trainer_module import child, local_cluster, task
+from trainer_module.cluster import Cluster
+from trainer_module.settings import TrainingJob
+
+JOB = {
+    "train_files": ["train-*"],
+    "eval_files": ["eval-*"],
+    "transform_graph": "graph",
+    "serving_model_dir": "model",
+    "model_run_dir": "run",
+    "checkpoint_dir": "checkpoints",
+    "training": {"epochs": 5, "profile_steps": [2, 4]},
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(JOB))
+    return str(file)
+
+
+class Training:
+    """Stands in for `trainer_module.training`: keeps the jobs, then does `act`."""
+
+    def __init__(self):
+        self.jobs = []
+        self.act = lambda: None
+
+    def train(self, job):
+        self.jobs.append(job)
+        self.act()
+
+
+@pytest.fixture
+def training(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    training = Training()
+    module = ModuleType("trainer_module.training")
+    module.train = training.train
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return training
+
+
+def error_line(capsys):
+    [line] = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_a_job_is_read_as_it_was_written(tmp_path):
+    job = TrainingJob.model_validate(JOB)
+    file = tmp_path / "written.json"
+    file.write_text(job.model_dump_json())
+    assert task.read_job(str(file)) == job
+
+
+def test_settings_of_the_command_line_come_first(file, training):
+    settings = ["training.epochs=1", "base_model=/models/1", "transform.ngrams=3"]
+    settings += ["training.hyperparameters={size: 2}", "training.hyperparameters.rate=0.5"]
+    assert task.main([file, *(word for each in settings for word in ("--set", each))]) == 0
+    [job] = training.jobs
+    assert (job.training.epochs, job.base_model, job.transform.ngrams) == (1, "/models/1", 3)
+    assert job.training.hyperparameters == {"size": 2, "rate": 0.5}
+    assert job.training.profile_steps == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("training.epoch=1", "training.epoch: unknown key"),
+        ("name=a", "name: unknown key"),
+        ("training.epochs=many", "training.epochs: .* valid integer, not 'many'"),
+        ("training.epochs=0", "training.epochs: .* greater than or equal to 1, not 0"),
+        ("training.workers=2", "training: .*2 workers need .*multi_worker_mirrored or"),
+        ("training.epochs", "--set training.epochs: not KEY=VALUE, write .* training.epochs=1"),
+        ("=1", "--set =1: not KEY=VALUE"),
+        ("training.epochs=[", r"--set training.epochs=\[: '\[' is not a YAML value"),
+        ("training.epochs.x=1", "--set training.epochs.x=1: training.epochs is not a section"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_exit_code_2(file, training, capsys, setting, said):
+    assert task.main([file, "--set", setting]) == 2
+    assert training.jobs == []
+    assert re.search(said, error_line(capsys))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read: .*No such file"),
+        ("{", "not JSON: "),
+        pytest.param("[" * 100_000, "not JSON: ", id="brackets"),
+        ("[]", "holds a list, a training job is a mapping"),
+        ("{}", r"train_files: Field required"),
+        (b"\xff", "not JSON: "),
+    ],
+)
+def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, training, capsys, content, said):
+    file = tmp_path / "job.json"
+    if content is not None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert task.main([str(file)]) == 2
+    assert re.match(f"{re.escape(str(file))}: {said}", error_line(capsys))
+
+
+def test_a_malformed_tf_config_is_one_line_and_exit_code_2(file, training, capsys, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "worker 0")
+    assert task.main([file]) == 2
+    assert error_line(capsys).startswith("TF_CONFIG: not JSON: 'worker 0'")
+
+
+def test_what_our_own_code_finds_wrong_is_one_line_and_exit_code_2(file, training, capsys):
+    training.act = lambda: Cluster.from_environ({"TF_CONFIG": "worker 0"})
+    assert task.main([file]) == 2
+    assert error_line(capsys).startswith("TF_CONFIG: not JSON")
+
+
+def test_what_our_own_code_says_of_a_failure_is_one_line_and_exit_code_1(file, training, capsys):
+    def fail():
+        raise local_cluster.TrainingFailed("worker 1 was\nkilled")
+
+    training.act = fail
+    assert task.main([file]) == 1
+    assert error_line(capsys) == "worker 1 was killed"
+
+
+def test_any_other_error_is_a_traceback_and_exit_code_1(file, training, caplog):
+    training.act = lambda: json.loads("no json")
+    assert task.main([file]) == 1
+    assert "Traceback (most recent call last)" in caplog.text
+    assert "JSONDecodeError: Expecting value" in caplog.text
+
+
+def test_the_exit_code_of_a_training_that_was_told_to_end_is_kept(file, training):
+    def end():
+        raise SystemExit(143)
+
+    training.act = end
+    assert task.main([file]) == 143
+
+
+def test_the_parent_is_told_what_failed(file, training, monkeypatch):
+    receiving, sending = os.pipe()
+    # The standard input of a test run is no pipe that a parent holds open.
+    monkeypatch.setattr(child, "_end_with_parent", lambda: None)
+    monkeypatch.setenv(child.PIPE_VARIABLE, str(sending))
+    training.act = lambda: json.loads("no json")
+    assert task.main([file]) == 1
+    [handler] = [h for h in progress.LOGGER.handlers if isinstance(h, child.ToParent)]
+    progress.LOGGER.removeHandler(handler)
+    os.close(sending)
+    with os.fdopen(receiving) as pipe:
+        [event] = map(json.loads, pipe)
+    assert event == {"failed": "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"}
+
+
+IN_USER_CODE = """in user code:
+
+    File "training.py", line 1398, in train_function  *
+        return step_function(self, iterator)
+
+    NotFoundError: /data/train-0.gz; No such file or directory
+"""
+IN_A_GRAPH = """Graph execution error:
+
+Detected at node div_no_nan defined at (most recent call last):
+  File "training.py", line 1804, in fit
+
+Collective ops is aborted by: Socket closed
+Additional GRPC error information from remote target /job:worker/task:0:
+\t [[{{node div_no_nan}}]] [Op:__inference_train_function_807]"""
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (IN_USER_CODE, "NotFoundError: /data/train-0.gz; No such file or directory"),
+        (IN_A_GRAPH, "RuntimeError: Collective ops is aborted by: Socket closed"),
+        ("no room\non the disk", "RuntimeError: no room"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_the_parent_is_told_the_line_that_matters(file, training, monkeypatch, message, told):
+    def fail():
+        raise RuntimeError(message)
+
+    said = []
+    monkeypatch.setattr(child.ToParent, "failed", lambda self, error: said.append(error))
+    training.act = fail
+    assert task.main([file]) == 1
+    assert said == [told]
+
+
+@pytest.mark.parametrize(
+    "settings", [["strategy=parameter_server"], ["strategy=multi_worker_mirrored", "workers=2"]]
+)
+def test_without_a_cluster_it_starts_one_of_its_own(file, training, monkeypatch, settings):
+    started = []
+    monkeypatch.setattr(local_cluster, "run", started.append)
+    words = [word for setting in settings for word in ("--set", f"training.{setting}")]
+    assert task.main([file, *words]) == 0
+    assert training.jobs == []
+    assert f"training.{settings[0]}".endswith(started[0].training.strategy)
+
+
+def test_in_a_cluster_it_takes_its_own_place(file, training, monkeypatch):
+    monkeypatch.setattr(local_cluster, "run", lambda job: pytest.fail("started another cluster"))
+    cluster = Cluster({"worker": ["a:1", "b:1"]}, "worker", 1)
+    monkeypatch.setenv("TF_CONFIG", cluster.to_json())
+    words = ["--set", "training.strategy=multi_worker_mirrored", "--set", "training.workers=2"]
+    assert task.main([file, *words]) == 0
+    assert len(training.jobs) == 1
+
+
+def test_what_is_wrong_is_told_without_waiting_for_tensorflow():
+    code = "import sys, trainer_module.task; print({'tensorflow', 'tf_keras'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_no_job_is_exit_code_2(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        task.main([])
+    assert "the following arguments are required: JOB" in capsys.readouterr().err

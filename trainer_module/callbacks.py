@@ -1,0 +1,86 @@
+"""What happens beside the training steps: progress, a stop at a loss that is no number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from preprocessing.progress import report
+
+
+class StepCallback(tf_keras.callbacks.Callback):
+    """A callback with batch hooks that are called under every strategy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Keras refuses batch hooks under ParameterServerStrategy unless they can do without logs
+        # that are numbers already: there they are still with the worker.
+        self._supports_tf_logs = True
+
+    def wait_for_steps(self) -> None:
+        """Returns when no step is under way, so that TensorFlow ops can be run.
+
+        Under ParameterServerStrategy the hooks are called while workers compute, and an op of this
+        thread may then wait for them for ever.
+        """
+        strategy = self.model.distribute_strategy
+        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+            tf.distribute.coordinator.ClusterCoordinator(strategy).join()
+
+
+class StepProgress(StepCallback):
+    """Reports the steps done over all epochs, twenty times an epoch or more often."""
+
+    def __init__(self, steps_per_epoch: int, epochs: int, first_step: int = 0):
+        super().__init__()
+        self._steps_per_epoch = steps_per_epoch
+        self._total = steps_per_epoch * epochs
+        self._every = max(1, steps_per_epoch // 20)
+        self._said = self._before_epoch = first_step
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        # With steps_per_execution this is called once for several steps.
+        done = self._before_epoch + batch + 1
+        if done - self._said >= self._every or done == self._total:
+            self._said = done
+            report("steps", done, self._total)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._before_epoch = (epoch + 1) * self._steps_per_epoch
+
+
+class LossIsNoNumber(ValueError):
+    """The loss became NaN or infinite: one line that says at which step."""
+
+
+class StopAtNoNumber(StepCallback):
+    """Ends the training when the loss is NaN or infinite, before anything is saved.
+
+    Keras's TerminateOnNaN ends it too, but as if it had succeeded. Under ParameterServerStrategy
+    the loss of a step stays with its worker, so there it is looked at after each epoch.
+    """
+
+    def __init__(self, first_step: int):
+        super().__init__()
+        self._before_epoch = self._step = first_step
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._step = self._before_epoch + batch + 1
+        self._check(logs)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._before_epoch = self._step
+        self._check(logs)
+
+    def _check(self, logs: Any) -> None:
+        # Keras's loss is the mean so far: once it is no number it stays none.
+        loss = float(logs["loss"]) if isinstance(logs, dict) and "loss" in logs else 0.0
+        if math.isfinite(loss):
+            return
+        raise LossIsNoNumber(
+            f"the loss is {loss} at step {self._step}, nothing was exported; a smaller "
+            "training.learning_rate may help"
+        )

@@ -1,0 +1,99 @@
+"""What each process of a strategy reads, and how many steps an epoch has."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from trainer_module.cluster import Cluster
+from trainer_module.dataset import Batching, Share, Split, endless, make_dataset
+from trainer_module.settings import TrainingJob
+
+_ADAPT_BATCH = 4096
+
+
+class Inputs:
+    """The train and the eval split of a job, as datasets that its strategy can be fed with.
+
+    Every process makes batches for its own replicas from its own share (`batch_size_per_replica`
+    Examples each), so an epoch is every Example once. Parameter servers know no common step:
+    each worker goes round its share, and an epoch is as many steps as the split has batches.
+    """
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        feature_names: tuple[str, ...],
+        strategy: tf.distribute.Strategy,
+        cluster: Cluster | None,
+        *,
+        static_shapes: bool,
+    ):
+        training = job.training
+        self._strategy = strategy
+        self._batching = Batching(
+            feature_names, job.transform, training.batch_size_per_replica, static_shapes
+        )
+        self._asynchronous = isinstance(strategy, tf.distribute.ParameterServerStrategy)
+        self._processes = cluster.workers if cluster else 1
+        self._replicas_here = (
+            1 if self._asynchronous else strategy.num_replicas_in_sync // self._processes
+        )
+        self._shuffle_buffer, self._seed = training.shuffle_buffer, training.seed
+        self.train = Split.count(job.train_files)
+        self.evaluation = Split.count(job.eval_files)
+        for split, patterns in ((self.train, job.train_files), (self.evaluation, job.eval_files)):
+            if not split.examples:
+                raise ValueError(f"no Example in {', '.join(patterns)}: nothing to train on")
+        self.global_batch = training.batch_size_per_replica * strategy.num_replicas_in_sync
+        """Examples a step, over all replicas."""
+        self.steps = self._steps(self.train)
+        self.eval_steps = self._steps(self.evaluation)
+
+    def train_dataset(self, first_step: int) -> Any:
+        """Endless and shuffled, from after `first_step` steps on; for fit and custom loops."""
+        return self._distributed(self.train, first_step, shuffle_buffer=self._shuffle_buffer)
+
+    def eval_dataset(self) -> Any:
+        """Endless, in order."""
+        return self._distributed(self.evaluation, 0, shuffle_buffer=0)
+
+    def adapt_dataset(self) -> tf.data.Dataset:
+        """One pass over the whole train split in this process, in large batches."""
+        batching = Batching(self._batching.names, self._batching.transform, _ADAPT_BATCH)
+        whole = Share(self.train.files, self.train.examples)
+        return make_dataset(whole, batching)
+
+    def _steps(self, split: Split) -> int:
+        if self._asynchronous:
+            return self._batching.batches(split.examples)
+        largest = max(share.examples for share in split.shares(self._processes))
+        return math.ceil(self._batching.batches(largest) / self._replicas_here)
+
+    def _distributed(self, split: Split, first_step: int, *, shuffle_buffer: int) -> Any:
+        def in_step(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            share = split.shares(context.num_input_pipelines)[context.input_pipeline_id]
+            one_pass = make_dataset(
+                share, self._batching, shuffle_buffer=shuffle_buffer, seed=self._seed
+            )
+            return endless(
+                one_pass,
+                self._batching.batches(share.examples),
+                self._steps(split) * self._replicas_here,
+                done=first_step * self._replicas_here,
+            )
+
+        def on_its_own(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            # The same function is sent to every worker, which learns only there which it is.
+            worker = tf.distribute.coordinator.experimental_get_current_worker_index()
+            share = Share(split.files, split.examples, worker, self._processes)
+            return make_dataset(
+                share, self._batching, shuffle_buffer=shuffle_buffer, seed=self._seed
+            ).repeat()
+
+        if self._asynchronous:
+            return tf_keras.utils.experimental.DatasetCreator(on_its_own)
+        return self._strategy.distribute_datasets_from_function(in_step)

@@ -1,0 +1,153 @@
+"""The two training loops, Keras's `fit` and our own over `strategy.run`, with the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from absl import logging
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a loop has to do.
+
+    Attributes:
+      train: steps done before -> endless distributed dataset (under parameter servers a
+        DatasetCreator) that begins after them.
+      evaluation: the same of the eval split.
+      steps, eval_steps: of one epoch, over all replicas.
+      epochs: how many there are in all.
+      first_step: steps that were done before, by a training that this one continues.
+      steps_per_execution: steps that one call of the compiled function does.
+      jit_compile: whether XLA compiles the step.
+    """
+
+    train: Callable[[int], Any]
+    evaluation: Any
+    steps: int
+    eval_steps: int
+    epochs: int
+    first_step: int = 0
+    steps_per_execution: int = 1
+    jit_compile: bool = False
+
+    def rounds(self) -> list[tuple[int, int, int]]:
+        """(step before it, epoch to stop before, steps of an epoch): the rest of an epoch that was
+        broken off, then the whole ones."""
+        epoch, done = divmod(self.first_step, self.steps)
+        rounds = [(self.first_step, epoch + 1, self.steps - done)] if done else []
+        whole = epoch + bool(done)
+        if whole < self.epochs:
+            rounds.append((whole * self.steps, self.epochs, self.steps))
+        return rounds
+
+
+def fit(
+    model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
+) -> dict[str, float]:
+    """Trains with Keras's fit; returns the metrics of the last epoch."""
+    last: dict[str, float] = {}
+    for first_step, stop, steps in plan.rounds():
+        history = model.fit(
+            plan.train(first_step),
+            steps_per_epoch=steps,
+            initial_epoch=first_step // plan.steps,
+            epochs=stop,
+            validation_data=plan.evaluation,
+            validation_steps=plan.eval_steps,
+            callbacks=list(callbacks),
+            verbose=2,
+        )
+        last = {name: values[-1] for name, values in history.history.items()}
+    return last
+
+
+def custom(
+    model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
+) -> dict[str, float]:
+    """Trains with our own loop over `strategy.run`; returns the metrics of the last epoch.
+
+    It does what fit does, call for call, and is the place to begin when a training needs
+    something that fit cannot do.
+    """
+    strategy = model.distribute_strategy
+    train_steps, test_steps = _step_functions(model, strategy, plan)
+    hooks = tf_keras.callbacks.CallbackList(callbacks, model=model, epochs=plan.epochs)
+    last: dict[str, float] = {}
+    model.stop_training = False
+    hooks.on_train_begin()
+    for first_step, stop, steps in plan.rounds():
+        train_data = iter(plan.train(first_step))
+        for epoch in range(first_step // plan.steps, stop):
+            hooks.on_epoch_begin(epoch)
+            model.reset_metrics()
+            for step, count in _executions(steps, plan.steps_per_execution):
+                hooks.on_train_batch_begin(step)
+                train_steps(train_data, tf.constant(count))
+                hooks.on_train_batch_end(step + count - 1, model.get_metrics_result())
+            last = _numbers(model)
+            model.reset_metrics()
+            hooks.on_test_begin()
+            test_data = iter(plan.evaluation)
+            for _, count in _executions(plan.eval_steps, plan.steps_per_execution):
+                test_steps(test_data, tf.constant(count))
+            evaluated = _numbers(model)
+            hooks.on_test_end(evaluated)
+            last |= {f"val_{name}": value for name, value in evaluated.items()}
+            hooks.on_epoch_end(epoch, last)
+            logging.info("Epoch %d/%d: %s", epoch + 1, plan.epochs, last)
+            if model.stop_training:
+                break
+    hooks.on_train_end(last)
+    return last
+
+
+LOOPS = {"fit": fit, "custom": custom}
+
+
+def _executions(steps: int, at_once: int) -> list[tuple[int, int]]:
+    """(step before it, how many steps) of each call."""
+    return [(step, min(at_once, steps - step)) for step in range(0, steps, at_once)]
+
+
+def _numbers(model: tf_keras.Model) -> dict[str, float]:
+    return {name: float(value) for name, value in model.get_metrics_result().items()}
+
+
+def _step_functions(
+    model: tf_keras.Model, strategy: tf.distribute.Strategy, plan: Plan
+) -> tuple[Callable[..., None], Callable[..., None]]:
+    def train_step(data: Any) -> None:
+        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            logit = model(inputs, training=True)
+            # As in fit this is the mean over this replica's Examples, divided by the replicas;
+            # the optimizer sums the gradients over them.
+            loss = model.compute_loss(inputs, label, logit, weight)
+        model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
+        model.compute_metrics(inputs, label, logit, weight)
+
+    def test_step(data: Any) -> None:
+        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        logit = model(inputs, training=False)
+        model.compute_loss(inputs, label, logit, weight)
+        model.compute_metrics(inputs, label, logit, weight)
+
+    def distributed(step: Callable[[Any], None]) -> Callable[..., None]:
+        # AutoGraph is for the loop below alone; Keras's code holds nothing for it to rewrite.
+        step = tf.autograph.experimental.do_not_convert(step)
+        if plan.jit_compile:
+            step = tf.function(step, jit_compile=True, reduce_retracing=True)
+
+        @tf.function
+        def steps(data: Any, count: tf.Tensor) -> None:
+            for _ in tf.range(count):
+                strategy.run(step, args=(next(data),))
+
+        return steps
+
+    return distributed(train_step), distributed(test_step)

@@ -1,0 +1,174 @@
+"""transformer: a small pre-norm encoder over pairs of words, averaged over the review.
+
+After Vaswani et al., "Attention Is All You Need" (2017), with the normalisation in front of each
+block as in Xiong et al., "On Layer Normalization in the Transformer Architecture" (2020). In
+front of all blocks a strided convolution makes one step of a few words, as Whisper's does of
+audio frames (Radford et al., 2022): attention takes memory by the square of the steps, and 1,024
+reviews of 500 words with 4 heads would be 4 GB for each attention alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from pydantic import model_validator
+
+from preprocessing import features
+from preprocessing.settings import PositiveInt, Section, Transform
+from trainer_module.models.cnn_lstm import DropoutRate, WordEmbedding
+from trainer_module.optimizers import adam
+
+
+class Hyperparameters(Section):
+    """Small enough for a CPU."""
+
+    width: PositiveInt = 64
+    """Of the vectors, from the embedding to the last block."""
+    words_per_step: PositiveInt = 2
+    """The stride of the convolution, whose windows overlap by half; 1: every word is a step."""
+    layers: PositiveInt = 2
+    heads: PositiveInt = 4
+    """Of the attention; they share `width`."""
+    feed_forward_width: PositiveInt = 128
+    dropout: DropoutRate = 0.1
+    """Of each block's output and of the average."""
+
+    @model_validator(mode="after")
+    def _heads_share_width(self) -> Hyperparameters:
+        if self.width % self.heads:
+            raise ValueError(f"width: {self.width} cannot be shared by {self.heads} heads")
+        return self
+
+
+FEATURES = (features.TOKENS,)
+LEARNING_RATE = 5e-3
+SEARCH_SPACE: dict[str, Any] = {
+    "learning_rate": (1e-3, 1e-2, "log"),
+    "width": [32, 64, 128],
+    "words_per_step": [1, 2, 4],
+    "layers": [1, 2, 3],
+    "feed_forward_width": [64, 128, 256],
+    "dropout": (0.0, 0.3, "linear"),
+}
+
+
+class Steps(tf_keras.layers.Layer):
+    """One vector for every few words, with its position, which is learned.
+
+    Step i is what a convolution sees around word i * `stride`, up to the next step's word on
+    either side. Beside a review it sees padding, which is a row of the embedding table like any
+    word, whether the row of the batch goes on or not.
+
+    Input: int64 [batch, width]; of width 0 it is taken for 1. Outputs: vectors [batch, steps,
+    vector_width]; bool [batch, steps], whether the step's word is one; steps: width / stride,
+    rounded up.
+    """
+
+    def __init__(self, rows: int, longest: int, stride: int, vector_width: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        layers = tf_keras.layers
+        self._beside, self._stride = stride - 1, stride
+        self._words = WordEmbedding(rows, vector_width, name="words")
+        self._convolution = layers.Conv1D(
+            vector_width, 2 * stride - 1, stride, activation="gelu", name="convolution"
+        )
+        self._positions = layers.Embedding(-(-longest // stride), vector_width, name="positions")
+
+    def call(self, tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        width = tokens.shape[1]
+        missing = tf.maximum(1 - tf.shape(tokens)[1], 0) if width is None else max(1 - width, 0)
+        padded = tf.pad(
+            tokens,
+            [[0, 0], [self._beside, self._beside + missing]],
+            constant_values=features.PADDING_TOKEN,
+        )
+        vectors = self._convolution(self._words(padded))
+        steps = tf.shape(vectors)[1]
+        real = tf.not_equal(padded[:, self._beside :: self._stride], features.PADDING_TOKEN)
+        return vectors + self._positions(tf.range(steps)), real[:, :steps]
+
+
+class SelfAttention(tf_keras.layers.Layer):
+    """Scaled dot-product attention of all steps to all that are real, several heads at once.
+
+    Inputs: vectors [batch, steps, vector_width]; real bool [batch, steps].
+    Output: [batch, steps, vector_width].
+    """
+
+    def __init__(self, heads: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._heads = heads
+
+    def build(self, input_shape: Any) -> None:
+        self._vector_width = input_shape[0][-1]
+        self._project = tf_keras.layers.Dense(3 * self._vector_width, name="project")
+        self._combine = tf_keras.layers.Dense(self._vector_width, name="combine")
+        super().build(input_shape)
+
+    def call(self, inputs: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        vectors, real = inputs
+        head_width = self._vector_width // self._heads
+        shape = tf.shape(real)
+        split = tf.reshape(self._project(vectors), [shape[0], shape[1], 3, self._heads, head_width])
+        query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+        scores = tf.matmul(query * head_width**-0.5, key, transpose_b=True)
+        # Half of what the type can hold: the sum with a score stays finite.
+        hidden = tf.where(real, 0.0, 0.5 * scores.dtype.min)
+        weights = tf.nn.softmax(scores + tf.cast(hidden, scores.dtype)[:, None, None, :])
+        mixed = tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3])
+        return self._combine(tf.reshape(mixed, [shape[0], shape[1], self._vector_width]))
+
+
+class MeanOfSteps(tf_keras.layers.Layer):
+    """The average over a review's steps, zeros if it has none.
+
+    Inputs: vectors [batch, steps, vector_width]; real bool [batch, steps].
+    Output: float32 [batch, vector_width].
+    """
+
+    def call(self, inputs: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        vectors, real = inputs
+        counted = tf.cast(real, tf.float32)[:, :, None]
+        total = tf.reduce_sum(tf.cast(vectors, tf.float32) * counted, axis=1)
+        return tf.math.divide_no_nan(total, tf.reduce_sum(counted, axis=1))
+
+
+def build(
+    hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
+) -> tf_keras.Model:
+    """A model {tokens: int64 [batch, width], 0 pads} -> logit of positive, float32 [batch, 1].
+
+    A review's logit does not depend on the width, which is `max_tokens` at most.
+
+    Args:
+      hyperparameters: of the layers.
+      transform: the settings that the tokens were made with.
+      static_shapes: the width is always `max_tokens`.
+    """
+    layers = tf_keras.layers
+    width = transform.max_tokens if static_shapes else None
+    tokens = tf_keras.Input([width], dtype=tf.int64, name=features.TOKENS)
+    rows = transform.vocabulary_size + features.FIRST_TOKEN
+    stride = hyperparameters.words_per_step
+    steps = Steps(rows, transform.max_tokens, stride, hyperparameters.width, name="steps")
+    x, real = steps(tokens)
+    for number in range(1, hyperparameters.layers + 1):
+        normal = layers.LayerNormalization(name=f"attention_norm_{number}")(x)
+        change = SelfAttention(hyperparameters.heads, name=f"attention_{number}")((normal, real))
+        x += layers.Dropout(hyperparameters.dropout)(change)
+        normal = layers.LayerNormalization(name=f"feed_forward_norm_{number}")(x)
+        hidden = layers.Dense(hyperparameters.feed_forward_width, "relu", name=f"hidden_{number}")
+        change = layers.Dense(hyperparameters.width, name=f"feed_forward_{number}")(hidden(normal))
+        x += layers.Dropout(hyperparameters.dropout)(change)
+    x = layers.LayerNormalization(name="norm")(x)
+    x = layers.Dropout(hyperparameters.dropout)(MeanOfSteps(name="mean")((x, real)))
+    # The logit is float32 under a mixed precision policy too.
+    logit = layers.Dense(1, dtype=tf.float32, name="logit")(x)
+    return tf_keras.Model({features.TOKENS: tokens}, logit, name="transformer")
+
+
+def optimizer(learning_rate: Any, batch_size: int) -> tf_keras.optimizers.Optimizer:
+    """Adam; see `trainer_module.optimizers`."""
+    return adam(learning_rate)

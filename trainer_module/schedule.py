@@ -1,0 +1,70 @@
+"""The learning rate: how it follows the global batch, and how it moves over the steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from trainer_module.settings import Training
+
+FINAL_FRACTION = 0.3
+"""Of the highest learning rate, where the cosine ends."""
+
+
+def peak_rate(training: Training, own_rate: float, global_batch: int) -> float:
+    """The highest learning rate for `global_batch` examples a step.
+
+    Linear scaling is Goyal et al., "Accurate, Large Minibatch SGD" (2017), square-root scaling
+    Krizhevsky, "One weird trick for parallelizing convolutional neural networks" (2014).
+
+    Args:
+      training: the settings.
+      own_rate: the model's learning rate, for when none is set.
+      global_batch: examples per step over all replicas.
+    """
+    rate = training.learning_rate if training.learning_rate is not None else own_rate
+    growth = global_batch / training.learning_rate_batch
+    factor = {"linear": growth, "square_root": math.sqrt(growth), "none": 1.0}
+    return rate * factor[training.learning_rate_scaling]
+
+
+def make_schedule(training: Training, peak: float, total_steps: int) -> WarmUp:
+    """The schedule that `training` describes, from `peak_rate` and the steps of all epochs."""
+    return WarmUp(
+        peak,
+        warmup_steps=round(training.warmup * total_steps),
+        total_steps=total_steps,
+        decay=training.schedule == "cosine",
+    )
+
+
+class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly to `peak` over `warmup_steps`, then stays, or falls along half a cosine to
+    FINAL_FRACTION of it at `total_steps`."""
+
+    def __init__(self, peak: float, warmup_steps: int, total_steps: int, decay: bool):
+        super().__init__()
+        self._config = {
+            "peak": peak,
+            "warmup_steps": warmup_steps,
+            "total_steps": total_steps,
+            "decay": decay,
+        }
+
+    def __call__(self, step: Any) -> tf.Tensor:
+        peak, warmup = self._config["peak"], self._config["warmup_steps"]
+        done = tf.cast(step, tf.float32)
+        # The first step already learns.
+        rising = tf.minimum((done + 1) / max(1, warmup), 1.0)
+        if not self._config["decay"]:
+            return peak * rising
+        falling_steps = max(1, self._config["total_steps"] - warmup)
+        progress = tf.clip_by_value((done - warmup) / falling_steps, 0.0, 1.0)
+        cosine = (1 + tf.cos(math.pi * progress)) / 2
+        return peak * rising * (FINAL_FRACTION + (1 - FINAL_FRACTION) * cosine)
+
+    def get_config(self) -> dict[str, Any]:
+        return dict(self._config)

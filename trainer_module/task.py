@@ -1,0 +1,167 @@
+"""A training from the command line, as TFJob, Vertex AI and the local cluster start it.
+
+`python -m trainer_module.task JOB [--set training.epochs=1 ...]`. With TF_CONFIG this process takes
+its place in that cluster; without, it starts the processes that the settings ask for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from absl import logging
+from pydantic import ValidationError
+
+from trainer_module import child, local_cluster
+from trainer_module.cluster import Cluster
+from trainer_module.settings import TrainingJob
+
+_ERROR = re.compile(r"\w+(Error|Exception): ")
+_STACK = re.compile(r'in user code:|Graph execution error:|Detected at |File "')
+_OURS = ("trainer_module", "preprocessing", "__main__")
+"""Where errors for people come from; the last is what this module is called when it runs."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Trains; returns the exit code: 0, 2 where a setting is wrong, 1 for other failures.
+
+    A failure whose message says everything is one line on stderr, any other one is a traceback.
+    """
+    parent = child.attach()
+    logging.set_verbosity(logging.INFO)
+    asked = _parser().parse_args(arguments)
+    try:
+        cluster = Cluster.from_environ(os.environ)
+        job = read_job(asked.job, asked.set)
+        if cluster is None and local_cluster.has_peers(job.training):
+            local_cluster.run(job)
+        else:
+            # TensorFlow takes seconds to import; what is wrong above is told before that.
+            from trainer_module.training import train
+
+            train(job)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except Exception as error:
+        if not _is_told_by_us(error):
+            logging.exception("The training failed")
+            parent.failed(_in_short(error))
+            return 1
+        line = " ".join(str(error).split())
+        print(line, file=sys.stderr)
+        parent.failed(line)
+        return local_cluster.BAD_SETTINGS if isinstance(error, ValueError) else 1
+    return 0
+
+
+def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
+    """The job in a JSON file, local or gs://, with overrides such as `training.epochs=1`.
+
+    Raises:
+      ValueError: in one line, what is wrong with the file, a key or a value.
+    """
+    try:
+        values = json.loads(_read(path))
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: holds a {type(values).__name__}, a training job is a mapping")
+    for override in overrides:
+        _override(values, override)
+    try:
+        return TrainingJob.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(map(str, problem["loc"]))
+        message = problem["msg"].removeprefix("Value error, ")
+        seen = "" if isinstance(problem["input"], dict) else f", not {problem['input']!r}"
+        if problem["type"] == "extra_forbidden":
+            message, seen = "unknown key", ""
+        raise ValueError(f"{path}: {key}: {message}{seen}") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m trainer_module.task",
+        description="Trains a model, in the cluster that TF_CONFIG names if it names one.",
+    )
+    parser.add_argument("job", metavar="JOB", help="JSON file of the training, local or gs://")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="another value for a key of the job, such as training.epochs=1; may be repeated",
+    )
+    return parser
+
+
+def _read(path: str) -> str:
+    if "://" in path:
+        import tensorflow as tf
+
+        try:
+            with tf.io.gfile.GFile(path) as file:
+                text: str = file.read()
+                return text
+        except tf.errors.OpError as error:
+            raise OSError(str(error)) from None
+    return Path(path).read_text(encoding="utf-8")
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise ValueError(f"--set {override}: not KEY=VALUE, write for example training.epochs=1")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"--set {override}: {text!r} is not a YAML value ({error})") from None
+    *sections, last = key.split(".")
+    for depth, section in enumerate(sections, 1):
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ValueError(f"--set {override}: {'.'.join(sections[:depth])} is not a section")
+    values[last] = value
+
+
+def _in_short(error: Exception) -> str:
+    """Type and message in one line, out of the stack that TensorFlow puts into its messages."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.match(line)]
+    if errors:
+        return errors[-1]
+    told = [line for line in lines if not _STACK.match(line)]
+    return f"{type(error).__name__}: {told[0]}" if told else type(error).__name__
+
+
+def _is_told_by_us(error: Exception) -> bool:
+    """Whether our own code raised it, to tell a person what is wrong.
+
+    A ValueError that comes out of a library may be about anything; its traceback is needed.
+    """
+    if type(error).__module__.split(".")[0] in _OURS:
+        return True
+    frame, _ = list(traceback.walk_tb(error.__traceback__))[-1]
+    return isinstance(error, ValueError) and frame.f_globals["__name__"].split(".")[0] in _OURS
+
+
+if __name__ == "__main__":
+    # The log has its times and places from the first line on.
+    logging.use_absl_handler()
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # All is written by now. TensorFlow's own way out may crash, or wait for processes of the
+    # cluster that have ended.
+    os._exit(code)
