@@ -9,14 +9,15 @@ from pipeline.inputs import input_files, read_options
 from pipeline.settings_file import ConfigError
 from preprocessing.files import find_files
 from preprocessing.readers import detect_format
+from trainer_module.machine import NO_TPU, tpu_address
 
 
 def check(config: PipelineConfig) -> None:
     """Checks `config` against this machine.
 
     Raises:
-      ConfigError: a gs:// path without credentials, a folder that cannot be written, or a
-        hyperparameter that the model does not know.
+      ConfigError: a gs:// path without credentials, a folder that cannot be written, a
+        hyperparameter that the model does not know, or `tpu` without a TPU.
       InputError: no file, an unreadable one, or one of no known format.
     """
     places = {
@@ -31,6 +32,8 @@ def check(config: PipelineConfig) -> None:
     for key in ("paths.root", "paths.serving"):
         if "://" not in places[key]:
             _check_writable(key, places[key])
+    if config.training.strategy == "tpu" and tpu_address(config.training, os.environ) is None:
+        raise ConfigError(NO_TPU)
     _check_hyperparameters(config)
     options = read_options(config)
     base, patterns = input_files(config)

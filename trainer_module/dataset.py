@@ -88,6 +88,8 @@ class Batching:
       names: the model's features, of `preprocessing.features`.
       transform: the settings they were made with.
       batch_size: Examples a batch.
+      replicas: of this process; batches of words that they take together have about one width, so
+        that none waits for another.
       static_shapes: every batch has the same shape, as XLA wants it: rows are padded to their
         greatest length, the last batch with Examples that weigh nothing.
     """
@@ -95,6 +97,7 @@ class Batching:
     names: tuple[str, ...]
     transform: Transform
     batch_size: int
+    replicas: int = 1
     static_shapes: bool = False
 
     def spec(self) -> dict[str, Any]:
@@ -147,6 +150,7 @@ def make_dataset(
             batching.transform.max_tokens,
             shuffle=bool(shuffle_buffer),
             seed=seed,
+            group=batching.replicas,
         )
     return blocks.rebatch(batching.batch_size).map(
         lambda serialized: _parse(serialized, batching), num_parallel_calls=tf.data.AUTOTUNE

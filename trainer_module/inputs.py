@@ -34,13 +34,17 @@ class Inputs:
     ):
         training = job.training
         self._strategy = strategy
-        self._batching = Batching(
-            feature_names, job.transform, training.batch_size_per_replica, static_shapes
-        )
         self._asynchronous = isinstance(strategy, tf.distribute.ParameterServerStrategy)
         self._processes = cluster.workers if cluster else 1
         self._replicas_here = (
             1 if self._asynchronous else strategy.num_replicas_in_sync // self._processes
+        )
+        self._batching = Batching(
+            feature_names,
+            job.transform,
+            training.batch_size_per_replica,
+            self._replicas_here,
+            static_shapes,
         )
         self._shuffle_buffer, self._seed = training.shuffle_buffer, training.seed
         self.train = Split.count(job.train_files)

@@ -1,4 +1,7 @@
-"""How the processes of a local cluster share this machine: its ports, CPU cores and GPUs."""
+"""What this machine has: ports, CPU cores and GPUs for the processes of a local cluster, a TPU.
+
+Found without TensorFlow, which takes seconds to import and memory of every GPU.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,16 @@ from typing import TypeVar
 
 from trainer_module import cluster
 from trainer_module.cluster import Cluster
+from trainer_module.settings import Training
 
 _HOST = "127.0.0.1"
 _GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 _SECONDS_TO_LIST_GPUS = 30
+
+NO_TPU = (
+    "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, and this "
+    "machine has none"
+)
 
 Item = TypeVar("Item")
 
@@ -66,6 +75,18 @@ def share(counts: Mapping[str, int]) -> list[Place]:
         for i, share_of_cores in zip(workers, stretches(all_cores, len(workers)), strict=True):
             cores[i] = set(share_of_cores)
     return [Place(*place) for place in zip(tasks, environs, cores, strict=True)]
+
+
+def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
+    """Where a TPU may be: as set, as the environment says, or on this very machine; or None."""
+    if training.tpu:
+        return training.tpu
+    for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS"):
+        if environ.get(variable):
+            return environ[variable]
+    if os.path.exists("/dev/accel0") or environ.get("TPU_ACCELERATOR_TYPE"):
+        return "local"
+    return None
 
 
 def stretches(items: Sequence[Item], count: int) -> list[Sequence[Item]]:

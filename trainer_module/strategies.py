@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 import tensorflow as tf
 from absl import logging
 
 from trainer_module.cluster import Cluster
+from trainer_module.machine import NO_TPU, tpu_address
 from trainer_module.settings import Training
 
 _SMALLEST_SHARD = 256 << 10
@@ -66,14 +66,14 @@ def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
     """(name, why)."""
     if training.strategy != "auto":
         return training.strategy, "as set"
-    address = _tpu_address(training, os.environ)
-    if address:
+    address = tpu_address(training, os.environ)
+    if address is not None:
         try:
             _connect_to_tpu(address)
         except ValueError as error:
             logging.warning("auto: %s", error)
         else:
-            return "tpu", f"auto: a TPU answers at {address or 'its default address'}"
+            return "tpu", f"auto: a TPU answers at {address}"
     if cluster is not None:
         if cluster.has_parameter_servers:
             return "parameter_server", "auto: TF_CONFIG names parameter servers"
@@ -136,7 +136,7 @@ def _parameter_server(training: Training, cluster: Cluster | None) -> tf.distrib
 
 
 def _tpu(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    return tf.distribute.TPUStrategy(_connect_to_tpu(_tpu_address(training, os.environ)))
+    return tf.distribute.TPUStrategy(_connect_to_tpu(tpu_address(training, os.environ)))
 
 
 _MAKERS = {
@@ -149,18 +149,6 @@ _MAKERS = {
 }
 
 
-def _tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
-    """Where a TPU may be: as set, as the environment says, or on this very machine."""
-    if training.tpu:
-        return training.tpu
-    for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS"):
-        if environ.get(variable):
-            return environ[variable]
-    if os.path.exists("/dev/accel0") or environ.get("TPU_ACCELERATOR_TYPE"):
-        return "local"
-    return None
-
-
 def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUClusterResolver:
     """Connects to the TPU and initialises it; a second call finds it initialised.
 
@@ -168,10 +156,7 @@ def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUCl
       ValueError: no TPU there, or it does not answer.
     """
     if address is None:
-        raise ValueError(
-            "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, "
-            "and this machine has none"
-        )
+        raise ValueError(NO_TPU)
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=address)
         if not tf.config.list_logical_devices("TPU"):

@@ -33,6 +33,21 @@ def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch, key):
         check(config(tmp_path, paths={key: "gs://bucket/x"}))
 
 
+def test_tpu_needs_one(tmp_path, monkeypatch):
+    monkeypatch.delenv("TPU_NAME", raising=False)
+    tpu = config(tmp_path, training={"strategy": "tpu"})
+    with pytest.raises(ConfigError, match=r"training.strategy: tpu, but there is no TPU: training"):
+        check(tpu)
+    monkeypatch.setenv("TPU_NAME", "reviews-tpu")
+    check(tpu)
+
+
+def test_a_hyperparameter_that_the_model_does_not_know_is_told(tmp_path):
+    wrong = config(tmp_path, training={"model": "cnn_lstm", "hyperparameters": {"layers": 3}})
+    with pytest.raises(ConfigError, match=r"hyperparameters.layers: .*; cnn_lstm knows embedding"):
+        check(wrong)
+
+
 def test_a_root_that_is_a_file_is_told(tmp_path):
     (tmp_path / "runs").write_text("")
     with pytest.raises(ConfigError, match=r"paths.root: .*runs cannot be made, .* is a file"):
