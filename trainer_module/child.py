@@ -139,10 +139,6 @@ class Child:
         threading.Thread(target=self._wait, args=[readers], daemon=True).start()
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
     def killed_by(self) -> str | None:
         """Name of the signal that ended it, or that it says it ended itself for."""
         if self.code is None:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from typing import Any
 
+from preprocessing.errors import InputError
 from trainer_module import local_cluster
 from trainer_module.settings import Training, TrainingJob
 from trainer_module.training import train
@@ -16,10 +17,18 @@ def run_fn(fn_args: Any) -> None:
 
     Args:
       fn_args: tfx's FnArgs; see `make_job`.
+
+    Raises:
+      InputError: a process of the local cluster found a setting wrong.
+      Exception: what `training.train` and `local_cluster.run` raise.
     """
     job = make_job(fn_args)
     if local_cluster.is_needed(job.training):
-        local_cluster.run(job)
+        try:
+            local_cluster.run(job)
+        except ValueError as error:
+            # One of its processes found a setting wrong and said so in one line.
+            raise InputError(str(error)) from None
     else:
         train(job)
 

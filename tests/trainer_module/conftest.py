@@ -5,15 +5,8 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import apache_beam as beam
-import numpy as np
 import pytest
-import tensorflow as tf
-import tensorflow_transform.beam as tft_beam
-from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
-from preprocessing import features
-from preprocessing.transform import preprocessing_fn
 from trainer_module.settings import TrainingJob
 
 TRANSFORM = {"ngrams": 2, "ngram_buckets": 4096, "vocabulary_size": 100, "max_tokens": 12}
@@ -42,6 +35,15 @@ def reviews(count):
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
     """Folder with `train-*.gz`, `eval-*.gz` (transformed TFRecords) and the transform graph."""
+    # Not at the top: tests of what needs no TensorFlow would wait for it too.
+    import apache_beam as beam
+    import tensorflow as tf
+    import tensorflow_transform.beam as tft_beam
+    from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
+
+    from preprocessing import features
+    from preprocessing.transform import preprocessing_fn
+
     folder = tmp_path_factory.mktemp("prepared")
     spec = {
         features.TEXT: tf.io.FixedLenFeature([1], tf.string),
@@ -65,6 +67,11 @@ def prepared(tmp_path_factory):
 
 
 def _example(row):
+    import numpy as np
+    import tensorflow as tf
+
+    from preprocessing import features
+
     def ints(values):
         return tf.train.Feature(int64_list=tf.train.Int64List(value=np.ravel(values)))
 
@@ -109,6 +116,8 @@ def summary(folder):
 
 
 def predict(folder, texts):
+    import tensorflow as tf
+
     model = tf.saved_model.load(str(folder / "model"))
     return model.signatures["predict_text"](texts=tf.constant(texts))
 

@@ -48,7 +48,7 @@ SEARCH_SPACE: dict[str, Any] = {
 }
 
 
-class WordEmbedding(tf_keras.layers.Embedding):
+class DenseGradientEmbedding(tf_keras.layers.Embedding):
     """An embedding whose table gets its gradient as one dense tensor.
 
     Keras's own gets a slice for each word of the batch, repeated words and padding included. Of
@@ -119,7 +119,7 @@ def build(
     tokens = tf_keras.Input([width], dtype=tf.int64, name=features.TOKENS)
     rows = transform.vocabulary_size + features.FIRST_TOKEN
     x = Beside(hyperparameters.kernel_size, name="beside")(tokens)
-    x = WordEmbedding(rows, hyperparameters.embedding_width, name="embedding")(x)
+    x = DenseGradientEmbedding(rows, hyperparameters.embedding_width, name="embedding")(x)
     x = layers.Conv1D(
         hyperparameters.filters, hyperparameters.kernel_size, activation="relu", name="convolution"
     )(x)

@@ -13,12 +13,12 @@ from pydantic import Field
 
 from preprocessing import features
 from preprocessing.settings import PositiveInt, Section, Transform
-from trainer_module.models.cnn_lstm import DropoutRate, WordEmbedding
+from trainer_module.models.cnn_lstm import DenseGradientEmbedding, DropoutRate
 from trainer_module.optimizers import adam
 
 
 class Hyperparameters(Section):
-    """Smaller than Kim's (width 300, 100 filters of each size), which learned no better here."""
+    """Smaller than Kim's (width 300, 100 filters of each size), so that a CPU does."""
 
     embedding_width: PositiveInt = 128
     filters: PositiveInt = 64
@@ -80,7 +80,7 @@ def build(
     tokens = tf_keras.Input([width], dtype=tf.int64, name=features.TOKENS)
     rows = transform.vocabulary_size + features.FIRST_TOKEN
     x = Around(max(hyperparameters.sizes), name="around")(tokens)
-    x = WordEmbedding(rows, hyperparameters.embedding_width, name="embedding")(x)
+    x = DenseGradientEmbedding(rows, hyperparameters.embedding_width, name="embedding")(x)
     maxima = [
         layers.GlobalMaxPooling1D(name=f"maximum_{size}")(
             layers.Conv1D(hyperparameters.filters, size, name=f"convolution_{size}")(x)

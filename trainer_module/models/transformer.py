@@ -17,7 +17,7 @@ from pydantic import model_validator
 
 from preprocessing import features
 from preprocessing.settings import PositiveInt, Section, Transform
-from trainer_module.models.cnn_lstm import DropoutRate, WordEmbedding
+from trainer_module.models.cnn_lstm import DenseGradientEmbedding, DropoutRate
 from trainer_module.optimizers import adam
 
 
@@ -70,11 +70,13 @@ class Steps(tf_keras.layers.Layer):
         super().__init__(**kwargs)
         layers = tf_keras.layers
         self._beside, self._stride = stride - 1, stride
-        self._words = WordEmbedding(rows, vector_width, name="words")
+        self._words = DenseGradientEmbedding(rows, vector_width, name="words")
         self._convolution = layers.Conv1D(
             vector_width, 2 * stride - 1, stride, activation="gelu", name="convolution"
         )
-        self._positions = layers.Embedding(-(-longest // stride), vector_width, name="positions")
+        self._positions = DenseGradientEmbedding(
+            -(-longest // stride), vector_width, name="positions"
+        )
 
     def call(self, tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         width = tokens.shape[1]

@@ -1,0 +1,138 @@
+"""Real trainings that something happens to: what is killed, what is full, what goes on."""
+
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.trainer_module.conftest import learned_negation, make_job, run_task
+
+pytestmark = pytest.mark.slow
+
+CLUSTERS = {
+    "multi_worker_mirrored": {"workers": 2, "batch_size_per_replica": 8},
+    "parameter_server": {"workers": 2, "parameter_servers": 1},
+}
+
+
+def start(job, folder, **kwargs):
+    file = folder / "job.json"
+    file.write_text(job.model_dump_json())
+    with open(folder / "log", "w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "trainer_module.task", str(file)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            **kwargs,
+        )
+
+
+def wait_for(sign, process, folder, seconds=240):
+    deadline = time.monotonic() + seconds
+    while not sign():
+        assert process.poll() is None, (folder / "log").read_text()
+        assert time.monotonic() < deadline, (folder / "log").read_text()
+        time.sleep(0.02)
+
+
+def task_of(process, kind, index):
+    """The process of the local cluster that is this task."""
+    [found] = [
+        child
+        for child in psutil.Process(process.pid).children()
+        if f'{{"type": "{kind}", "index": {index}}}' in child.environ().get("TF_CONFIG", "")
+    ]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kind", "index"),
+    [
+        ("multi_worker_mirrored", "worker", 1),
+        ("multi_worker_mirrored", "worker", 0),
+        ("parameter_server", "ps", 0),
+    ],
+)
+def test_a_kill_ends_the_job_with_one_line_and_the_next_run_goes_on(
+    prepared, tmp_path, strategy, kind, index
+):
+    job = make_job(
+        prepared, tmp_path, strategy=strategy, epochs=40, checkpoint_steps=20, **CLUSTERS[strategy]
+    )
+    process = start(job, tmp_path)
+    # In the middle of the second epoch of 16 or 17 steps.
+    wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
+    task_of(process, kind, index).send_signal(signal.SIGKILL)
+    assert process.wait(timeout=90) == 1
+    log = (tmp_path / "log").read_text()
+    [line] = [line for line in log.splitlines() if line.startswith(f"{kind} {index} was killed")]
+    assert "SIGKILL" in line
+    assert "nothing was exported, run again to continue from the last checkpoint" in line
+    assert not (tmp_path / "model").exists()
+    assert (tmp_path / "checkpoints").exists()
+
+    again = run_task(job, tmp_path, "--set", "training.epochs=4")
+    assert again.code == 0, again.log
+    assert "Going on after step" in again.log
+    assert learned_negation(tmp_path)
+
+
+def test_a_worker_beside_parameter_servers_comes_back(prepared, tmp_path):
+    job = make_job(
+        prepared,
+        tmp_path,
+        strategy="parameter_server",
+        epochs=25,
+        **CLUSTERS["parameter_server"],
+    )
+    process = start(job, tmp_path)
+    wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
+    task_of(process, "worker", 1).send_signal(signal.SIGKILL)
+    code = process.wait(timeout=300)
+    log = (tmp_path / "log").read_text()
+    assert code == 0, log
+    assert "worker 1 was killed (SIGKILL); starting it again" in log
+    assert learned_negation(tmp_path)
+
+
+def test_sigterm_lets_all_workers_save_at_the_same_step(prepared, tmp_path):
+    job = make_job(
+        prepared,
+        tmp_path,
+        strategy="multi_worker_mirrored",
+        epochs=200,
+        **CLUSTERS["multi_worker_mirrored"],
+    )
+    process = start(job, tmp_path)
+    wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=120) == 143
+    log = (tmp_path / "log").read_text()
+    steps = {
+        name: [
+            line.split("saved after step ")[1]
+            for line in log.splitlines()
+            if name in line and "saved after step" in line
+        ]
+        for name in ("[worker 0]", "[worker 1]")
+    }
+    assert steps["[worker 0]"] == steps["[worker 1]"] != [], log
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_full_disk_while_checkpointing_is_one_line(prepared, tmp_path):
+    """No file may grow beyond 40 kB here, as if the disk were full; the checkpoint is larger."""
+    job = make_job(prepared, tmp_path, epochs=2)
+    limit = (40_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    process = start(
+        job, tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    )
+    assert process.wait(timeout=120) == 1
+    last = (tmp_path / "log").read_text().strip().splitlines()[-1]
+    assert "checkpoints: the checkpoint of step 16 cannot be written (" in last
+    assert "make room and run again" in last
+    assert not (tmp_path / "model").exists()
