@@ -12,6 +12,9 @@ from preprocessing.settings import Fraction, PositiveInt, Section, Transform
 ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
 """Strategies of a single process; the others need a cluster."""
 
+COMPILED = ("auto", "one_device", "tpu")
+"""Strategies whose step XLA can compile: it reaches no variable on another device."""
+
 
 class Training(Section):
     """Which model is trained, and how."""
@@ -74,6 +77,13 @@ class Training(Section):
             raise ValueError(
                 f"{self.workers} workers need training.strategy: multi_worker_mirrored or "
                 f"parameter_server, {self.strategy} trains in one process"
+            )
+        if self.jit_compile and (
+            self.strategy not in COMPILED or (self.strategy != "tpu" and (self.devices or 1) > 1)
+        ):
+            raise ValueError(
+                "training.jit_compile: true compiles the step of a single device; set "
+                "training.strategy: one_device (a TPU's steps are compiled as they are)"
             )
         if self.loop == "custom" and self.strategy == "parameter_server":
             raise ValueError(

@@ -35,6 +35,11 @@ def make_strategy(training: Training, cluster: Cluster | None) -> tf.distribute.
             f"cluster of {cluster.processes}; set multi_worker_mirrored or parameter_server"
         )
     strategy = _MAKERS[name](training, cluster)
+    if training.jit_compile and name != "tpu" and strategy.num_replicas_in_sync > 1:
+        raise ValueError(
+            f"training.jit_compile: true compiles the step of a single device, {reason} gives "
+            f"{strategy.num_replicas_in_sync}; set training.strategy: one_device"
+        )
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     logging.info(
         "Strategy %s (%s): %d replicas, %s%s",

@@ -69,6 +69,17 @@ def test_urls_are_left_alone(tmp_path):
         ("", "training.epochs=0", "training.epochs: Input should be greater than or equal to 1"),
         ("", "training.strategy=gpu", "training.strategy: Input should be 'auto', 'one_device'"),
         ("", "training.strategy=one_device,training.devices=2", "2 devices need training.strategy"),
+        ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
+        (
+            "training: {strategy: mirrored, jit_compile: true}",
+            "",
+            "training.jit_compile: true compiles the step of a single device",
+        ),
+        (
+            "training: {strategy: parameter_server, loop: custom}",
+            "",
+            "training.loop: custom takes steps together, which parameter_server does not",
+        ),
         ("", "evaluation.min_accuracy=1.5", "evaluation.min_accuracy: Input should be less than"),
         ("data: {input_base: x, splits: {test: a}}", "", "splits names no train files"),
         ("data: {splits: {train: a}}", "", "input_base is not"),
