@@ -17,15 +17,11 @@ def test_a_warm_start_and_a_tuner(tmp_path):
     first = workspace.run("training.warm_start=true")
     assert first.returncode == 0, first.stdout + first.stderr
     assert "Warm start" not in log()
-    [pushed] = workspace.pushed()
-    again = workspace.run("training.warm_start=true,training.epochs=1")
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert "Warm start: weights of" in log()
+    assert len(workspace.pushed()) == 1
     tuned = workspace.run("training.warm_start=true,training.epochs=1,training.tuner_trials=2")
     assert tuned.returncode == 0, tuned.stdout + tuned.stderr
     assert workspace.states(tuned.stdout)["Tuner"] == "done"
     assert workspace.artifacts()["TunerResults"] == 1
     # The trials found other hyperparameters than the blessed model's.
     assert "Warm start: no, hyperparameters ({}, now {'scale_floor': " in log()
-    assert len(workspace.pushed()) == 3
-    assert pushed in workspace.pushed()
+    assert len(workspace.pushed()) == 2

@@ -11,7 +11,7 @@ STRATEGIES = {
     "mirrored": {"devices": 2},
     "central_storage": {"devices": 2},
     "multi_worker_mirrored": {"workers": 2},
-    "parameter_server": {"workers": 2, "parameter_servers": 2},
+    "parameter_server": {"workers": 1, "parameter_servers": 2},
 }
 
 
@@ -31,5 +31,5 @@ def test_each_strategy_trains_and_pushes(tmp_path):
         assert f"Strategy {strategy} (as set): " in log
         assert len(workspace.pushed()) == number, log[-5000:]
         assert not list((workspace.root / "checkpoints").glob("*")), "a checkpoint was left"
-    workers = {"[worker 0]", "[worker 1]", "[ps 0]", "[ps 1]", "[chief]"}
-    assert all(worker in log for worker in workers)
+    processes = ("[worker 0]", "[ps 0]", "[ps 1]", "[chief]")
+    assert all(process in log for process in processes)

@@ -91,10 +91,8 @@ def test_a_strategy_of_one_process_is_refused_in_a_cluster(monkeypatch):
 @pytest.mark.parametrize(
     "training",
     [
-        {"strategy": "mirrored", "devices": 2, "batch_size_per_replica": 8},
         {"strategy": "mirrored", "devices": 3, "batch_size_per_replica": 7, "loop": "custom"},
         {"strategy": "central_storage", "devices": 2, "batch_size_per_replica": 8},
-        {"strategy": "multi_worker_mirrored", "workers": 2, "batch_size_per_replica": 8},
         {
             "strategy": "multi_worker_mirrored",
             "workers": 2,
