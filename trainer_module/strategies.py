@@ -14,6 +14,8 @@ from trainer_module.settings import Training
 _SMALLEST_SHARD = 256 << 10
 """Bytes; a variable is not cut into smaller pieces, which would cost more than they save."""
 
+_FEWEST_ROWS = 4096
+"""Of a table that is cut; a layer's matrix stays whole, an LSTM cannot read one in pieces."""
 _FEWEST_THREADS = 4
 """Of a server, between ops. On a single core TensorFlow would take one, in which a step that waits
 for its input keeps the input from being made, and both wait for ever."""
@@ -134,10 +136,15 @@ def _parameter_server(training: Training, cluster: Cluster | None) -> tf.distrib
         )
     _grpc_waits_for_restarted_peers()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
+    by_size = tf.distribute.experimental.partitioners.MinSizePartitioner(
         min_shard_bytes=_SMALLEST_SHARD, max_shards=len(cluster.spec["ps"])
     )
-    return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=partitioner)
+
+    def only_tables(shape: tf.TensorShape, dtype: tf.DType, axis: int = 0) -> list[int]:
+        whole = [1] * len(shape)
+        return by_size(shape, dtype, axis) if whole and shape[0] >= _FEWEST_ROWS else whole
+
+    return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=only_tables)
 
 
 def _tpu(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:

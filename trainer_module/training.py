@@ -114,7 +114,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         ]
         metrics = LOOPS[training.loop](model, plan, callbacks)
     if chief:
-        _write_summary(job, inputs, strategy, cluster, prepared_seconds, usage, metrics)
+        _write_summary(job, inputs, model, cluster, prepared_seconds, usage, metrics)
     return Trained(model, module, metrics, checkpoints, agreement, chief, name)
 
 
@@ -236,12 +236,13 @@ def _export(job: TrainingJob, trained: Trained) -> None:
 def _write_summary(
     job: TrainingJob,
     inputs: Inputs,
-    strategy: tf.distribute.Strategy,
+    model: tf_keras.Model,
     cluster: Cluster | None,
     prepared_seconds: float,
     usage: Usage,
     metrics: dict[str, float],
 ) -> None:
+    strategy = model.distribute_strategy
     figures: dict[str, Any] = {
         "model": job.training.model,
         "strategy": type(strategy).__name__,
@@ -252,6 +253,7 @@ def _write_summary(
         "epochs": job.training.epochs,
         "steps_per_epoch": inputs.steps,
         "prepare_seconds": round(prepared_seconds, 3),
+        "parameter_server_bytes": _bytes_on_servers(model),
         **usage.summary(),
         **metrics,
     }
@@ -259,3 +261,19 @@ def _write_summary(
     tf.io.gfile.makedirs(job.model_run_dir)
     with tf.io.gfile.GFile(os.path.join(job.model_run_dir, SUMMARY_FILE), "w") as file:
         file.write(json.dumps(figures, indent=1))
+
+
+def _bytes_on_servers(model: tf_keras.Model) -> list[int]:
+    """Size of the model's and the optimizer's variables on each parameter server."""
+    parts = {
+        id(part): part
+        for variable in (*model.variables, *model.optimizer.variables())
+        for part in getattr(variable, "variables", [variable])
+    }
+    held: dict[int, int] = {}
+    for part in parts.values():
+        device = tf.DeviceSpec.from_string(part.device)
+        if device.job == "ps":
+            size = part.shape.num_elements() * part.dtype.size
+            held[device.task] = held.get(device.task, 0) + size
+    return [held[task] for task in sorted(held)]

@@ -56,7 +56,16 @@ class DenseGradientEmbedding(tf_keras.layers.Embedding):
     step of two workers took a quarter more CPU time.
     """
 
+    def build(self, input_shape: Any = None) -> None:
+        # There a worker fetches the rows that it needs, not the table.
+        self._is_remote = isinstance(
+            tf.distribute.get_strategy(), tf.distribute.ParameterServerStrategy
+        )
+        super().build(input_shape)
+
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        if self._is_remote:
+            return super().call(inputs)
         # Read from a product and not from the variable, which would get the slices themselves.
         rows = tf.gather(tf.multiply(self.embeddings, 1.0), inputs)
         # Cast only now, so that the gradients of a frequent word are added up in float32.
