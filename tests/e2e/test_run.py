@@ -106,7 +106,7 @@ def test_a_model_worse_than_the_blessed_one_is_not_pushed(finished):
     workspace, _ = finished
     # Hardly trained, and of words, so that the vocabulary comes through the whole pipeline too.
     done = workspace.run(
-        "training.model=text_cnn,training.epochs=1,training.learning_rate=1e-9,"
+        "training.model=text_cnn,training.epochs=1,training.learning_rate=0.000000001,"
         "evaluation.min_accuracy=0.0"
     )
     assert done.returncode == 3, done.stdout + done.stderr
