@@ -48,7 +48,7 @@ def make_job(fn_args: Any) -> TrainingJob:
     job = TrainingJob(
         train_files=list(fn_args.train_files),
         eval_files=list(fn_args.eval_files),
-        transform_graph=fn_args.transform_output,
+        transform_graph=fn_args.transform_graph_path,
         serving_model_dir=fn_args.serving_model_dir or "",
         model_run_dir=fn_args.model_run_dir or "",
         checkpoint_dir="",
