@@ -12,13 +12,25 @@ from preprocessing.progress import report
 
 
 class StepCallback(tf_keras.callbacks.Callback):
-    """A callback with batch hooks that are called under every strategy."""
+    """A callback with batch hooks that are called under every strategy, and that knows the step.
 
-    def __init__(self) -> None:
+    Attributes:
+      step: steps done over all epochs, those before this training included.
+    """
+
+    def __init__(self, first_step: int = 0) -> None:
         super().__init__()
+        self.step = self._before_epoch = first_step
         # Keras refuses batch hooks under ParameterServerStrategy unless they can do without logs
         # that are numbers already: there they are still with the worker.
         self._supports_tf_logs = True
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        # With steps_per_execution this is called once for several steps.
+        self.step = self._before_epoch + batch + 1
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._before_epoch = self.step
 
     def wait_for_steps(self) -> None:
         """Returns when no step is under way, so that TensorFlow ops can be run.
@@ -35,21 +47,16 @@ class StepProgress(StepCallback):
     """Reports the steps done over all epochs, twenty times an epoch or more often."""
 
     def __init__(self, steps_per_epoch: int, epochs: int, first_step: int = 0):
-        super().__init__()
-        self._steps_per_epoch = steps_per_epoch
+        super().__init__(first_step)
         self._total = steps_per_epoch * epochs
         self._every = max(1, steps_per_epoch // 20)
-        self._said = self._before_epoch = first_step
+        self._said = first_step
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        # With steps_per_execution this is called once for several steps.
-        done = self._before_epoch + batch + 1
-        if done - self._said >= self._every or done == self._total:
-            self._said = done
-            report("steps", done, self._total)
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._before_epoch = (epoch + 1) * self._steps_per_epoch
+        super().on_train_batch_end(batch, logs)
+        if self.step - self._said >= self._every or self.step == self._total:
+            self._said = self.step
+            report("steps", self.step, self._total)
 
 
 class LossIsNoNumber(ValueError):
@@ -63,16 +70,12 @@ class StopAtNoNumber(StepCallback):
     the loss of a step stays with its worker, so there it is looked at after each epoch.
     """
 
-    def __init__(self, first_step: int):
-        super().__init__()
-        self._before_epoch = self._step = first_step
-
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._step = self._before_epoch + batch + 1
+        super().on_train_batch_end(batch, logs)
         self._check(logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._before_epoch = self._step
+        super().on_epoch_end(epoch, logs)
         self._check(logs)
 
     def _check(self, logs: Any) -> None:
@@ -81,6 +84,6 @@ class StopAtNoNumber(StepCallback):
         if math.isfinite(loss):
             return
         raise LossIsNoNumber(
-            f"the loss is {loss} at step {self._step}, nothing was exported; a smaller "
+            f"the loss is {loss} at step {self.step}, nothing was exported; a smaller "
             "training.learning_rate may help"
         )

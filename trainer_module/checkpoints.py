@@ -95,36 +95,36 @@ class SaveRegularly(StepCallback):
         termination: Termination,
         agreement: Agreement,
     ):
-        super().__init__()
+        super().__init__(first_step)
         self._checkpoints = checkpoints
         self._every = every
-        self._before_epoch = self._step = self._saved = self._asked = first_step
+        self._saved = self._asked = first_step
         self._termination = termination
         self._agreement = agreement
         self._steps_between_asking = _STEPS_BETWEEN_ASKING if agreement.needed else 1
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._step = self._before_epoch + batch + 1
-        if self._step - self._saved >= self._every:
+        super().on_train_batch_end(batch, logs)
+        if self.step - self._saved >= self._every:
             self._save()
         # Processes that train in step have to save at the same step. Asking costs about as much
         # as a small step, so they do it now and then.
-        if self._step - self._asked >= self._steps_between_asking:
-            self._asked = self._step
+        if self.step - self._asked >= self._steps_between_asking:
+            self._asked = self.step
             if self._agreement.any(self._termination.asked_for):
                 self._save()
-                logging.info("SIGTERM: saved after step %d, ending", self._step)
+                logging.info("SIGTERM: saved after step %d, ending", self.step)
                 raise SystemExit(128 + signal.SIGTERM)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._before_epoch = self._step
+        super().on_epoch_end(epoch, logs)
         self._save()
 
     def _save(self) -> None:
-        if self._saved < self._step:
+        if self._saved < self.step:
             self.wait_for_steps()
-            self._checkpoints.save(self._step)
-            self._saved = self._step
+            self._checkpoints.save(self.step)
+            self._saved = self.step
 
 
 class Termination:

@@ -141,7 +141,7 @@ def _build(
             static_shapes=static_shapes,
         )
         model.compile(
-            optimizer=module.optimizer(rate, inputs.global_batch),
+            optimizer=module.optimizer(rate),
             loss=tf_keras.losses.BinaryCrossentropy(from_logits=True),
             # Weighted: what fills up a batch to its static shape weighs nothing.
             weighted_metrics=[tf_keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)],

@@ -46,7 +46,6 @@ class Usage(StepCallback):
         self._has_gpu = bool(tf.config.list_physical_devices("GPU")) and bool(
             shutil.which(_GPU_QUERY[0])
         )
-        self._all_steps = 0
         self._seconds_per_epoch: list[float] = []
         self._cpu_seconds = 0.0
         self._gpu_utilisations: list[float] = []
@@ -54,13 +53,11 @@ class Usage(StepCallback):
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._training = True
-        self._steps_in_epoch = 0
         self._seconds_per_epoch.append(0.0)
         self._open_window()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        # With steps_per_execution this is called once for several steps.
-        self._steps_in_epoch = batch + 1
+        super().on_train_batch_end(batch, logs)
         if time.perf_counter() - self._since >= _SECONDS_BETWEEN:
             self._close_window()
             self._open_window()
@@ -69,6 +66,7 @@ class Usage(StepCallback):
         self._end_of_training()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_end(epoch, logs)
         self._end_of_training()
         if self._writer:
             self._writer.flush()
@@ -78,9 +76,9 @@ class Usage(StepCallback):
         seconds = sum(self._seconds_per_epoch)
         return {
             "seconds_per_epoch": [round(epoch, 3) for epoch in self._seconds_per_epoch],
-            "steps": self._all_steps,
-            "step_seconds": seconds / max(1, self._all_steps),
-            "examples_per_second": self._all_steps * self._global_batch / max(1e-9, seconds),
+            "steps": self.step,
+            "step_seconds": seconds / max(1, self.step),
+            "examples_per_second": self.step * self._global_batch / max(1e-9, seconds),
             "cpu_utilisation": self._cpu_seconds / max(1e-9, seconds * self._cpus),
             "gpu_utilisation": (
                 statistics.mean(self._gpu_utilisations) if self._gpu_utilisations else None
@@ -95,16 +93,15 @@ class Usage(StepCallback):
             self._training = False
 
     def _open_window(self) -> None:
-        self._first_step = self._steps_in_epoch
+        self._first_step = self.step
         self._since = time.perf_counter()
         self._cpu_since = sum(self._process.cpu_times()[:2])
 
     def _close_window(self) -> None:
         self.wait_for_steps()
-        steps = self._steps_in_epoch - self._first_step
+        steps = self.step - self._first_step
         seconds = time.perf_counter() - self._since
         cpu_seconds = sum(self._process.cpu_times()[:2]) - self._cpu_since
-        self._all_steps += steps
         self._seconds_per_epoch[-1] += seconds
         self._cpu_seconds += cpu_seconds
         if not steps:
@@ -120,7 +117,7 @@ class Usage(StepCallback):
             self._gpu_utilisations.append(utilisation)
             scalars |= {"gpu_utilisation": utilisation, "gpu_memory_bytes": memory}
         if self._writer:
-            with self._writer.as_default(step=self._all_steps):
+            with self._writer.as_default(step=self.step):
                 for name, value in scalars.items():
                     tf.summary.scalar(f"usage/{name}", value)
 

@@ -27,9 +27,9 @@ def bag(model):
     return model.get_layer("bag")
 
 
-def compiled(model, batch_size, learning_rate=0.05, **options):
+def compiled(model, learning_rate=0.05, **options):
     model.compile(
-        ngram_linear.optimizer(learning_rate, batch_size),
+        ngram_linear.optimizer(learning_rate),
         tf_keras.losses.BinaryCrossentropy(from_logits=True),
         **options,
     )
@@ -102,8 +102,8 @@ def test_a_bag_sums_weights_and_an_empty_review_is_the_bias(static_shapes):
 
 def test_a_static_train_step_compiles_with_xla_and_learns_what_the_ragged_one_does():
     ids, labels = reviews(40)
-    ragged = compiled(build(), 40)
-    static = compiled(build(static_shapes=True), 40, jit_compile=True)
+    ragged = compiled(build())
+    static = compiled(build(static_shapes=True), jit_compile=True)
     for model, inputs in ((ragged, ids), (static, padded(ids))):
         batch = {features.NGRAMS: inputs}
         ngram_linear.adapt(model, [(batch, labels)])
@@ -120,7 +120,7 @@ def test_a_static_train_step_compiles_with_xla_and_learns_what_the_ragged_one_do
 def test_mixed_precision_leaves_weights_and_logit_in_float32(policy, name):
     policy(name)
     ids, labels = reviews(40)
-    model = compiled(build(), 40)
+    model = compiled(build())
     losses = [model.train_on_batch({features.NGRAMS: ids}, labels) for _ in range(4)]
     assert losses[-1] < losses[0]
     assert model({features.NGRAMS: ids}).dtype == tf.float32
@@ -130,7 +130,7 @@ def test_mixed_precision_leaves_weights_and_logit_in_float32(policy, name):
 @pytest.mark.parametrize("static_shapes", [False, True])
 def test_a_batch_of_no_example_moves_nothing(static_shapes):
     ids, labels = reviews(40)
-    model = compiled(build(static_shapes=static_shapes), 40)
+    model = compiled(build(static_shapes=static_shapes))
     cast = padded if static_shapes else tf.identity
     model.train_on_batch({features.NGRAMS: cast(ids)}, labels)
     before = model.get_weights()
@@ -141,7 +141,7 @@ def test_a_batch_of_no_example_moves_nothing(static_shapes):
 
 @pytest.mark.parametrize("batch_size", [512, 4096])
 def test_an_ngram_that_is_read_once_learns_a_good_part_of_the_learning_rate(batch_size):
-    model = compiled(build(), batch_size, learning_rate=0.1)
+    model = compiled(build(), learning_rate=0.1)
     lengths = [1] + [0] * (batch_size - 1)
     ids = tf.RaggedTensor.from_row_lengths(tf.constant([7], tf.int64), lengths)
     model.train_on_batch({features.NGRAMS: ids}, tf.ones([batch_size, 1]))
@@ -181,7 +181,7 @@ strategy = tf.distribute.ParameterServerStrategy(
 ids, labels = reviews(40)
 batch = {features.NGRAMS: ids}
 with strategy.scope():
-    model = compiled(build(), 40)
+    model = compiled(build())
 ngram_linear.adapt(model, [(batch, labels)])
 with tf.GradientTape() as tape:
     logit = model(batch)

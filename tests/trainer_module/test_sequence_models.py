@@ -29,7 +29,7 @@ def build(module, *, static_shapes=False, **hyperparameters):
 def compiled(module, *, static_shapes=False, **options):
     model = build(module, static_shapes=static_shapes)
     model.compile(
-        module.optimizer(0.01, 64), tf_keras.losses.BinaryCrossentropy(from_logits=True), **options
+        module.optimizer(0.01), tf_keras.losses.BinaryCrossentropy(from_logits=True), **options
     )
     # As in training: AutoGraph has nothing to rewrite in Keras and takes seconds to find out.
     model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)

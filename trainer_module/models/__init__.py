@@ -6,7 +6,7 @@ A file has
   LEARNING_RATE: its own, at a global batch of 1024.
   SEARCH_SPACE: what the Tuner tries.
   build(hyperparameters, transform, static_shapes): the tf_keras.Model, which answers with logits.
-  optimizer(learning_rate, batch_size): the optimizer that it is trained with.
+  optimizer(learning_rate): the optimizer that it is trained with.
   adapt(model, dataset), if something is fitted on the train split other than by gradients.
 """
 

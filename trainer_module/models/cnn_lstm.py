@@ -7,17 +7,15 @@ depend on how wide its batch is, and no layer needs a mask.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import tensorflow as tf
 import tf_keras
-from pydantic import Field
 
 from preprocessing import features
 from preprocessing.settings import PositiveInt, Section, Transform
 from trainer_module.optimizers import adam
-
-DropoutRate = Annotated[float, Field(ge=0.0, lt=1.0)]
+from trainer_module.words import DropoutRate, embedding, logit, word_ids
 
 _POOL = 2
 
@@ -46,30 +44,6 @@ SEARCH_SPACE: dict[str, Any] = {
     "lstm_units": [64, 128, 256],
     "dropout": (0.0, 0.5, "linear"),
 }
-
-
-class DenseGradientEmbedding(tf_keras.layers.Embedding):
-    """An embedding whose table gets its gradient as one dense tensor.
-
-    Keras's own gets a slice for each word of the batch, repeated words and padding included. Of
-    512 reviews that is several times the table, to be sent between replicas and merged there: a
-    step of two workers took a quarter more CPU time.
-    """
-
-    def build(self, input_shape: Any = None) -> None:
-        # There a worker fetches the rows that it needs, not the table.
-        self._is_remote = isinstance(
-            tf.distribute.get_strategy(), tf.distribute.ParameterServerStrategy
-        )
-        super().build(input_shape)
-
-    def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        if self._is_remote:
-            return super().call(inputs)
-        # Read from a product and not from the variable, which would get the slices themselves.
-        rows = tf.gather(tf.multiply(self.embeddings, 1.0), inputs)
-        # Cast only now, so that the gradients of a frequent word are added up in float32.
-        return tf.cast(rows, self.compute_dtype)
 
 
 class Beside(tf_keras.layers.Layer):
@@ -124,11 +98,9 @@ def build(
       static_shapes: the width is always `max_tokens`, and XLA can compile the model.
     """
     layers = tf_keras.layers
-    width = transform.max_tokens if static_shapes else None
-    tokens = tf_keras.Input([width], dtype=tf.int64, name=features.TOKENS)
-    rows = transform.vocabulary_size + features.FIRST_TOKEN
+    tokens = word_ids(transform, static_shapes=static_shapes)
     x = Beside(hyperparameters.kernel_size, name="beside")(tokens)
-    x = DenseGradientEmbedding(rows, hyperparameters.embedding_width, name="embedding")(x)
+    x = embedding(transform, hyperparameters.embedding_width)(x)
     x = layers.Conv1D(
         hyperparameters.filters, hyperparameters.kernel_size, activation="relu", name="convolution"
     )(x)
@@ -149,11 +121,7 @@ def build(
         )
     x = LastState(name="last_state")((lstm(x), tokens))
     x = layers.Dropout(hyperparameters.dropout, name="dropout")(x)
-    # The logit is float32 under a mixed precision policy too.
-    logit = layers.Dense(1, dtype=tf.float32, name="logit")(x)
-    return tf_keras.Model({features.TOKENS: tokens}, logit, name="cnn_lstm")
+    return tf_keras.Model({features.TOKENS: tokens}, logit(x), name="cnn_lstm")
 
 
-def optimizer(learning_rate: Any, batch_size: int) -> tf_keras.optimizers.Optimizer:
-    """Adam; see `trainer_module.optimizers`."""
-    return adam(learning_rate)
+optimizer = adam

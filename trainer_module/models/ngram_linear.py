@@ -143,7 +143,7 @@ def adapt(model: tf_keras.Model, dataset: Batches) -> None:
     model.get_layer(_LAYER).adapt(dataset)
 
 
-def optimizer(learning_rate: Any, batch_size: int) -> tf_keras.optimizers.Optimizer:
+def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
     """Adagrad with an accumulator that starts near a single n-gram's squared gradient.
 
     With the usual 0.1 rare n-grams would hardly learn at all: a mean over the batch makes their

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from preprocessing import features
 from preprocessing.settings import PositiveInt, Section, Transform
-from trainer_module.models.cnn_lstm import DenseGradientEmbedding, DropoutRate
 from trainer_module.optimizers import adam
+from trainer_module.words import DropoutRate, embedding, logit, word_ids
 
 
 class Hyperparameters(Section):
@@ -76,11 +76,9 @@ def build(
       static_shapes: the width is always `max_tokens`.
     """
     layers = tf_keras.layers
-    width = transform.max_tokens if static_shapes else None
-    tokens = tf_keras.Input([width], dtype=tf.int64, name=features.TOKENS)
-    rows = transform.vocabulary_size + features.FIRST_TOKEN
+    tokens = word_ids(transform, static_shapes=static_shapes)
     x = Around(max(hyperparameters.sizes), name="around")(tokens)
-    x = DenseGradientEmbedding(rows, hyperparameters.embedding_width, name="embedding")(x)
+    x = embedding(transform, hyperparameters.embedding_width)(x)
     maxima = [
         layers.GlobalMaxPooling1D(name=f"maximum_{size}")(
             layers.Conv1D(hyperparameters.filters, size, name=f"convolution_{size}")(x)
@@ -90,11 +88,7 @@ def build(
     # After the maximum instead of before it: the same numbers, and far fewer of them.
     x = layers.ReLU(name="relu")(layers.Concatenate(name="maxima")(maxima))
     x = layers.Dropout(hyperparameters.dropout, name="dropout")(x)
-    # The logit is float32 under a mixed precision policy too.
-    logit = layers.Dense(1, dtype=tf.float32, name="logit")(x)
-    return tf_keras.Model({features.TOKENS: tokens}, logit, name="text_cnn")
+    return tf_keras.Model({features.TOKENS: tokens}, logit(x), name="text_cnn")
 
 
-def optimizer(learning_rate: Any, batch_size: int) -> tf_keras.optimizers.Optimizer:
-    """Adam; see `trainer_module.optimizers`."""
-    return adam(learning_rate)
+optimizer = adam

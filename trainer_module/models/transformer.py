@@ -17,8 +17,8 @@ from pydantic import model_validator
 
 from preprocessing import features
 from preprocessing.settings import PositiveInt, Section, Transform
-from trainer_module.models.cnn_lstm import DenseGradientEmbedding, DropoutRate
 from trainer_module.optimizers import adam
+from trainer_module.words import DenseGradientEmbedding, DropoutRate, embedding, logit, word_ids
 
 
 class Hyperparameters(Section):
@@ -66,16 +66,16 @@ class Steps(tf_keras.layers.Layer):
     rounded up.
     """
 
-    def __init__(self, rows: int, longest: int, stride: int, vector_width: int, **kwargs: Any):
+    def __init__(self, transform: Transform, stride: int, vector_width: int, **kwargs: Any):
         super().__init__(**kwargs)
         layers = tf_keras.layers
         self._beside, self._stride = stride - 1, stride
-        self._words = DenseGradientEmbedding(rows, vector_width, name="words")
+        self._words = embedding(transform, vector_width)
         self._convolution = layers.Conv1D(
             vector_width, 2 * stride - 1, stride, activation="gelu", name="convolution"
         )
         self._positions = DenseGradientEmbedding(
-            -(-longest // stride), vector_width, name="positions"
+            -(-transform.max_tokens // stride), vector_width, name="positions"
         )
 
     def call(self, tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -150,11 +150,9 @@ def build(
       static_shapes: the width is always `max_tokens`.
     """
     layers = tf_keras.layers
-    width = transform.max_tokens if static_shapes else None
-    tokens = tf_keras.Input([width], dtype=tf.int64, name=features.TOKENS)
-    rows = transform.vocabulary_size + features.FIRST_TOKEN
+    tokens = word_ids(transform, static_shapes=static_shapes)
     stride = hyperparameters.words_per_step
-    steps = Steps(rows, transform.max_tokens, stride, hyperparameters.width, name="steps")
+    steps = Steps(transform, stride, hyperparameters.width, name="steps")
     x, real = steps(tokens)
     for number in range(1, hyperparameters.layers + 1):
         normal = layers.LayerNormalization(name=f"attention_norm_{number}")(x)
@@ -166,11 +164,7 @@ def build(
         x += layers.Dropout(hyperparameters.dropout)(change)
     x = layers.LayerNormalization(name="norm")(x)
     x = layers.Dropout(hyperparameters.dropout)(MeanOfSteps(name="mean")((x, real)))
-    # The logit is float32 under a mixed precision policy too.
-    logit = layers.Dense(1, dtype=tf.float32, name="logit")(x)
-    return tf_keras.Model({features.TOKENS: tokens}, logit, name="transformer")
+    return tf_keras.Model({features.TOKENS: tokens}, logit(x), name="transformer")
 
 
-def optimizer(learning_rate: Any, batch_size: int) -> tf_keras.optimizers.Optimizer:
-    """Adam; see `trainer_module.optimizers`."""
-    return adam(learning_rate)
+optimizer = adam
