@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
+from pipeline.cluster_settings import Cluster, Dataflow, Kubeflow, Vertex
 from pipeline.settings_file import (
     CONFIG_VARIABLE,
     OVERRIDES_VARIABLE,
@@ -97,11 +98,12 @@ class Data(Section):
 class Beam(Section):
     """How Beam runs the data components."""
 
-    runner: Literal["direct"] = "direct"
+    runner: Literal["direct", "dataflow"] = "direct"
     direct_running_mode: Literal["in_memory", "multi_threading", "multi_processing"] = "in_memory"
     direct_num_workers: PositiveInt = 1
     args: list[str] = []
     """Passed to Beam as they are, after the ones made from the keys above."""
+    dataflow: Dataflow = Dataflow()
 
 
 class Evaluation(Section):
@@ -110,13 +112,15 @@ class Evaluation(Section):
     min_accuracy: Fraction = 0.8
     max_accuracy_drop: Fraction = 0.01
     """How far below the latest blessed model accuracy may fall."""
+    baseline_model: str | None = None
+    """Kubeflow: the SavedModel to compare with; None: the last pushed one."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
 
 
 class Push(Section):
     """Where a blessed model goes."""
 
-    destination: Literal["filesystem", "none"] = "filesystem"
+    destination: Literal["filesystem", "vertex", "none"] = "filesystem"
 
 
 class PipelineConfig(Section):
@@ -132,6 +136,9 @@ class PipelineConfig(Section):
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
     push: Push = Push()
+    cluster: Cluster = Cluster()
+    vertex: Vertex = Vertex()
+    kubeflow: Kubeflow = Kubeflow()
 
 
 def absolute(path: str) -> str:

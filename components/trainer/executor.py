@@ -1,0 +1,42 @@
+"""Executor of Trainer: TFX's own, with the values that a run was given put into the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tfx import types
+from tfx.components.trainer.executor import GenericExecutor
+from tfx.types import standard_component_specs
+from tfx.utils import json_utils
+
+EPOCHS_KEY = "epochs"
+STRATEGY_KEY = "strategy"
+
+
+class Executor(GenericExecutor):
+    """TFX's GenericExecutor, for which `epochs` and `strategy` are parameters of the run."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's GenericExecutor."""
+        super().Do(input_dict, output_dict, with_run_parameters(exec_properties))
+
+
+def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The execution properties with `epochs` and `strategy` in `custom_config`'s `training`."""
+    config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
+    given = {
+        key: exec_properties[key]
+        for key in (EPOCHS_KEY, STRATEGY_KEY)
+        if exec_properties.get(key) is not None
+    }
+    config["training"] = {**config["training"], **given}
+    return {
+        **exec_properties,
+        standard_component_specs.CUSTOM_CONFIG_KEY: json_utils.dumps(config),
+    }

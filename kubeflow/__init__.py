@@ -1,0 +1,1 @@
+"""Everything about clusters: compile, container entry point, image, submit, manifests."""
