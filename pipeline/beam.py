@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pipeline.config import PipelineConfig
+
+_SETUP_FILE = Path(__file__).parents[1] / "setup.py"
+_SETUP_FILE_IN_IMAGE = "/opt/amazon-reviews/setup.py"
 
 
 def beam_args(config: PipelineConfig) -> list[str]:
-    """Command line arguments for Beam, the user's own last so that they win."""
+    """Arguments of every Beam component, the user's own last so that they win."""
     beam = config.beam
     return [
         "--runner=DirectRunner",
@@ -14,3 +19,27 @@ def beam_args(config: PipelineConfig) -> list[str]:
         f"--direct_num_workers={beam.direct_num_workers}",
         *beam.args,
     ]
+
+
+def component_beam_args(config: PipelineConfig, component_id: str, *, in_image: bool) -> list[str]:
+    """Arguments of one component, which win over those of all.
+
+    Args:
+      component_id: as in `beam.dataflow.components`.
+      in_image: whether the component runs in the project's image, and not from this checkout.
+    """
+    dataflow = config.beam.dataflow
+    if config.beam.runner != "dataflow" or component_id not in dataflow.components:
+        return []
+    options = {
+        "runner": "DataflowRunner",
+        "project": dataflow.project,
+        "region": dataflow.region,
+        "temp_location": dataflow.temp_location or f"{config.paths.root.rstrip('/')}/tmp",
+        "service_account_email": dataflow.service_account,
+        "worker_machine_type": dataflow.machine_type,
+        "max_num_workers": dataflow.max_workers,
+        # Its workers install this package, and through it TFX, when they start.
+        "setup_file": _SETUP_FILE_IN_IMAGE if in_image else _SETUP_FILE,
+    }
+    return [f"--{name}={value}" for name, value in options.items() if value is not None]

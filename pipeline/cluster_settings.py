@@ -1,4 +1,4 @@
-"""Settings that only clusters need: the image, resources, Vertex AI, Kubeflow Pipelines, Dataflow."""
+"""Settings that only clusters need: image, resources, Vertex AI, Kubeflow, Dataflow."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ COMPONENTS = (
     "Transform",
     "Tuner",
     "Trainer",
-    "PushedBaseline",
     "Evaluator",
     "Pusher",
 )
@@ -83,6 +82,8 @@ class Vertex(Section):
     """Of each training replica when `training.workers` is more than 1."""
     endpoint: str | None = None
     """Display name of the endpoint that `push.destination: vertex` deploys to; None: `name`."""
+    serving_image: str | None = None
+    """TensorFlow prediction container for `push.destination: vertex`."""
 
 
 class Volume(Section):

@@ -12,78 +12,63 @@ from typing import Any
 import tensorflow_data_validation as tfdv
 
 # Not tfx.v1: its import pulls in Google's cloud clients, ten seconds that a local run never needs.
-from tfx.components import (
-    Evaluator,
-    ExampleValidator,
-    Pusher,
-    StatisticsGen,
-    Trainer,
-    Transform,
-    Tuner,
-)
-from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
+from tfx.components import ExampleValidator, StatisticsGen, Transform, Tuner
 from tfx.dsl.components.base.base_node import BaseNode
-from tfx.dsl.components.common.resolver import Resolver
-from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
-    LatestBlessedModelStrategy,
-)
 from tfx.orchestration.pipeline import Pipeline
-from tfx.proto import pusher_pb2, trainer_pb2, transform_pb2
-from tfx.types import BaseChannel, Channel, standard_artifacts
+from tfx.proto import trainer_pb2, transform_pb2
+from tfx.types import BaseChannel
 
 import preprocessing
 import trainer_module
-from components.baseline.strategy import CANDIDATE_KEY, LatestBlessedBaseline
 from components.data_gate.component import DataGate
+from components.evaluator.component import Evaluator
 from components.review_example_gen.component import ReviewExampleGen
+from components.schema.component import ReviewSchemaGen
+from components.trainer.component import Trainer
 from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
 from pipeline.evaluation import eval_config
 from pipeline.inputs import input_files, read_options
 from pipeline.metadata import connection_config
+from pipeline.target_checks import Target
+from pipeline.targets import Local, make_target
 from preprocessing import features
 from trainer_module import models
 
-SCHEMA_FILE = str(Path(preprocessing.__file__).parent / "schema" / "schema.pbtxt")
 
-
-def create_pipeline(config: PipelineConfig) -> Pipeline:
-    """The pipeline that `config` describes.
+def create_pipeline(config: PipelineConfig, target: Target = "local") -> Pipeline:
+    """The pipeline that `config` describes, for the engine called `target`.
 
     Raises:
       ConfigError: `paths.metadata` is not usable.
     """
-    example_gen = _example_gen(config)
+    engine = make_target(config, target)
+    example_gen = _example_gen(config, engine)
     examples = example_gen.outputs["examples"]
-    schema_gen = ImportSchemaGen(schema_file=SCHEMA_FILE)
+    schema_gen = ReviewSchemaGen()
+    schema = schema_gen.outputs["schema"]
     statistics_gen = StatisticsGen(
         examples=examples,
         # With the schema, so that the label is counted as the category that it is.
-        schema=schema_gen.outputs["schema"],
+        schema=schema,
         # Title and body would be the text a second time, at the price of the first.
         stats_options=tfdv.StatsOptions(feature_allowlist=[features.TEXT, features.LABEL]),
     )
-    validator = ExampleValidator(
-        statistics=statistics_gen.outputs["statistics"], schema=schema_gen.outputs["schema"]
-    )
+    validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema)
     gate = DataGate(anomalies=validator.outputs["anomalies"])
-    transform = _transform(config, examples, schema_gen.outputs["schema"])
+    transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
-    warm_start = _warm_start(config)
+    warm_start = engine.warm_start() if config.training.warm_start else None
     tuner = _tuner(config, transform)
-    trainer = _trainer(config, transform, warm_start, tuner)
-    baseline = Resolver(
-        strategy_class=LatestBlessedBaseline,
-        model=Channel(type=standard_artifacts.Model),
-        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
-        **{CANDIDATE_KEY: trainer.outputs["model"]},
-    ).with_id("LatestBlessedModel")
+    trainer = _trainer(config, engine, transform, warm_start, tuner)
+    baseline = engine.baseline(trainer.outputs["model"])
     evaluator = Evaluator(
         examples=examples,
         example_splits=["test"],
         model=trainer.outputs["model"],
         baseline_model=baseline.outputs["model"],
         eval_config=eval_config(config),
+        min_accuracy=engine.parameter("min_accuracy", config.evaluation.min_accuracy),
     )
     components: list[BaseNode] = [
         example_gen,
@@ -98,20 +83,14 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
         baseline,
         evaluator,
     ]
-    if config.push.destination == "filesystem":
+    if config.push.destination != "none":
         components.append(
-            Pusher(
-                model=trainer.outputs["model"],
-                model_blessing=evaluator.outputs["blessing"],
-                push_destination=pusher_pb2.PushDestination(
-                    filesystem=pusher_pb2.PushDestination.Filesystem(
-                        base_directory=config.paths.serving
-                    )
-                ),
-            )
+            engine.pusher(trainer.outputs["model"], evaluator.outputs["blessing"]),
         )
+    for component in components:
+        engine.place(component)
     return Pipeline(
-        pipeline_name=config.name,
+        pipeline_name=engine.name,
         pipeline_root=config.paths.root,
         components=components,
         enable_cache=config.cache,
@@ -120,11 +99,10 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
     )
 
 
-def _example_gen(config: PipelineConfig) -> ReviewExampleGen:
-    base, patterns = input_files(config)
+def _example_gen(config: PipelineConfig, engine: Local) -> ReviewExampleGen:
     return ReviewExampleGen(
-        input_base=base,
-        patterns=patterns,
+        input_base=engine.input_base,
+        patterns=input_files(config)[1],
         read_options=dataclasses.asdict(read_options(config)),
         code=code_fingerprint(preprocessing),
         max_examples={str(split): n for split, n in config.data.max_examples.items()},
@@ -147,17 +125,6 @@ def _transform(config: PipelineConfig, examples: BaseChannel, schema: BaseChanne
     )
 
 
-def _warm_start(config: PipelineConfig) -> Resolver | None:
-    """Finds the latest blessed model for the trainer to start from, if it is to."""
-    if not config.training.warm_start:
-        return None
-    return Resolver(
-        strategy_class=LatestBlessedModelStrategy,
-        model=Channel(type=standard_artifacts.Model),
-        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
-    ).with_id("WarmStartModel")
-
-
 def _tuner(config: PipelineConfig, transform: Transform) -> Tuner | None:
     """Looks for the best hyperparameters, if it is to."""
     if config.training.tuner_trials is None:
@@ -166,10 +133,16 @@ def _tuner(config: PipelineConfig, transform: Transform) -> Tuner | None:
 
 
 def _trainer(
-    config: PipelineConfig, transform: Transform, warm_start: Resolver | None, tuner: Tuner | None
+    config: PipelineConfig,
+    engine: Local,
+    transform: Transform,
+    warm_start: BaseNode | None,
+    tuner: Tuner | None,
 ) -> Trainer:
-    return Trainer(
+    return engine.trainer(
         run_fn="trainer_module.run_fn.run_fn",
+        epochs=engine.parameter("epochs", config.training.epochs),
+        strategy=engine.parameter("strategy", config.training.strategy),
         base_model=warm_start.outputs["model"] if warm_start else None,
         hyperparameters=tuner.outputs["best_hyperparameters"] if tuner else None,
         **_training_arguments(config, transform),

@@ -7,6 +7,7 @@ import os
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files, read_options
 from pipeline.settings_file import ConfigError
+from pipeline.target_checks import check_target
 from preprocessing.files import find_files
 from preprocessing.readers import detect_format
 from trainer_module.machine import NO_TPU, tpu_address
@@ -20,6 +21,7 @@ def check(config: PipelineConfig) -> None:
         hyperparameter that the model does not know, or `tpu` without a TPU.
       InputError: no file, an unreadable one, or one of no known format.
     """
+    check_target(config, "local")
     places = {
         "paths.root": config.paths.root,
         "paths.metadata": config.paths.metadata,
@@ -34,7 +36,7 @@ def check(config: PipelineConfig) -> None:
             _check_writable(key, places[key])
     if config.training.strategy == "tpu" and tpu_address(config.training, os.environ) is None:
         raise ConfigError(NO_TPU)
-    _check_hyperparameters(config)
+    check_hyperparameters(config)
     options = read_options(config)
     base, patterns = input_files(config)
     for pattern in patterns.values():
@@ -42,7 +44,8 @@ def check(config: PipelineConfig) -> None:
             detect_format(path, options)
 
 
-def _check_hyperparameters(config: PipelineConfig) -> None:
+def check_hyperparameters(config: PipelineConfig) -> None:
+    """Raises ConfigError where the model does not know a hyperparameter, or not that value."""
     # A model's file imports TensorFlow, and not every command has to wait for that.
     from trainer_module import models
 

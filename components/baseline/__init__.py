@@ -1,1 +1,1 @@
-"""Which model a candidate is compared with."""
+"""The model in production that a candidate is compared with: by Resolver, or the last pushed."""

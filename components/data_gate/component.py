@@ -7,13 +7,8 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import standard_artifacts, standard_component_specs
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
+from components.artifacts import CheckedData
 from components.data_gate import executor
-
-
-class CheckedData(types.Artifact):
-    """Says that every split of a data set fitted the schema (`checked.json`)."""
-
-    TYPE_NAME = "CheckedData"
 
 
 class DataGateSpec(types.ComponentSpec):

@@ -9,18 +9,13 @@ from typing import Any
 from tfx import types
 from tfx.components.example_gen.component import FileBasedExampleGen
 from tfx.dsl.components.base import executor_spec
+from tfx.orchestration.data_types import RuntimeParameter
 from tfx.proto import example_gen_pb2, range_config_pb2
 from tfx.types import standard_artifacts, standard_component_specs
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
+from components.artifacts import RejectedLines
 from components.review_example_gen import executor, splits
-
-
-class RejectedLines(types.Artifact):
-    """The lines that did not become Examples (`lines*.jsonl`) and the counts of all that was
-    read (`summary.json`, also as custom properties)."""
-
-    TYPE_NAME = "RejectedLines"
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
@@ -55,7 +50,7 @@ class ReviewExampleGen(FileBasedExampleGen):
 
     def __init__(
         self,
-        input_base: str,
+        input_base: str | RuntimeParameter,
         patterns: Mapping[str, str],
         read_options: Mapping[str, Any],
         max_examples: Mapping[str, int] | None = None,
@@ -65,7 +60,7 @@ class ReviewExampleGen(FileBasedExampleGen):
         """Constructs the component.
 
         Args:
-          input_base: folder or gs:// prefix with the raw files.
+          input_base: folder or gs:// prefix with the raw files; `sample`: the package's own.
           patterns: group -> glob below `input_base`; groups are the splits train, eval and test,
             or the single group `all`.
           read_options: arguments of `preprocessing.readers.ReadOptions`.

@@ -18,6 +18,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import proto_utils
 
+import sample_data
 from components.review_example_gen import splits, stages
 from preprocessing.errors import InputError
 from preprocessing.files import find_files
@@ -25,6 +26,8 @@ from preprocessing.readers import ReadOptions
 
 OPTIONS_KEY = "options"
 REJECTED_KEY = "rejected"
+SAMPLE = "sample"
+"""As `input_base`: the sample of this installation, wherever it lies."""
 SUMMARY_FILE = "summary.json"
 LINES_PREFIX = "lines"
 
@@ -134,6 +137,8 @@ def _source_files(exec_properties: dict[str, Any]) -> list[stages.SourceFile]:
         exec_properties[standard_component_specs.INPUT_CONFIG_KEY], input_config
     )
     base = exec_properties[standard_component_specs.INPUT_BASE_KEY]
+    if base == SAMPLE:
+        base = os.path.dirname(sample_data.__file__)
     return [
         stages.SourceFile(split.name, path, _shards(path))
         for split in input_config.splits

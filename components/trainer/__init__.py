@@ -1,1 +1,1 @@
-"""Trainer: TFX's, whose epochs and strategy are parameters of a run, and its TFJob on Kubernetes."""
+"""Trainer: TFX's, with run parameters; on Kubernetes as a TFJob, on Vertex AI as a CustomJob."""

@@ -10,6 +10,8 @@ from tfx.components.trainer.executor import GenericExecutor
 from tfx.types import standard_component_specs
 from tfx.utils import json_utils
 
+from components.baseline.pushed import without_missing_model
+
 EPOCHS_KEY = "epochs"
 STRATEGY_KEY = "strategy"
 
@@ -24,17 +26,17 @@ class Executor(GenericExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         """See TFX's GenericExecutor."""
-        super().Do(input_dict, output_dict, with_run_parameters(exec_properties))
+        super().Do(
+            without_missing_model(input_dict, standard_component_specs.BASE_MODEL_KEY),
+            output_dict,
+            with_run_parameters(exec_properties),
+        )
 
 
 def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     """The execution properties with `epochs` and `strategy` in `custom_config`'s `training`."""
     config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
-    given = {
-        key: exec_properties[key]
-        for key in (EPOCHS_KEY, STRATEGY_KEY)
-        if exec_properties.get(key) is not None
-    }
+    given = {key: exec_properties[key] for key in (EPOCHS_KEY, STRATEGY_KEY)}
     config["training"] = {**config["training"], **given}
     return {
         **exec_properties,

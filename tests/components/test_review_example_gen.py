@@ -12,7 +12,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
-from components.review_example_gen.component import RejectedLines
+from components.artifacts import RejectedLines
 from components.review_example_gen.executor import Executor
 from preprocessing.errors import InputError
 

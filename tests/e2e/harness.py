@@ -18,7 +18,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
 PIPELINE_NODES = (
-    "ImportSchemaGen",
+    "ReviewSchemaGen",
     "ReviewExampleGen",
     "StatisticsGen",
     "ExampleValidator",

@@ -28,7 +28,7 @@ def test_json_lines_and_csv_are_read_to_the_last_line(tmp_path, real_data):
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{expected:,} read: " in done.stdout
     store = workspace.store()
-    [rejected] = store.get_artifacts_by_type("RejectedLines")
+    [rejected] = store.get_artifacts_by_type("components.RejectedLines")
     counts = {
         name: value.int_value
         for name, value in rejected.custom_properties.items()

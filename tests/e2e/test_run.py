@@ -32,11 +32,11 @@ def test_ml_metadata_has_the_run(finished):
     assert workspace.executions() == {"COMPLETE": len(PIPELINE_NODES)}
     assert workspace.artifacts() == {
         "Examples": 2,  # raw and transformed
-        "RejectedLines": 1,
+        "components.RejectedLines": 1,
         "Schema": 1,
         "ExampleStatistics": 1,
         "ExampleAnomalies": 1,
-        "CheckedData": 1,
+        "components.CheckedData": 1,
         "TransformGraph": 1,
         "TransformCache": 1,
         "Model": 1,

@@ -1,0 +1,53 @@
+"""PushedBaseline: the last pushed model, where an orchestrator has no Resolver."""
+
+from __future__ import annotations
+
+from tfx import types
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.types import standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ExecutionParameter
+
+from components.baseline import pushed
+
+
+class PushedBaselineSpec(types.ComponentSpec):
+    """The interface of PushedBaseline."""
+
+    PARAMETERS = {
+        pushed.SERVING_DIR_KEY: ExecutionParameter(type=str),
+        pushed.MODEL_DIR_KEY: ExecutionParameter(type=str, optional=True),
+    }
+    INPUTS = {pushed.CANDIDATE_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True)}
+    OUTPUTS = {pushed.MODEL_KEY: ChannelParameter(type=standard_artifacts.Model)}
+
+
+class PushedBaseline(base_component.BaseComponent):
+    """The newest model in `serving_dir` that is not the candidate itself -> `model`.
+
+    Its answer changes with what is pushed, so it must not be cached.
+    """
+
+    SPEC_CLASS = PushedBaselineSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(pushed.Executor)
+
+    def __init__(
+        self,
+        serving_dir: str,
+        model_dir: str | None = None,
+        candidate: types.BaseChannel | None = None,
+    ):
+        """Constructs the component.
+
+        Args:
+          serving_dir: the Pusher's base directory.
+          model_dir: a SavedModel to take instead.
+          candidate: the model that is going to be compared.
+        """
+        super().__init__(
+            spec=PushedBaselineSpec(
+                serving_dir=serving_dir,
+                model_dir=model_dir,
+                candidate=candidate,
+                model=types.Channel(type=standard_artifacts.Model),
+            )
+        )

@@ -1,0 +1,1 @@
+"""Evaluator: TFX's, whose accuracy threshold is a parameter of a run."""

@@ -1,0 +1,1 @@
+"""ReviewSchemaGen: the schema that this package brings, as an artifact."""

@@ -1,0 +1,121 @@
+"""What a target needs of the settings, told before anything is compiled; imports no TFX."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pipeline.config import PipelineConfig
+from pipeline.settings_file import ConfigError
+
+Target = Literal["local", "vertex", "kubeflow"]
+TARGETS: tuple[Target, ...] = ("vertex", "kubeflow")
+"""Those that a pipeline is compiled for."""
+
+
+def check_target(config: PipelineConfig, target: Target) -> None:
+    """Checks `config` against what `target` can do.
+
+    Raises:
+      ConfigError: a setting is missing or impossible there; the line names its key.
+    """
+    if target == "local":
+        _check_local(config)
+        return
+    if not config.cluster.image:
+        raise _missing("cluster.image", target, "HOST/PROJECT/amazon-reviews:TAG")
+    if target == "vertex":
+        _check_vertex(config)
+    else:
+        _check_kubeflow(config)
+    if not re.fullmatch("[a-z0-9][a-z0-9-]{0,127}", cluster_name(config)):
+        raise ConfigError(f"name: {config.name} does not fit {target}; at most 128 of a-z, 0-9, -")
+
+
+def cluster_name(config: PipelineConfig) -> str:
+    """The pipeline's name where underscores are not allowed."""
+    return config.name.replace("_", "-")
+
+
+def on_volume(config: PipelineConfig, path: str) -> bool:
+    """Whether a path lies on the volume that all steps on Kubeflow mount."""
+    volume = config.kubeflow.volume
+    return volume is not None and (path + "/").startswith(volume.mount.rstrip("/") + "/")
+
+
+def _check_local(config: PipelineConfig) -> None:
+    if config.push.destination == "vertex":
+        raise ConfigError("push.destination: vertex is for --target vertex; set filesystem or none")
+    _check_baseline(config, "local")
+    _check_dataflow(config, "local")
+
+
+def _check_vertex(config: PipelineConfig) -> None:
+    for key, value in (
+        ("vertex.project", config.vertex.project),
+        ("vertex.region", config.vertex.region),
+    ):
+        if not value:
+            raise _missing(key, "vertex", "the Google Cloud one that the pipeline runs in")
+    if config.data.input_base is None:
+        raise _missing("data.input_base", "vertex", "gs://BUCKET/FOLDER with the reviews")
+    for key, path in _places(config).items():
+        if not path.startswith("gs://"):
+            raise ConfigError(f"{key}: {path} is not seen by Vertex AI; set gs://BUCKET/FOLDER")
+    if config.push.destination == "vertex" and not config.vertex.serving_image:
+        raise _missing(
+            "vertex.serving_image", "vertex", "the TensorFlow prediction container to deploy with"
+        )
+    _check_baseline(config, "vertex")
+    _check_dataflow(config, "vertex")
+
+
+def _check_kubeflow(config: PipelineConfig) -> None:
+    for key, path in _places(config).items():
+        if "://" not in path and not on_volume(config, path):
+            raise ConfigError(
+                f"{key}: {path} is not seen by the pods of Kubeflow; set gs://BUCKET/FOLDER, or a "
+                "path under kubeflow.volume.mount"
+            )
+    if config.push.destination == "vertex":
+        raise ConfigError(
+            "push.destination: vertex is for --target vertex; set filesystem, and serve with KServe"
+        )
+    _check_dataflow(config, "kubeflow")
+
+
+def _places(config: PipelineConfig) -> dict[str, str]:
+    """Key -> path, of all that the steps read and write."""
+    places = {
+        "paths.root": config.paths.root,
+        "data.input_base": config.data.input_base,
+        "paths.serving": config.paths.serving if config.push.destination == "filesystem" else None,
+        "evaluation.baseline_model": config.evaluation.baseline_model,
+    }
+    return {key: path for key, path in places.items() if path}
+
+
+def _check_baseline(config: PipelineConfig, target: Target) -> None:
+    if config.evaluation.baseline_model:
+        raise ConfigError(
+            "evaluation.baseline_model is for --target kubeflow; "
+            f"{target} finds the latest blessed model itself, leave it out"
+        )
+
+
+def _check_dataflow(config: PipelineConfig, target: Target) -> None:
+    if config.beam.runner != "dataflow":
+        return
+    dataflow = config.beam.dataflow
+    for key in ("project", "region"):
+        if not getattr(dataflow, key):
+            raise _missing(f"beam.dataflow.{key}", f"beam.runner: dataflow on {target}", "its own")
+    for key, path in {**_places(config), "data.input_base": config.data.input_base}.items():
+        if not (path or "").startswith("gs://"):
+            raise ConfigError(
+                f"{key}: {path} is not seen by Dataflow's workers; set gs://BUCKET/FOLDER"
+            )
+
+
+def _missing(key: str, target: str, right: str) -> ConfigError:
+    return ConfigError(f"{key}: not set, and {target} needs it; set {right}")
