@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 from tfx.orchestration.pipeline import Pipeline
 
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
 from pipeline.pipeline import create_pipeline
-from pipeline.target_checks import Target, check_target
+from pipeline.target_checks import ClusterTarget, check_target
 
 ENTRYPOINT = ["python", "-m", "kubeflow.entrypoint"]
 _NEVER_CACHED = {
@@ -25,7 +26,7 @@ _NEVER_CACHED = {
 }
 
 
-def compile_pipeline(config: PipelineConfig, target: Target, output: Path) -> None:
+def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path) -> None:
     """Compiles the pipeline into `output`, with schema 2.1.
 
     A name that ends in .yaml gets a PipelineSpec, any other a PipelineJob.
@@ -41,7 +42,7 @@ def compile_pipeline(config: PipelineConfig, target: Target, output: Path) -> No
 class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
     """TFX's runner, which compiles; what it leaves out is added to its file."""
 
-    def __init__(self, config: PipelineConfig, target: Target, output: Path):
+    def __init__(self, config: PipelineConfig, target: ClusterTarget, output: Path):
         super().__init__(
             kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(
                 default_image=config.cluster.image,
@@ -64,6 +65,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         for name in self._never_cached:
             if name in tasks:
                 tasks[name]["cachingOptions"] = {}
+        _give_defaults(spec, pipeline)
         _give_resources_to_example_gen(spec, pipeline)
         self._write(job)
         return job
@@ -83,6 +85,15 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         scratch = path.with_name(f".{path.name}.{os.getpid()}")
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)
+
+
+def _give_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
+    """TFX forgets the defaults of runtime parameters with schema 2.1."""
+    parameters = spec["root"]["inputDefinitions"]["parameters"]
+    for component in pipeline.components:
+        for value in component.exec_properties.values():
+            if isinstance(value, RuntimeParameter):
+                parameters[value.name] |= {"defaultValue": value.default, "isOptional": True}
 
 
 def _give_resources_to_example_gen(spec: dict[str, Any], pipeline: Pipeline) -> None:

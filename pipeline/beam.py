@@ -33,8 +33,8 @@ def component_beam_args(config: PipelineConfig, component_id: str, *, in_image: 
         return []
     options = {
         "runner": "DataflowRunner",
-        "project": dataflow.project,
-        "region": dataflow.region,
+        "project": dataflow.project or config.vertex.project,
+        "region": dataflow.region or config.vertex.region,
         "temp_location": dataflow.temp_location or f"{config.paths.root.rstrip('/')}/tmp",
         "service_account_email": dataflow.service_account,
         "worker_machine_type": dataflow.machine_type,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from rich.console import Console
 from pipeline import exit_codes
 from pipeline.config import PipelineConfig, load_config
 from pipeline.settings_file import CONFIG_VARIABLE, ConfigError
+from pipeline.target_checks import ClusterTarget, check_target
 from preprocessing.errors import InputError
 
 app = typer.Typer(
@@ -36,6 +38,8 @@ ConfigOption = Annotated[
         help=f"Settings, a YAML file or a preset's name [default: ${CONFIG_VARIABLE} or sample].",
     ),
 ]
+TargetOption = Annotated[ClusterTarget, typer.Option("--target", help="The cluster's kind.")]
+SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
 _out = Console(highlight=False)
 
 
@@ -91,6 +95,64 @@ def predict(
         print(f"{LABELS[prediction.label]}\t{prediction.probability:.3f}\t{text}")
 
 
+@app.command("compile")
+def compile_(
+    target: TargetOption,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="The file [default: NAME.json for vertex, NAME.yaml for kubeflow]."),
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Compile the pipeline for a cluster: PipelineJob JSON (vertex), PipelineSpec YAML (kubeflow).
+
+    Exit code 2: a setting is missing for that target, or wrong.
+    """
+    settings = _load(config)
+    file = output or Path(f"{settings.name}{SUFFIXES[target]}")
+    _compile(settings, target, file)
+    _out.print(f"{file}  for {target}; next: amazon-reviews submit --target {target}")
+
+
+@app.command()
+def submit(
+    target: TargetOption,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Another value for a parameter of the run: input_base, epochs, strategy, "
+            "min_accuracy. May be repeated.",
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow the run; the exit code is its result.")
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Compile the pipeline and run it on a cluster; prints the run's link.
+
+    Exit code 0: submitted, or with --wait succeeded. 2: a setting is missing or wrong. 1: anything
+    else.
+    """
+    from kubeflow.submit import read_parameters
+    from kubeflow.submit import submit as submit_package
+
+    settings = _load(config)
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
+        _compile(settings, target, package)
+        code = submit_package(
+            settings,
+            target,
+            package,
+            read_parameters(parameter or []),
+            wait=wait,
+            say=lambda line: _out.print(line, soft_wrap=True),
+        )
+    raise typer.Exit(code)
+
+
 @data_app.command("fetch")
 def data_fetch(config: ConfigOption = None) -> None:
     """Bring the Kaggle set (4,000,000 reviews, 492 MB) into data.input_base."""
@@ -108,6 +170,16 @@ def data_fetch(config: ConfigOption = None) -> None:
     except FetchError as error:
         raise _stop(str(error), exit_codes.FAILED) from None
     _out.print(f"{len(files)} files in {settings.data.input_base}; next: amazon-reviews run")
+
+
+def _compile(settings: PipelineConfig, target: ClusterTarget, file: Path) -> None:
+    check_target(settings, target)
+    with _silent_stderr():
+        from kubeflow.compile import compile_pipeline
+        from pipeline.preflight import check_hyperparameters
+
+        check_hyperparameters(settings)
+        compile_pipeline(settings, target, file)
 
 
 def _load(source: str | None) -> PipelineConfig:

@@ -60,6 +60,7 @@ class Dataflow(Section):
 
     project: str | None = None
     region: str | None = None
+    """None, as for the project: that of `vertex`."""
     temp_location: str | None = None
     """gs:// folder for what Dataflow stages; None: `tmp` under `paths.root`."""
     service_account: str | None = None

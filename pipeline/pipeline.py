@@ -29,7 +29,6 @@ from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
 from pipeline.evaluation import eval_config
 from pipeline.inputs import input_files, read_options
-from pipeline.metadata import connection_config
 from pipeline.target_checks import Target
 from pipeline.targets import Local, make_target
 from preprocessing import features
@@ -94,7 +93,7 @@ def create_pipeline(config: PipelineConfig, target: Target = "local") -> Pipelin
         pipeline_root=config.paths.root,
         components=components,
         enable_cache=config.cache,
-        metadata_connection_config=connection_config(config.paths.metadata),
+        metadata_connection_config=engine.metadata,
         beam_pipeline_args=beam_args(config),
     )
 

@@ -9,7 +9,7 @@ from pipeline.config import PipelineConfig
 from pipeline.settings_file import ConfigError
 
 Target = Literal["local", "vertex", "kubeflow"]
-TARGETS: tuple[Target, ...] = ("vertex", "kubeflow")
+ClusterTarget = Literal["vertex", "kubeflow"]
 """Those that a pipeline is compiled for."""
 
 
@@ -47,7 +47,7 @@ def _check_local(config: PipelineConfig) -> None:
     if config.push.destination == "vertex":
         raise ConfigError("push.destination: vertex is for --target vertex; set filesystem or none")
     _check_baseline(config, "local")
-    _check_dataflow(config, "local")
+    _check_dataflow(config)
 
 
 def _check_vertex(config: PipelineConfig) -> None:
@@ -56,7 +56,7 @@ def _check_vertex(config: PipelineConfig) -> None:
         ("vertex.region", config.vertex.region),
     ):
         if not value:
-            raise _missing(key, "vertex", "the Google Cloud one that the pipeline runs in")
+            raise _missing(key, "vertex", "that of Google Cloud where the pipeline is to run")
     if config.data.input_base is None:
         raise _missing("data.input_base", "vertex", "gs://BUCKET/FOLDER with the reviews")
     for key, path in _places(config).items():
@@ -67,7 +67,7 @@ def _check_vertex(config: PipelineConfig) -> None:
             "vertex.serving_image", "vertex", "the TensorFlow prediction container to deploy with"
         )
     _check_baseline(config, "vertex")
-    _check_dataflow(config, "vertex")
+    _check_dataflow(config)
 
 
 def _check_kubeflow(config: PipelineConfig) -> None:
@@ -81,7 +81,7 @@ def _check_kubeflow(config: PipelineConfig) -> None:
         raise ConfigError(
             "push.destination: vertex is for --target vertex; set filesystem, and serve with KServe"
         )
-    _check_dataflow(config, "kubeflow")
+    _check_dataflow(config)
 
 
 def _places(config: PipelineConfig) -> dict[str, str]:
@@ -103,13 +103,12 @@ def _check_baseline(config: PipelineConfig, target: Target) -> None:
         )
 
 
-def _check_dataflow(config: PipelineConfig, target: Target) -> None:
+def _check_dataflow(config: PipelineConfig) -> None:
     if config.beam.runner != "dataflow":
         return
-    dataflow = config.beam.dataflow
     for key in ("project", "region"):
-        if not getattr(dataflow, key):
-            raise _missing(f"beam.dataflow.{key}", f"beam.runner: dataflow on {target}", "its own")
+        if not (getattr(config.beam.dataflow, key) or getattr(config.vertex, key)):
+            raise _missing(f"beam.dataflow.{key}", "beam.runner: dataflow", "that of your jobs")
     for key, path in {**_places(config), "data.input_base": config.data.input_base}.items():
         if not (path or "").startswith("gs://"):
             raise ConfigError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 from tfx.components import Pusher
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
@@ -23,6 +24,7 @@ from components.trainer.component import Trainer
 from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
+from pipeline.metadata import connection_config
 from pipeline.target_checks import Target, cluster_name
 from trainer_module import local_cluster
 
@@ -40,6 +42,15 @@ class Local:
     def name(self) -> str:
         """Of the pipeline."""
         return self._config.name
+
+    @property
+    def metadata(self) -> ConnectionConfig | None:
+        """Where ML Metadata is kept; None: by the orchestrator.
+
+        Raises:
+          ConfigError: `paths.metadata` is not usable.
+        """
+        return connection_config(self._config.paths.metadata)
 
     @property
     def input_base(self) -> str | RuntimeParameter:
@@ -94,6 +105,10 @@ class _Compiled(Local):
     @property
     def name(self) -> str:
         return cluster_name(self._config)
+
+    @property
+    def metadata(self) -> None:
+        return None
 
     def parameter(self, name: str, value: Any) -> RuntimeParameter:
         return RuntimeParameter(name=name, ptype=type(value), default=value)

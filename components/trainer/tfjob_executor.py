@@ -1,0 +1,69 @@
+"""Executor of Trainer on Kubernetes: trains in the pods of a TFJob, and only waits itself."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tfx import types
+from tfx.dsl.io import fileio
+from tfx.types import standard_component_specs
+
+from components.baseline.pushed import without_missing_model
+from components.trainer import tfjob_run
+from components.trainer.executor import Executor, with_run_parameters
+from components.trainer.tfjob_client import TFJobClient, connect
+from components.trainer.tfjob_manifest import make_manifest
+from components.trainer.tfjob_settings import TFJOB_KEY, TFJobSettings
+from trainer_module.local_cluster import JOB_FILE
+from trainer_module.run_fn import make_job
+from trainer_module.settings import TrainingJob
+
+
+class TFJobExecutor(Executor):
+    """Runs a TFJob for the training; `custom_config` has its settings under TFJOB_KEY."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's GenericExecutor.
+
+        Raises:
+          InputError: there is no cluster, or it or the training refuses what it was told.
+          RuntimeError: the training failed or took too long; the message is one line.
+          SystemExit, KeyboardInterrupt: SIGTERM, SIGINT came; the TFJob is deleted.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        fn_args = self._GetFnArgs(
+            without_missing_model(input_dict, standard_component_specs.BASE_MODEL_KEY),
+            output_dict,
+            with_run_parameters(exec_properties),
+        )
+        settings = TFJobSettings(**fn_args.custom_config[TFJOB_KEY])
+        job = make_job(fn_args)
+        client = TFJobClient(connect(), settings.namespace)
+        tfjob_run.run(
+            client,
+            make_manifest(job, _write(job), settings),
+            timeout_seconds=settings.timeout_seconds,
+            poll_seconds=settings.poll_seconds,
+            is_done=lambda: fileio.exists(job.serving_model_dir),
+        )
+        if not fileio.exists(job.serving_model_dir):
+            raise RuntimeError(
+                f"The TFJob succeeded, but there is no model in {job.serving_model_dir}: do its "
+                "pods see the same folders as this step?"
+            )
+
+
+def _write(job: TrainingJob) -> str:
+    """Where the job is, as a file for the pods to read; never half of it."""
+    path = os.path.join(job.model_run_dir, JOB_FILE)
+    fileio.makedirs(job.model_run_dir)
+    with fileio.open(f"{path}.new", "w") as file:
+        file.write(job.model_dump_json(indent=2))
+    fileio.rename(f"{path}.new", path, overwrite=True)
+    return path

@@ -1,0 +1,122 @@
+"""`amazon-reviews submit`: hands a compiled pipeline to a cluster and follows the run."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kubeflow.follow import (
+    PATIENCE_SECONDS,
+    POLL_SECONDS,
+    Run,
+    Say,
+    SubmitError,
+    follow,
+)
+from kubeflow.package import Package, check_parameters, read_package
+from pipeline import exit_codes
+from pipeline.config import PipelineConfig
+from pipeline.settings_file import ConfigError
+from pipeline.target_checks import ClusterTarget, check_target, cluster_name
+
+PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
+"""The UI's service, not the API's (ml-pipeline, port 8888): it passes API calls on, and the link to
+the run works there too."""
+
+
+def submit(
+    config: PipelineConfig,
+    target: ClusterTarget,
+    package: Path,
+    parameters: Mapping[str, Any],
+    wait: bool,
+    say: Say,
+    *,
+    poll_seconds: float = POLL_SECONDS,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> int:
+    """Submits `package` once, says the run's name and link, and follows it if `wait`.
+
+    Args:
+      config: where to submit to, and what the run may use.
+      package: what `amazon-reviews compile` wrote for `target`.
+      parameters: values of the pipeline's runtime parameters, of the types that it declares.
+      say: gets one line at a time.
+
+    Returns:
+      0 when the run was submitted and, if waited for, succeeded; 1 when the cluster refused it, it
+      failed or was cancelled, or it can no longer be followed; 130 after Ctrl-C while waiting.
+
+    Raises:
+      ConfigError: a setting or parameter is missing or wrong, or there are no credentials.
+      InputError: `package` is no compiled pipeline for `target`.
+    """
+    _check_settings(config, target)
+    compiled = read_package(package, target)
+    values = check_parameters(compiled, parameters)
+    name = _run_name(cluster_name(config))
+    try:
+        run = _start(config, target, compiled, values, name)
+    except SubmitError as error:
+        say(str(error))
+        return exit_codes.FAILED
+    say(f"submitted {run.name}")
+    say(run.link)
+    if not wait:
+        return exit_codes.PUSHED
+    return follow(run, compiled.task_names, say, poll_seconds, patience_seconds)
+
+
+def _start(
+    config: PipelineConfig,
+    target: ClusterTarget,
+    package: Package,
+    values: dict[str, Any],
+    name: str,
+) -> Run:
+    # Each brings a client library that takes seconds to import.
+    if target == "vertex":
+        from kubeflow import vertex_client
+
+        return vertex_client.start(config, package, values, name)
+    from kubeflow import kubeflow_client
+
+    return kubeflow_client.start(config, package, values, name)
+
+
+def _check_settings(config: PipelineConfig, target: ClusterTarget) -> None:
+    check_target(config, target)
+    if target == "vertex":
+        return
+    endpoint = config.kubeflow.endpoint
+    if not endpoint:
+        raise ConfigError(
+            "kubeflow.endpoint: not set; the URL of the Kubeflow Pipelines API, "
+            f"http://127.0.0.1:8080 after `{PORT_FORWARD}`"
+        )
+    if not endpoint.startswith(("http://", "https://")):
+        raise ConfigError(f"kubeflow.endpoint: a URL with http:// or https://, not {endpoint!r}")
+
+
+def read_parameters(texts: Sequence[str]) -> dict[str, str]:
+    """`["epochs=3"]` -> `{"epochs": "3"}`.
+
+    Raises:
+      ConfigError: one is not NAME=VALUE.
+    """
+    parameters = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"parameter {text!r}: not NAME=VALUE; write for example epochs=3")
+        parameters[name.strip()] = value
+    return parameters
+
+
+def _run_name(pipeline: str) -> str:
+    """A name that no other run has, so that a run can be found again by it; Vertex AI takes it as
+    the run's id: 128 characters at most."""
+    return f"{pipeline[:100]}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"

@@ -1,0 +1,198 @@
+"""The TFJob of a training: its replicas, what they ask for, and what the real CRD says of it."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from components.trainer.tfjob_manifest import job_name, make_manifest
+from components.trainer.tfjob_settings import TFJobSettings
+from trainer_module.settings import Training, TrainingJob
+
+JOB_FILE = "gs://bucket/model_run/7/job.json"
+
+
+def make_job(serving_model_dir="gs://bucket/model/7/Format-Serving", **training):
+    return TrainingJob(
+        train_files=["train-*"],
+        eval_files=["eval-*"],
+        transform_graph="graph",
+        serving_model_dir=serving_model_dir,
+        model_run_dir="gs://bucket/model_run/7",
+        checkpoint_dir="gs://bucket/checkpoints/0123456789abcdef",
+        training=Training(**training),
+    )
+
+
+def make_settings(**settings):
+    return TFJobSettings(
+        **{"image": "registry/reviews:1", "namespace": "ml", "timeout_seconds": 3600.5} | settings
+    )
+
+
+ALL_SETTINGS = make_settings(
+    service_account="trainer",
+    cpu=3.5,
+    memory="16Gi",
+    gpus=2,
+    node_selector={"pool": "gpu"},
+    tolerations=[{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    volume_claim="reviews",
+    volume_mount="/data",
+)
+PARAMETER_SERVER = {"strategy": "parameter_server", "workers": 3, "parameter_servers": 2}
+MULTI_WORKER = {"strategy": "multi_worker_mirrored", "workers": 3}
+SHAPES = [
+    (PARAMETER_SERVER, {"Chief": (1, 0), "Worker": (3, 2), "PS": (2, 0)}),
+    (MULTI_WORKER, {"Chief": (1, 2), "Worker": (2, 2)}),
+    ({"strategy": "multi_worker_mirrored"}, {"Worker": (1, 2)}),
+    ({"strategy": "mirrored", "devices": 2}, {"Worker": (1, 2)}),
+]
+
+
+def replicas(manifest):
+    return manifest["spec"]["tfReplicaSpecs"]
+
+
+def pod_and_container(replica):
+    pod = replica["template"]["spec"]
+    [container] = pod["containers"]
+    return pod, container
+
+
+@pytest.mark.parametrize(("training", "expected"), SHAPES)
+def test_replicas_and_their_gpus_follow_the_strategy(training, expected):
+    manifest = make_manifest(make_job(**training), JOB_FILE, ALL_SETTINGS)
+    found = {}
+    for kind, replica in replicas(manifest).items():
+        _, container = pod_and_container(replica)
+        gpus = int(container["resources"]["limits"].get("nvidia.com/gpu", 0))
+        found[kind] = (replica["replicas"], gpus)
+    assert found == expected
+
+
+@pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER, {}])
+def test_each_pod_runs_the_training_with_what_it_asked_for(training):
+    manifest = make_manifest(make_job(**training), JOB_FILE, ALL_SETTINGS)
+    for replica in replicas(manifest).values():
+        assert replica["restartPolicy"] == "ExitCode"
+        pod, container = pod_and_container(replica)
+        assert container["name"] == "tensorflow"
+        assert container["image"] == "registry/reviews:1"
+        assert container["command"] == ["python", "-m", "trainer_module.task", JOB_FILE]
+        resources = container["resources"]
+        assert resources["requests"] == resources["limits"]
+        assert resources["limits"]["cpu"] == "3500m"
+        assert resources["limits"]["memory"] == "16Gi"
+        assert pod["serviceAccountName"] == "trainer"
+        assert pod["nodeSelector"] == {"pool": "gpu"}
+        assert pod["tolerations"] == ALL_SETTINGS.tolerations
+        [volume], [mount] = pod["volumes"], container["volumeMounts"]
+        assert volume["persistentVolumeClaim"]["claimName"] == "reviews"
+        assert mount == {"name": volume["name"], "mountPath": "/data"}
+        # Istio's proxy would stand between the processes of the cluster.
+        annotations = replica["template"]["metadata"]["annotations"]
+        assert annotations["sidecar.istio.io/inject"] == "false"
+
+
+def test_without_settings_the_cluster_decides():
+    manifest = make_manifest(make_job(), JOB_FILE, make_settings())
+    pod, container = pod_and_container(replicas(manifest)["Worker"])
+    assert container["resources"] == {}
+    assert "volumeMounts" not in container
+    assert not {"serviceAccountName", "nodeSelector", "tolerations", "volumes"} & set(pod)
+
+
+def test_another_gpu_is_asked_for_by_its_name():
+    settings = make_settings(gpus=1, gpu_type="amd.com/gpu")
+    manifest = make_manifest(make_job(), JOB_FILE, settings)
+    _, container = pod_and_container(replicas(manifest)["Worker"])
+    assert container["resources"]["limits"] == {"amd.com/gpu": "1"}
+
+
+def test_the_operator_ends_a_job_that_takes_too_long_and_keeps_failed_pods():
+    policy = make_manifest(make_job(), JOB_FILE, make_settings())["spec"]["runPolicy"]
+    assert policy["activeDeadlineSeconds"] == 3601
+    assert policy["cleanPodPolicy"] == "Running"
+    # With 0 the operator would not restart a pod that was preempted.
+    assert policy["backoffLimit"] > 0
+
+
+def test_a_retried_step_has_the_same_name_and_another_execution_another_one():
+    name = job_name(make_job())
+    assert name == job_name(make_job(epochs=2))
+    assert name != job_name(make_job(serving_model_dir="gs://bucket/model/8/Format-Serving"))
+    moved = make_job().model_copy(update={"checkpoint_dir": "gs://bucket/checkpoints/fedc"})
+    assert name != job_name(moved)
+    # The services of pods such as NAME-worker-10 have DNS labels for names.
+    assert re.fullmatch(r"[a-z][a-z0-9-]{0,38}[a-z0-9]", name)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"image": ""}, {"gpus": -1}, {"timeout_seconds": 0}, {"poll_seconds": 0.0}, {"gpu": 1}],
+)
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        make_settings(**wrong)
+
+
+def problems(value, schema, where="TFJob"):
+    """What an API server with this schema would refuse, or leave out without a word."""
+    if schema.get("x-kubernetes-int-or-string"):
+        if not isinstance(value, int | str):
+            yield f"{where}: neither a number nor text"
+        elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+            yield f"{where}: {value} does not fit {schema['pattern']}"
+        return
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+    if not isinstance(value, kinds[schema["type"]]):
+        yield f"{where}: {value!r} is no {schema['type']}"
+    elif isinstance(value, dict):
+        for name in schema.get("required", []):
+            if name not in value:
+                yield f"{where}.{name} is missing"
+        known, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for name, item in value.items():
+            if name in known or others:
+                yield from problems(item, known.get(name) or others, f"{where}.{name}")
+            elif where != "TFJob.metadata":
+                yield f"{where}.{name} is unknown"
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from problems(item, schema["items"], f"{where}[{number}]")
+
+
+@pytest.fixture(scope="module")
+def schema(real_data):
+    crd = yaml.load((real_data / "crds" / "tfjob-v1.9.0.yaml").read_text(), yaml.CSafeLoader)
+    [version] = crd["spec"]["versions"]
+    names = SimpleNamespace(group=crd["spec"]["group"], version=version["name"])
+    return names, version["schema"]["openAPIV3Schema"]
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("settings", [ALL_SETTINGS, make_settings()])
+@pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER, {}])
+def test_the_real_crd_knows_all_of_it(schema, training, settings):
+    names, rules = schema
+    manifest = make_manifest(make_job(**training), JOB_FILE, settings)
+    assert manifest["apiVersion"] == f"{names.group}/{names.version}"
+    assert list(problems(manifest, rules)) == []
+
+
+@pytest.mark.real_data
+def test_the_check_against_the_crd_sees_what_is_wrong(schema):
+    _, rules = schema
+    manifest = make_manifest(make_job(), JOB_FILE, ALL_SETTINGS)
+    manifest["spec"]["runPolicy"]["backoffLimit"] = "3"
+    worker = manifest["spec"]["tfReplicaSpecs"]["Worker"]
+    worker["restart"] = "Never"
+    pod, container = pod_and_container(worker)
+    container["resources"]["limits"]["memory"] = "much"
+    del container["name"]
+    found = "\n".join(problems(manifest, rules))
+    for each in ("backoffLimit: '3' is no integer", "restart is unknown", "much does not fit"):
+        assert each in found
+    assert "containers[0].name is missing" in found

@@ -1,0 +1,518 @@
+"""A TFJob followed to its end, with scripts that train nothing in the place of its pods."""
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from absl import logging as absl_logging
+
+from components.trainer import tfjob_logs, tfjob_run
+from components.trainer.tfjob_client import Patience, TFJobClient, Unreachable, connect
+from components.trainer.tfjob_manifest import make_manifest
+from components.trainer.tfjob_run import TFJobFailed
+from preprocessing.errors import InputError
+from tests.components.kubernetes_server import KubernetesServer, Operator, forbidden, status
+from tests.components.test_tfjob_manifest import make_job, make_settings
+
+REPOSITORY = str(Path(__file__).parents[2])
+QUICK = Patience(give_up=2.0, first_wait=0.01, longest_wait=0.05, request=1.0, silence=0.5)
+STAND_IN = """
+import json, os, signal, sys, time
+config = json.loads(os.environ.get("TF_CONFIG", "null"))
+me = "{type} {index}".format(**config["task"]) if config else "alone"
+"""
+
+
+class Ground:
+    """A cluster, and TFJobs in it whose pods run a script."""
+
+    def __init__(self, server, operator):
+        self.server = server
+        self.operator = operator
+        self.client = TFJobClient(connect(), "ml", QUICK)
+        self.done = True
+
+    def manifest(self, script="", **training):
+        training = {"strategy": "multi_worker_mirrored", "workers": 2} | training
+        manifest = make_manifest(make_job(**training), "job.json", make_settings())
+        for replica in manifest["spec"]["tfReplicaSpecs"].values():
+            [container] = replica["template"]["spec"]["containers"]
+            container["command"] = [sys.executable, "-uc", STAND_IN + script]
+        return manifest
+
+    def run(self, script="", timeout_seconds=60.0, **training):
+        self.run_manifest(self.manifest(script, **training), timeout_seconds)
+
+    def run_manifest(self, manifest, timeout_seconds=60.0):
+        tfjob_run.run(
+            self.client,
+            manifest,
+            timeout_seconds=timeout_seconds,
+            poll_seconds=0.05,
+            is_done=lambda: self.done,
+        )
+
+    @property
+    def tfjobs(self):
+        return list(self.server.tfjobs.values())
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    server = KubernetesServer()
+    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def log(caplog):
+    before = absl_logging.get_verbosity()
+    absl_logging.set_verbosity(absl_logging.INFO)
+    yield caplog
+    absl_logging.set_verbosity(before)
+
+
+@pytest.fixture
+def ground(server, log):
+    operator = Operator(server)
+    yield Ground(server, operator)
+    operator.close()
+
+
+@pytest.fixture
+def quiet(server, log):
+    """The same without an operator: what happens is up to the test."""
+    return Ground(server, None)
+
+
+def lines(log):
+    return [record.getMessage() for record in log.records]
+
+
+def wait(what, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def in_background(act):
+    """A thread that does `act`, and what it raised."""
+    raised = []
+
+    def run():
+        try:
+            act()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, raised
+
+
+# The way things go.
+
+
+def test_every_pod_gets_its_place_and_its_log_is_shown(ground, log):
+    ground.run("print('I am', me, 'in', config['environment'])")
+    said = [line for line in lines(log) if "I am" in line]
+    assert sorted(said) == [
+        "[chief] I am chief 0 in cloud",
+        "[worker 0] I am worker 0 in cloud",
+    ]
+    assert any(
+        re.search("TFJob amazon-reviews-.* in namespace ml succeeded", x) for x in lines(log)
+    )
+    assert len(ground.tfjobs) == 1
+
+
+def test_a_single_replica_has_no_cluster(ground, log):
+    ground.run("print('I am', me)", workers=1)
+    assert "[worker 0] I am alone" in lines(log)
+
+
+def test_parameter_servers_are_ended_when_the_chief_is_done(ground, log):
+    script = "print('I am', me)\nif not me.startswith('chief'): time.sleep(600)\ntime.sleep(0.5)"
+    ground.run(script, strategy="parameter_server", parameter_servers=1)
+    for name in ("chief", "worker 0", "worker 1", "ps 0"):
+        assert any(line.startswith(f"[{name}] I am {name}") for line in lines(log))
+    wait(lambda: not ground.operator.running)
+
+
+def test_a_killed_pod_is_started_again_and_the_training_goes_on(ground, tmp_path, log):
+    mark = tmp_path / "mark"
+    ground.run(
+        f"first = not os.path.exists({str(mark)!r})\n"
+        "if me == 'worker 0' and first:\n"
+        f"    open({str(mark)!r}, 'w')\n"
+        "    print('before')\n"
+        "    time.sleep(0.5)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if me == 'worker 0': print('after')\n"
+        f"while not os.path.exists({str(mark)!r}) or me == 'chief 0' and time.sleep(1.5): pass\n",
+    )
+    said = lines(log)
+    assert said.index("[worker 0] before") < said.index("[worker 0] after")
+    assert any("worker 0 was started again" in line for line in said)
+
+
+# Failures of the training.
+
+
+def test_a_failure_names_the_replica_its_exit_code_and_its_last_lines(ground, log):
+    script = (
+        "if me == 'worker 0':\n"
+        "    for i in range(30): print('line', i)\n"
+        "    print('ValueError: no such thing')\n"
+        "    print('bye')\n"
+        "    sys.exit(1)\n"
+        "time.sleep(600)\n"
+    )
+    with pytest.raises(TFJobFailed) as caught:
+        ground.run(script)
+    assert re.fullmatch(
+        "TFJob amazon-reviews-[0-9a-f]{16} in namespace ml failed: worker 0 ended with exit code "
+        "1: ValueError: no such thing; run again to continue from the last checkpoint",
+        str(caught.value),
+    )
+    [record] = [each for each in log.records if each.levelno == logging.ERROR]
+    title, *last = record.getMessage().splitlines()
+    assert title == "The last lines of worker 0:"
+    expected = [f"line {i}" for i in range(12, 30)] + ["ValueError: no such thing", "bye"]
+    assert last == expected
+    # It stays, to be looked at.
+    assert len(ground.tfjobs) == 1
+
+
+def test_a_wrong_setting_is_the_line_that_the_training_printed(ground):
+    script = (
+        "print('training.epochs: 0 is too few', file=sys.stderr)\n"
+        "print('I1121 19:26:21.000000 1 task.py:1] over', file=sys.stderr)\n"
+        "sys.exit(2)"
+    )
+    with pytest.raises(InputError) as caught:
+        ground.run(script)
+    assert str(caught.value) == "training.epochs: 0 is too few"
+
+
+def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground):
+    script = (
+        "if me == 'worker 0': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "time.sleep(1)\n"
+        "print('UnavailableError: lost a peer')\n"
+        "sys.exit(1)"
+    )
+    with pytest.raises(TFJobFailed, match=r"chief ended with exit code 1: Una.*; worker 0 .*bef"):
+        ground.run(script)
+
+
+def test_a_chief_that_succeeded_is_enough(quiet, log):
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    quiet.server.end_pod(quiet.server.add_pod(job, "chief", 0), 0)
+    quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 1)
+    quiet.done = False
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    wait(lambda: quiet.server.asked("GET", "/pods"))
+    quiet.server.set_condition(job["metadata"]["name"], "Failed", "1 Worker replica(s) failed.")
+    thread.join(20)
+    assert raised == []
+    assert any("failed., but the training was over" in line for line in lines(log))
+
+
+def test_a_pod_that_is_killed_time_and_again_is_given_up(ground, monkeypatch):
+    monkeypatch.setattr(tfjob_run, "MOST_RESTARTS", 2)
+    with pytest.raises(TFJobFailed, match="worker 0 .* again after 2 restarts"):
+        ground.run("time.sleep(0.3)\nos.kill(os.getpid(), signal.SIGSEGV)", workers=1)
+    wait(lambda: not ground.tfjobs)
+
+
+def test_memory_that_was_too_little_is_said(quiet):
+    manifest = quiet.manifest(workers=1)
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 137, "OOMKilled")
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    wait(lambda: quiet.server.asked("GET", "/log"))
+    quiet.server.set_condition(job["metadata"]["name"], "Failed", "1 Worker replica(s) failed.")
+    thread.join(20)
+    assert "worker 0 was killed, exit code 137, OOMKilled" in str(raised[0])
+    assert "cluster.resources.Trainer.memory" in str(raised[0])
+
+
+def test_an_operator_that_never_calls_it_failed_is_not_waited_for(quiet, monkeypatch):
+    monkeypatch.setattr(tfjob_run, "_SECONDS_TO_FAIL", 0.3)
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    pod = quiet.server.add_pod(job, "chief", 0)
+    quiet.server.log_of(pod).write("RuntimeError: over")
+    quiet.server.end_pod(pod, 1)
+    quiet.server.set_condition(job["metadata"]["name"], "Restarting", "Worker replica(s) failed.")
+    with pytest.raises(TFJobFailed, match="chief ended with exit code 1: RuntimeError: over"):
+        quiet.run_manifest(manifest)
+    assert quiet.tfjobs == []
+
+
+def test_a_failure_without_pods_is_what_the_operator_says(quiet):
+    manifest = quiet.manifest()
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    wait(lambda: quiet.tfjobs)
+    name = manifest["metadata"]["name"]
+    quiet.server.set_condition(name, "Failed", f"Job {name} has failed because it was active long")
+    thread.join(20)
+    assert isinstance(raised[0], TFJobFailed)
+    assert str(raised[0]).endswith("has failed because it was active long")
+
+
+# What happens around it.
+
+
+def test_what_takes_too_long_is_deleted(ground):
+    with pytest.raises(TFJobFailed, match=r"within 0.0001\d* hours \(kubeflow.training_timeout_ho"):
+        ground.run("time.sleep(600)", timeout_seconds=0.5)
+    wait(lambda: not ground.tfjobs and not ground.operator.running)
+
+
+def test_a_pod_that_finds_no_node_is_told_with_the_schedulers_words(quiet, log):
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    quiet.server.add_pod(job, "chief", 0)["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+    ]
+    image = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "registry/x:1"'}
+    quiet.server.add_pod(job, "worker", 0)["status"]["containerStatuses"] = [
+        {"name": "tensorflow", "state": {"waiting": image}}
+    ]
+    with pytest.raises(TFJobFailed, match=r"not running: chief: Unschedulable: 0/3.*; worker 0: "):
+        quiet.run_manifest(manifest, timeout_seconds=0.5)
+    [chief] = [line for line in lines(log) if "chief does not run yet" in line]
+    assert chief.endswith(f"Unschedulable: {why}")
+    [worker] = [line for line in lines(log) if "worker 0 does not run yet" in line]
+    assert worker.endswith('ImagePullBackOff: Back-off pulling image "registry/x:1"')
+
+
+def test_nobody_to_take_it_up_is_told(quiet, log, monkeypatch):
+    monkeypatch.setattr(tfjob_run, "_SECONDS_TO_BE_TAKEN", 0.1)
+    with pytest.raises(TFJobFailed):
+        quiet.run(timeout_seconds=0.5)
+    assert any("no training operator has taken it up yet" in line for line in lines(log))
+
+
+def test_a_tfjob_that_somebody_deletes_is_missed(ground):
+    thread, raised = in_background(lambda: ground.run("time.sleep(600)"))
+    wait(lambda: len(ground.operator.running) == 2)
+    TFJobClient(connect(), "ml", QUICK).delete(ground.tfjobs[0]["metadata"]["name"])
+    thread.join(20)
+    [error] = raised
+    assert "was deleted by somebody else" in str(error)
+
+
+def test_trouble_with_the_api_passes(ground, log):
+    thread, raised = in_background(lambda: ground.run("time.sleep(1.5)\nprint('I am', me)"))
+    wait(lambda: len(ground.operator.running) == 2)
+    overloaded = (503, status(503, "overloaded"))
+    ground.server.fail("GET", "/tfjobs", overloaded, "drop", overloaded)
+    ground.server.fail("GET", "/pods", (429, status(429, "slow down")), "drop")
+    thread.join(30)
+    assert raised == []
+    assert {"[chief] I am chief 0", "[worker 0] I am worker 0"} <= set(lines(log))
+    assert any("503 overloaded; trying again" in line for line in lines(log))
+
+
+def test_an_api_that_is_gone_ends_the_step_and_not_the_training(ground):
+    thread, raised = in_background(lambda: ground.run("time.sleep(600)"))
+    wait(lambda: len(ground.operator.running) == 2)
+    ground.server.fail("GET", "/tfjobs", (503, status(503, "overloaded")), "always")
+    thread.join(30)
+    assert isinstance(raised[0], Unreachable)
+    assert len(ground.operator.running) == 2
+    assert not ground.server.asked("DELETE", "/tfjobs")
+
+
+def test_a_step_that_may_see_no_pods_waits_for_the_end_without(ground, log):
+    ground.server.fail("GET", "/pods", forbidden("list", "pods"), "always")
+    ground.run("print('I am', me)")
+    assert len([line for line in lines(log) if "Neither logs nor states" in line]) == 1
+
+
+def test_a_step_that_may_read_no_logs_waits_for_the_end_without(ground, log):
+    ground.server.fail("GET", "/log", forbidden("get", "pods/log"), "always")
+    with pytest.raises(TFJobFailed, match="chief ended with exit code 1: it said nothing"):
+        ground.run("time.sleep(0.5)\nsys.exit(1)" if os.name else "")
+    assert len([line for line in lines(log) if "cannot be shown" in line]) == 2
+
+
+def test_a_log_that_breaks_off_is_read_on_and_shown_once(quiet, log):
+    manifest = quiet.manifest(workers=1)
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    pod = quiet.server.add_pod(job, "worker", 0)
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    written = quiet.server.log_of(pod)
+    for i in range(3):
+        written.write(f"line {i}", seconds_ago=10)
+    quiet.server.start_pod(pod)
+    written.break_off()
+    wait(lambda: "[worker 0] line 2" in lines(log))
+    # Quiet for longer than a request waits.
+    wait(lambda: len(quiet.server.asked("GET", "/log")) == 4)
+    written.write("step 1\rstep 2\rstep 3")
+    written.write("line 3")
+    wait(lambda: "[worker 0] line 3" in lines(log))
+    written.break_off()
+    written.write("line 4")
+    quiet.server.end_pod(pod, 0)
+    quiet.server.set_condition(job["metadata"]["name"], "Succeeded", "successfully completed.")
+    thread.join(20)
+    assert raised == []
+    shown = [line for line in lines(log) if line.startswith("[worker 0]")]
+    texts = ["line 0", "line 1", "line 2", "step 3", "line 3", "line 4"]
+    assert shown == [f"[worker 0] {text}" for text in texts]
+
+
+def test_lines_of_one_moment_are_all_shown():
+    position = tfjob_logs._Position()
+    first = [
+        b"2026-11-21T19:26:21.1Z a",
+        b"2026-11-21T19:26:21.12Z b",
+        b"2026-11-21T19:26:21.12Z c",
+    ]
+    assert [position.take(line) for line in first] == ["a", "b", "c"]
+    assert position.since_seconds() >= 60
+    again = [*first, b"2026-11-21T19:26:21.12Z d", b"2026-11-21T19:26:22Z e"]
+    assert [position.take(line) for line in again] == [None, None, None, "d", "e"]
+
+
+def test_no_thread_is_left(ground):
+    before = set(threading.enumerate())
+    ground.run("print('I am', me)")
+    wait(lambda: not [t for t in set(threading.enumerate()) - before if "log of" in t.name])
+
+
+# What a step does that was tried before.
+
+
+def test_a_running_tfjob_of_an_earlier_try_is_followed(ground, log):
+    manifest = ground.manifest("time.sleep(1)\nprint('I am', me)")
+    ground.client.create(manifest)
+    wait(lambda: len(ground.operator.running) == 2)
+    ground.run_manifest(manifest)
+    assert len(ground.server.asked("POST", "/tfjobs")) == 1
+    assert "[chief] I am chief 0" in lines(log)
+
+
+def test_one_that_succeeded_is_enough(ground):
+    manifest = ground.manifest()
+    ground.run_manifest(manifest)
+    ground.run_manifest(manifest)
+    assert len(ground.server.asked("POST", "/tfjobs")) == 1
+
+
+def test_one_that_succeeded_without_a_model_is_made_anew(ground):
+    manifest = ground.manifest()
+    ground.run_manifest(manifest)
+    ground.done = False
+    ground.run_manifest(manifest)
+    assert len(ground.server.asked("POST", "/tfjobs")) == 2
+
+
+def test_one_that_failed_is_made_anew_once_its_pods_are_gone(ground, tmp_path, log):
+    mark = tmp_path / "mark"
+    # The other one is slow to end.
+    script = (
+        f"if me == 'worker 0' and not os.path.exists({str(mark)!r}):\n"
+        f"    open({str(mark)!r}, 'w')\n"
+        "    sys.exit(1)\n"
+        "def slowly(*unused):\n"
+        "    time.sleep(0.5)\n"
+        "    sys.exit(143)\n"
+        "signal.signal(signal.SIGTERM, slowly)\n"
+        "time.sleep(1)\n"
+    )
+    manifest = ground.manifest(script)
+    with pytest.raises(TFJobFailed):
+        ground.run_manifest(manifest)
+    ground.run_manifest(manifest)
+    assert any("of an earlier try, which failed" in line for line in lines(log))
+    deleted = ground.server.requests.index(ground.server.asked("DELETE", "/tfjobs")[0])
+    assert len(ground.server.asked("POST", "/tfjobs")) == 2
+    assert any(each.startswith("POST") for each in ground.server.requests[deleted:])
+
+
+def test_one_that_is_being_deleted_is_waited_for(ground):
+    manifest = ground.manifest("time.sleep(1)")
+    ground.client.create(manifest)
+    wait(lambda: len(ground.operator.running) == 2)
+    ground.client.delete(manifest["metadata"]["name"])
+    assert len(ground.tfjobs) == 1
+    ground.run_manifest(manifest)
+    assert len(ground.server.asked("POST", "/tfjobs")) == 2
+
+
+def test_an_answer_that_is_lost_makes_no_second_tfjob(ground):
+    """The server has made it, and the step asks again."""
+    manifest = ground.manifest("time.sleep(0.5)")
+    exists = status(409, "already exists")
+    ground.server.fail("POST", "/tfjobs", (409, exists))
+    other, _ = in_background(
+        lambda: (time.sleep(0.3), TFJobClient(connect(), "ml", QUICK).create(manifest))
+    )
+    ground.run_manifest(manifest)
+    other.join()
+    assert len(ground.tfjobs) == 1
+
+
+# A step that is cancelled.
+
+LAUNCHER = """
+import json, sys
+from absl import logging
+from components.trainer import tfjob_run
+from components.trainer.tfjob_client import TFJobClient, connect
+
+logging.set_verbosity(logging.INFO)
+manifest = json.loads(sys.argv[1])
+tfjob_run.run(TFJobClient(connect(), "ml"), manifest, timeout_seconds=600, poll_seconds=0.1,
+              is_done=lambda: True)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, None)])
+def test_a_step_that_is_told_to_end_leaves_no_tfjob(ground, number, code):
+    import json
+
+    manifest = json.dumps(ground.manifest("print('I am', me)\ntime.sleep(600)"))
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER, manifest],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait(lambda: len(ground.operator.running) == 2, 60)
+        for line in launcher.stdout:
+            if "I am chief" in line:
+                break
+        launcher.send_signal(number)
+        rest, _ = launcher.communicate(timeout=20)
+    finally:
+        launcher.kill()
+    assert code is None or launcher.returncode == code
+    assert "Deleting TFJob" in rest
+    # It was asked for before the launcher ended; the pods take their time.
+    assert "deletionTimestamp" in str(ground.tfjobs) or not ground.tfjobs
+    wait(lambda: not ground.tfjobs and not ground.operator.running)

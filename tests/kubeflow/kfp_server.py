@@ -1,0 +1,155 @@
+"""Servers on 127.0.0.1 that speak the little of two APIs that a submission needs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+LOGIN_PAGE = "<!doctype html><html><body>Log in to Your Account</body></html>"
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+
+
+class Server:
+    """Answers by `answer`, unless `fail` put something else first.
+
+    Attributes:
+      url: where it listens.
+      requests: all that it was asked.
+      states: what a run is in, one for each time that it is asked for; the last one stays.
+    """
+
+    def __init__(self, states: list[dict[str, Any]]):
+        self.url = ""
+        self.requests: list[Request] = []
+        self.states = states
+        self._failures: list[tuple[str, str, int, str, bool]] = []
+
+    def fail(self, method: str, part: str, status: int, body: Any = "", *, times: int = 1) -> None:
+        """Answers with an error where the path has `part` in it. Status 0: the request is done as
+        always, and the connection closed without an answer."""
+        text = body if isinstance(body, str) else json.dumps(body)
+        self._failures += [(method, part, status, text)] * times
+
+    def asked(self, method: str, part: str = "") -> list[Request]:
+        return [r for r in self.requests if r.method == method and part in r.path]
+
+    def handle(self, request: Request) -> tuple[int, str] | None:
+        self.requests.append(request)
+        for failure in self._failures:
+            method, part, status, text = failure
+            if request.method == method and part in request.path:
+                self._failures.remove(failure)
+                if not status:
+                    self.answer(request)
+                    return None
+                return status, text
+        status, answer = self.answer(request)
+        return status, json.dumps(answer)
+
+    def answer(self, request: Request) -> tuple[int, Any]:
+        raise NotImplementedError
+
+    def next_state(self) -> dict[str, Any]:
+        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+
+class KfpServer(Server):
+    """Kubeflow Pipelines, as version 2.4 answers.
+
+    Attributes:
+      multi_user: whether it is one that tells users apart.
+    """
+
+    multi_user = False
+
+    def answer(self, request: Request) -> tuple[int, Any]:
+        path = request.path.removeprefix("/apis/v2beta1/")
+        if path == "healthz":
+            return 200, {"multi_user": self.multi_user}
+        # A single user's server refuses namespaces, the other one insists on them.
+        if path == "experiments":
+            given = request.query if request.method == "GET" else request.body
+            if bool(given.get("namespace")) != self.multi_user:
+                return 400, {"code": 3, "message": "Invalid input error: namespace"}
+            return 200, {} if request.method == "GET" else {"experiment_id": "e-1", **request.body}
+        if path == "runs" and request.method == "POST":
+            return 200, {"run_id": "r-1", "experiment_id": "e-1", "state": "PENDING"}
+        if path == "runs/r-1":
+            return 200, {"run_id": "r-1", "experiment_id": "e-1", **self.next_state()}
+        return 404, {"code": 5, "message": "Not Found"}
+
+
+class VertexServer(Server):
+    """Vertex AI's PipelineService.
+
+    Attributes:
+      jobs: what was submitted, by id.
+    """
+
+    def __init__(self, states: list[dict[str, Any]]):
+        super().__init__(states)
+        self.jobs: dict[str, dict[str, Any]] = {}
+
+    def answer(self, request: Request) -> tuple[int, Any]:
+        parent, _, job = request.path.partition("/pipelineJobs")
+        if parent != "/v1/projects/my-project/locations/us-central1":
+            return 404, {"error": {"code": 404, "message": "not found", "status": "NOT_FOUND"}}
+        if request.method == "POST":
+            name = request.query["pipelineJobId"]
+            if name in self.jobs:
+                message = f"Requested entity already exists: {name}"
+                return 409, {"error": {"code": 409, "message": message, "status": "ALREADY_EXISTS"}}
+            self.jobs[name] = request.body
+            return 200, {"name": f"{parent}/pipelineJobs/{name}", **request.body}
+        return 200, {**self.jobs[job.removeprefix("/")], **self.next_state()}
+
+
+@contextlib.contextmanager
+def serving(server: Any) -> Iterator[Any]:
+    """Runs `server` for as long as the block lasts."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            query = {name: values[0] for name, values in parse_qs(url.query).items()}
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            answer = server.handle(Request(self.command, url.path, query, dict(self.headers), body))
+            if answer is None:
+                self.close_connection = True
+                return
+            status, text = answer
+            data = text.encode()
+            self.send_response(status)
+            kind = "application/json" if text.startswith("{") else "text/html"
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, args=(0.02,))
+        thread.start()
+        server.url = f"http://127.0.0.1:{http.server_address[1]}"
+        yield server
+        http.shutdown()
+        thread.join()

@@ -1,0 +1,18 @@
+"""What a target needs beyond a preset, as PIPELINE_SET has it."""
+
+from pipeline.config import load_config
+
+PROJECT = "vertex={project: my-project, region: europe-west4}"
+IMAGE = "example/amazon-reviews:1"
+PLACES = (
+    "paths.root=gs://bucket/root,paths.serving=gs://bucket/serving,data.input_base=gs://bucket/raw"
+)
+REQUIRED = {
+    "vertex": f"{PLACES},cluster.image={IMAGE},{PROJECT}",
+    "kubeflow": f"{PLACES},cluster.image={IMAGE}",
+}
+
+
+def settings(target, preset="sample", more=""):
+    overrides = ",".join(part for part in (REQUIRED[target], more) if part)
+    return load_config(preset, environ={"PIPELINE_SET": overrides})
