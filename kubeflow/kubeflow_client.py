@@ -35,6 +35,7 @@ from pipeline.config import PipelineConfig
 from pipeline.settings_file import ConfigError
 
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
+HEALTH_SECONDS = (5.0, 10.0)
 PAUSES = (1.0, 2.0, 4.0)
 """Seconds between the tries of a question that changes nothing."""
 
@@ -149,6 +150,7 @@ class _Client(kfp.Client):
                     header_params={"Accept": "application/json"},
                     response_type="object",
                     auth_settings=["Bearer"],
+                    _request_timeout=HEALTH_SECONDS,
                     _return_http_data_only=True,
                 )
                 break

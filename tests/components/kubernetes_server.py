@@ -97,8 +97,12 @@ class KubernetesServer:
         self._http.server_close()
 
     def fail(self, method, path, *answers):
-        """The next requests of that kind get these answers instead: (code, Status or text), with
-        headers as a third, or `drop`, or `hang`; the last of them for ever if it is `always`."""
+        """The next requests of that kind get these answers instead.
+
+        An answer is (code, Status or text), with headers as a third; `drop`, for none; `hang`, for
+        none and a connection that stays; `lose`, for the real one that does not arrive. With
+        `always` behind it the only one is for all requests.
+        """
         with self.lock:
             self._faults.append((method, re.compile(path), deque(answers)))
 
@@ -283,13 +287,13 @@ class _Handler(BaseHTTPRequestHandler):
         with self.kubernetes.lock:
             self.kubernetes.requests.append(f"{self.command} {self.path}")
         fault = self.kubernetes.fault(self.command, self.path)
+        self.loses = fault == "lose"
         if fault == "drop":
-            self.connection.shutdown(socket.SHUT_RDWR)
-            self.close_connection = True
+            self._hang_up()
         elif fault == "hang":
             time.sleep(5)
             self.close_connection = True
-        elif fault is not None:
+        elif fault is not None and not self.loses:
             self._answer(*fault)
         elif self.headers.get("Authorization") != "Bearer secret":
             self._answer(401, status(401, "Unauthorized"))
@@ -380,8 +384,7 @@ class _Handler(BaseHTTPRequestHandler):
             if text is None:
                 if not log.breaks_off():
                     continue
-                self.connection.shutdown(socket.SHUT_RDWR)
-                self.close_connection = True
+                self._hang_up()
                 return
             seconds = datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
             line = f"{seconds}.{int(moment % 1 * 1e9):09d}Z {text}\n".encode()
@@ -392,7 +395,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         self.wfile.flush()
 
+    def _hang_up(self):
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.close_connection = True
+
     def _answer(self, code, content, headers=None):
+        if self.loses:
+            self._hang_up()
+            return
         is_text = isinstance(content, str)
         body = (content if is_text else json.dumps(content)).encode()
         self.send_response(code)

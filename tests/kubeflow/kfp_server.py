@@ -34,7 +34,7 @@ class Server:
         self.url = ""
         self.requests: list[Request] = []
         self.states = states
-        self._failures: list[tuple[str, str, int, str, bool]] = []
+        self._failures: list[tuple[str, str, int, str]] = []
 
     def fail(self, method: str, part: str, status: int, body: Any = "", *, times: int = 1) -> None:
         """Answers with an error where the path has `part` in it. Status 0: the request is done as
@@ -122,6 +122,7 @@ def serving(server: Any) -> Iterator[Any]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             url = urlsplit(self.path)

@@ -1,0 +1,147 @@
+"""`amazon-reviews image build | push`: the image that every step on a cluster runs in."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pipeline import exit_codes
+from pipeline.config import PipelineConfig, load_config
+from pipeline.settings_file import CONFIG_VARIABLE, ConfigError
+
+Pusher = Literal["docker", "buildah"]
+Builder = Literal["docker", "buildah", "cloudbuild"]
+
+image_app = typer.Typer(
+    help="The image that every step on a cluster runs in.", no_args_is_help=True
+)
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help=f"Settings, a YAML file or a preset's name [default: ${CONFIG_VARIABLE} or sample].",
+    ),
+]
+_PROGRAMS = {"docker": "docker", "buildah": "buildah", "cloudbuild": "gcloud"}
+_CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+@image_app.command()
+def build(
+    gpu: Annotated[bool, typer.Option("--gpu", help="With TensorFlow's CUDA libraries.")] = False,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="IMAGE", help="Image to start from [default: the Dockerfile's]."),
+    ] = None,
+    tool: Annotated[
+        Builder | None,
+        typer.Option(help="What builds [default: docker, or buildah where there is no docker]."),
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Build the image that cluster.image names from this checkout; cloudbuild pushes it too.
+
+    Exit code 2: a setting is missing or wrong. 1: the image was not built.
+    """
+    settings = load_config(config)
+    _image(settings)
+    _run(build_command(tool or _found(), settings, _checkout(), gpu=gpu, base=base))
+
+
+@image_app.command()
+def push(
+    tool: Annotated[
+        Pusher | None, typer.Option(help="What built the image [default: as for build].")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Push the image that cluster.image names.
+
+    Exit code 2: a setting is missing or wrong. 1: the image was not pushed.
+    """
+    image = _image(load_config(config))
+    _run([tool or _found(), "push", image])
+
+
+def build_command(
+    tool: Builder, config: PipelineConfig, checkout: Path, *, gpu: bool, base: str | None
+) -> list[str]:
+    """The command that builds the image from the tree at `checkout`.
+
+    Raises:
+      ConfigError: cluster.image is not set.
+    """
+    image, folder = _image(config), checkout / "kubeflow"
+    arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({"BASE": base} if base else {})
+    revision = _revision(checkout)
+    if tool == "cloudbuild":
+        values = {"IMAGE": image, **arguments, "REVISION": revision}
+        substitutions = ",".join(f"_{key}={value}" for key, value in values.items())
+        command = ["gcloud", "builds", "submit", f"--config={folder / 'cloudbuild.yaml'}"]
+        command += [f"--project={config.vertex.project}"] if config.vertex.project else []
+        return [*command, f"--substitutions={substitutions}", str(checkout)]
+    # --load: a builder of buildx's own would keep what it built to itself.
+    command = ["buildah", "bud"] if tool == "buildah" else ["docker", "buildx", "build", "--load"]
+    command += [f"--file={folder / 'Dockerfile'}", f"--tag={image}"]
+    command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
+    return [*command, f"--label=org.opencontainers.image.revision={revision}", str(checkout)]
+
+
+def _image(config: PipelineConfig) -> str:
+    if not config.cluster.image:
+        raise ConfigError(
+            "cluster.image: not set, and it names the image; set HOST/PROJECT/amazon-reviews:TAG"
+        )
+    return config.cluster.image
+
+
+def _checkout() -> Path:
+    if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
+        raise _stop(
+            f"an image is built from a checkout of the repository, and {_CHECKOUT} is none: run "
+            "this in one, after make install"
+        )
+    return _CHECKOUT
+
+
+def _revision(checkout: Path) -> str:
+    """The commit, with -dirty where files differ from it; `unknown` where git cannot tell."""
+    describe = ["describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
+    try:
+        done = subprocess.run(["git", "-C", checkout, *describe], capture_output=True, text=True)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def _found() -> Pusher:
+    tools: tuple[Pusher, ...] = ("docker", "buildah")
+    for tool in tools:
+        if shutil.which(tool):
+            return tool
+    raise _stop(
+        "neither docker nor buildah is on PATH: install one of them, or build with --tool cloudbuild"
+    )
+
+
+def _run(command: Sequence[str]) -> None:
+    if not shutil.which(command[0]):
+        raise _stop(f"{command[0]} is not on PATH: install it, or name another --tool")
+    print(shlex.join(command), flush=True)
+    code = subprocess.run(command).returncode
+    if code:
+        raise _stop(f"{command[0]} {command[1]} failed with exit code {code}")
+
+
+def _stop(message: str) -> typer.Exit:
+    print(message, file=sys.stderr)
+    return typer.Exit(exit_codes.FAILED)
