@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kubeflow.follow import (
+    INTERRUPTED,
     PATIENCE_SECONDS,
     POLL_SECONDS,
     Run,
@@ -43,12 +44,14 @@ def submit(
     Args:
       config: where to submit to, and what the run may use.
       package: what `amazon-reviews compile` wrote for `target`.
-      parameters: values of the pipeline's runtime parameters, of the types that it declares.
+      parameters: values of the pipeline's runtime parameters, in the types that
+        it declares or as text.
       say: gets one line at a time.
 
     Returns:
       0 when the run was submitted and, if waited for, succeeded; 1 when the cluster refused it, it
-      failed or was cancelled, or it can no longer be followed; 130 after Ctrl-C while waiting.
+      failed or was cancelled, or it can no longer be followed; 130 after Ctrl-C, which does not
+      stop the run.
 
     Raises:
       ConfigError: a setting or parameter is missing or wrong, or there are no credentials.
@@ -63,6 +66,9 @@ def submit(
     except SubmitError as error:
         say(str(error))
         return exit_codes.FAILED
+    except KeyboardInterrupt:
+        say(f"stopped; whether {name} was submitted is not known, look for it before another try")
+        return INTERRUPTED
     say(f"submitted {run.name}")
     say(run.link)
     if not wait:

@@ -122,7 +122,7 @@ def test_patience_ends(tmp_path, monkeypatch, server):
     monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
     hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.2, first_wait=0.05))
     server.fail("GET", "/tfjobs", (503, status(503, "overloaded")), "always")
-    with pytest.raises(Unreachable, match="get tfjobs .* 503 overloaded; so it went for 0 s"):
+    with pytest.raises(Unreachable, match=r"get tfjobs .* 503 overloaded; so it went for 0 s"):
         hasty.get(NAME)
     assert len(server.requests) > 1
 
@@ -169,7 +169,7 @@ def test_what_is_refused_is_one_line_and_not_tried_again(server, kubernetes, met
 
 def test_the_log_of_a_pod_may_be_forbidden(server, kubernetes):
     server.fail("GET", "/log", forbidden("get", "pods/log"))
-    with pytest.raises(Forbidden, match="forbids to get pods/log .*get on pods/log"):
+    with pytest.raises(Forbidden, match=r"forbids to get pods/log .*get on pods/log"):
         kubernetes.log("pod", None)
 
 
@@ -194,7 +194,7 @@ def test_without_a_cluster_one_line_says_so(tmp_path, monkeypatch, content):
         file.write_text(content)
     monkeypatch.setenv("KUBECONFIG", str(file))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(InputError, match="no Kubernetes cluster to train on: .*KUBECONFIG"):
+    with pytest.raises(InputError, match=r"no Kubernetes cluster to train on: .*KUBECONFIG"):
         connect()
 
 

@@ -189,7 +189,7 @@ def test_the_check_against_the_crd_sees_what_is_wrong(schema):
     manifest["spec"]["runPolicy"]["backoffLimit"] = "3"
     worker = manifest["spec"]["tfReplicaSpecs"]["Worker"]
     worker["restart"] = "Never"
-    pod, container = pod_and_container(worker)
+    _, container = pod_and_container(worker)
     container["resources"]["limits"]["memory"] = "much"
     del container["name"]
     found = "\n".join(problems(manifest, rules))

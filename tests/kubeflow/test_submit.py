@@ -1,6 +1,7 @@
 """Submitting and following a run: kfp's own client and our REST client against real servers."""
 
 import json
+import os
 import signal
 import socket
 
@@ -264,6 +265,7 @@ def test_kubeflow_is_followed_to_success(kubeflow):
     gen, trainer = "ReviewExampleGen", "Trainer"
     kubeflow.server.states = [
         {"state": "PENDING"},
+        kfp_state("PENDING", kfp_task(gen, "RUNTIME_STATE_UNSPECIFIED")),
         kfp_state("RUNNING", kfp_task("root-driver", "SUCCEEDED"), kfp_task(gen, "RUNNING")),
         kfp_state("RUNNING", kfp_task("executor", "RUNNING"), kfp_task(gen, "RUNNING")),
         kfp_state("RUNNING", kfp_task(gen, "SUCCEEDED"), kfp_task(trainer, "RUNNING")),
@@ -421,6 +423,20 @@ def test_ctrl_c_while_waiting_leaves_the_run_alone(kubeflow):
 
     assert kubeflow(wait=True, say=say) == 130
     assert lines[-1].startswith("stopped waiting; the run goes on, see and stop it at http://127")
+
+
+def test_ctrl_c_while_submitting_says_what_is_not_known(kubeflow):
+    answer = kubeflow.server.answer
+
+    def interrupt(request):
+        if request.method == "POST" and request.path.endswith("/runs"):
+            os.kill(os.getpid(), signal.SIGINT)
+        return answer(request)
+
+    kubeflow.server.answer = interrupt
+    assert kubeflow(wait=True) == 130
+    (line,) = kubeflow.lines
+    assert "was submitted is not known, look for it before another try" in line
 
 
 # Vertex AI.

@@ -1,0 +1,32 @@
+"""Runs a compiled pipeline through kfp.local: each step is its container's command in a process.
+
+usage: run_locally.py PIPELINE.yaml PIPELINE_ROOT [NAME=VALUE ...]
+"""
+
+import json
+import sys
+
+from kfp import components, local
+from kfp.local import subprocess_task_handler
+
+
+def main(package: str, root: str, *parameters: str) -> None:
+    # Its runner of processes takes Lightweight Python Components only, for no technical reason:
+    # it can run any command.
+    handler = subprocess_task_handler.SubprocessTaskHandler
+    handler.validate_not_container_component = lambda self, command: None
+    local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
+    pipeline = components.load_component_from_file(package)
+    values = dict(parameter.split("=", 1) for parameter in parameters)
+    pipeline(**{name: _value(text) for name, text in values.items()})
+
+
+def _value(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
