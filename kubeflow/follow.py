@@ -107,14 +107,12 @@ def follow(
             else:
                 answered, silent = time.monotonic(), False
                 tasks = _own_tasks(status, task_names)
-                for name, state in [
-                    *((task.name, task.state) for task in tasks),
-                    ("", status.state),
-                ]:
-                    if state and seen.get(name) != state:
-                        seen[name] = state
-                        words = state.lower().replace("_", " ")
-                        say(f"{time.strftime('%H:%M:%S')}  {name or run.name}: {words}")
+                for task in (*tasks, Task(run.name, status.state)):
+                    known = task.state and not task.state.endswith("UNSPECIFIED")
+                    if known and seen.get(task.name) != task.state:
+                        seen[task.name] = task.state
+                        words = task.state.lower().replace("_", " ")
+                        say(f"{time.strftime('%H:%M:%S')}  {task.name}: {words}")
                 if status.state in ENDED_WELL + ENDED_BADLY:
                     return _end(run, status, tasks, time.monotonic() - started, say)
             time.sleep(poll_seconds)

@@ -129,7 +129,7 @@ def _found() -> Pusher:
         if shutil.which(tool):
             return tool
     raise _stop(
-        "neither docker nor buildah is on PATH: install one of them, or build with --tool cloudbuild"
+        "neither docker nor buildah is on PATH: install one, or build with --tool cloudbuild"
     )
 
 

@@ -44,8 +44,8 @@ def submit(
     Args:
       config: where to submit to, and what the run may use.
       package: what `amazon-reviews compile` wrote for `target`.
-      parameters: values of the pipeline's runtime parameters, in the types that
-        it declares or as text.
+      parameters: values of the pipeline's runtime parameters, in the types that it declares or
+        as text.
       say: gets one line at a time.
 
     Returns:

@@ -148,7 +148,8 @@ def submit(
             package,
             read_parameters(parameter or []),
             wait=wait,
-            say=lambda line: _out.print(line, soft_wrap=True),
+            # A server's message may look like Rich's markup.
+            say=lambda line: _out.print(line, soft_wrap=True, markup=False),
         )
     raise typer.Exit(code)
 

@@ -88,7 +88,7 @@ class Vertex(Section):
 
 
 class Volume(Section):
-    """A PersistentVolumeClaim that all steps mount, for `paths` that are no gs:// ones."""
+    """A PersistentVolumeClaim that all steps mount, for what need not be in a bucket."""
 
     claim: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
     mount: Annotated[str, Field(pattern=r"^/.+")]
@@ -112,7 +112,7 @@ class Kubeflow(Section):
     """Where the runs' pods live, and the TFJobs and InferenceServices that are made."""
     experiment: str = "amazon-reviews"
     service_account: str | None = None
-    """Kubernetes service account of the training pods; None: the namespace's default."""
+    """Kubernetes service account of the steps and the training pods; None: the default one."""
     volume: Volume | None = None
     node_selector: dict[str, str] = {}
     """Of the training pods."""

@@ -29,11 +29,13 @@ SPLITS = get_args(Split)
 
 
 class Paths(Section):
-    """Where a run keeps what it makes. `metadata` and `serving` default to places under `root`."""
+    """Where a run keeps what it makes; all but `root` default to places under it."""
 
     root: str = "runs"
     metadata: str = ""
     serving: str = ""
+    checkpoints: str = ""
+    """Of trainings that are not finished."""
 
     @model_validator(mode="before")
     @classmethod
@@ -44,13 +46,19 @@ class Paths(Section):
         if not isinstance(root, str):
             return values
         root = absolute(root)
-        metadata = values.get("metadata") or os.path.join(root, "metadata.sqlite")
-        serving = values.get("serving") or os.path.join(root, "serving")
-        if isinstance(metadata, str):
-            metadata = absolute(metadata)
-        if isinstance(serving, str):
-            serving = absolute(serving)
-        return {**values, "root": root, "metadata": metadata, "serving": serving}
+        defaults = {
+            "metadata": "metadata.sqlite",
+            "serving": "serving",
+            "checkpoints": "checkpoints",
+        }
+        places = {
+            key: values.get(key) or os.path.join(root, name) for key, name in defaults.items()
+        }
+        places = {
+            key: absolute(place) if isinstance(place, str) else place
+            for key, place in places.items()
+        }
+        return {**values, "root": root, **places}
 
 
 class Columns(Section):

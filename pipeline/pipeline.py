@@ -158,7 +158,7 @@ def _training_arguments(config: PipelineConfig, transform: Transform) -> dict[st
             "training": config.training.model_dump(),
             "transform": _transform_settings(config),
             "code": code_fingerprint(trainer_module),
-            "checkpoints": os.path.join(config.paths.root, "checkpoints"),
+            "checkpoints": config.paths.checkpoints,
         },
     }
 

@@ -71,6 +71,9 @@ def _check_vertex(config: PipelineConfig) -> None:
 
 
 def _check_kubeflow(config: PipelineConfig) -> None:
+    if not config.paths.root.startswith("gs://"):
+        # Kubeflow's launcher takes buckets alone for a pipeline's root, TensorFlow gs:// of them.
+        raise ConfigError(f"paths.root: {config.paths.root} is no bucket; set gs://BUCKET/FOLDER")
     for key, path in _places(config).items():
         if "://" not in path and not on_volume(config, path):
             raise ConfigError(
@@ -88,6 +91,7 @@ def _places(config: PipelineConfig) -> dict[str, str]:
     """Key -> path, of all that the steps read and write."""
     places = {
         "paths.root": config.paths.root,
+        "paths.checkpoints": config.paths.checkpoints,
         "data.input_base": config.data.input_base,
         "paths.serving": config.paths.serving if config.push.destination == "filesystem" else None,
         "evaluation.baseline_model": config.evaluation.baseline_model,

@@ -31,7 +31,12 @@ class Steps:
             **SETTINGS,
             # The run gives the number that the local engine's training has.
             "training": {**SETTINGS["training"], "epochs": 1},
-            "paths": {"root": str(folder / "root"), "serving": str(self.serving)},
+            "paths": {
+                # kfp.local is given a root of its own.
+                "root": "gs://bucket/root",
+                "checkpoints": str(folder / "checkpoints"),
+                "serving": str(self.serving),
+            },
             "cluster": {"image": "example/amazon-reviews:1"},
             "kubeflow": {"volume": {"claim": "reviews", "mount": str(folder)}},
         }

@@ -1,6 +1,6 @@
 """The project's image, built and run by buildah alone: no daemon, no registry.
 
-Everything is kept in one folder of the user's cache, so that a second call builds nothing as long as
+Everything is kept in one folder of the user's cache: a second call builds nothing as long as
 nothing that goes into the image changed.
 """
 
@@ -233,7 +233,7 @@ def _build(name: str, base: str) -> None:
 
 
 def _remove_leftovers() -> None:
-    """Containers of calls that were killed; only builds under this lock make ones without a name."""
+    """Containers of calls that were killed. Only builds, under this lock, make other names."""
     for name in buildah("containers", "--format", "{{.ContainerName}}").splitlines():
         kind, _, rest = name.partition("-")
         if kind != "run" or not Path("/proc", rest.partition("-")[0]).exists():

@@ -104,7 +104,7 @@ def test_vertex_resolves_the_baseline_itself(tmp_path):
 
 
 def test_a_volume_is_mounted_by_every_step(tmp_path):
-    more = "kubeflow.volume={claim: reviews, mount: /data},paths.root=/data/root"
+    more = "kubeflow.volume={claim: reviews, mount: /data},paths.serving=/data/serving"
     compiled = Compiled(tmp_path, "kubeflow", more=more)
     executors = compiled.platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     assert set(executors) == set(compiled.executors)
@@ -204,8 +204,8 @@ def test_vertex_can_deploy_to_an_endpoint(tmp_path):
 
 def test_wrong_settings_leave_no_file(tmp_path):
     output = tmp_path / "pipeline.yaml"
-    with pytest.raises(ConfigError, match=r"paths\.root"):
-        compile_pipeline(settings("kubeflow", more="paths.root=/here"), "kubeflow", output)
+    with pytest.raises(ConfigError, match=r"paths\.serving"):
+        compile_pipeline(settings("kubeflow", more="paths.serving=/here"), "kubeflow", output)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -18,7 +18,8 @@ def test_the_local_engine_needs_nothing():
 
 
 def test_kubeflow_takes_the_sample_and_a_volume():
-    more = "cluster.image=i,kubeflow.volume={claim: c, mount: /data},paths.root=/data/root"
+    volume = "kubeflow.volume={claim: c, mount: /data},paths.serving=/data/serving"
+    more = f"cluster.image=i,paths.root=gs://bucket/root,{volume}"
     check_target(load_config("sample", environ={"PIPELINE_SET": more}), "kubeflow")
 
 
@@ -39,14 +40,15 @@ def test_nothing_is_taken_from_a_preset_alone(target):
         ("vertex", "push.destination=vertex", "vertex.serving_image: not set"),
         ("vertex", "evaluation.baseline_model=gs://b/m", "evaluation.baseline_model is for"),
         ("vertex", "name=" + "x" * 200, "name: "),
-        ("kubeflow", "paths.root=/here", "paths.root: /here is not seen by the pods"),
+        ("kubeflow", "paths.root=/here", "paths.root: /here is no bucket; set gs://"),
+        ("kubeflow", "paths.checkpoints=/here", "paths.checkpoints: /here is not seen by the pods"),
         ("kubeflow", "data.input_base=/here", "data.input_base: /here"),
         ("kubeflow", "evaluation.baseline_model=/here", "evaluation.baseline_model: /here"),
         ("kubeflow", "push.destination=vertex", "push.destination: vertex is for --target vertex"),
         (
             "kubeflow",
-            "kubeflow.volume={claim: c, mount: /data},paths.root=/database/root",
-            "paths.root: /database/root",
+            "kubeflow.volume={claim: c, mount: /data},paths.serving=/database/serving",
+            "paths.serving: /database/serving",
         ),
         ("kubeflow", "beam.runner=dataflow", "beam.dataflow.project: not set"),
         ("kubeflow", "beam={runner: dataflow, dataflow: {project: p}}", "beam.dataflow.region"),

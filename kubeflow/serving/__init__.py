@@ -1,0 +1,1 @@
+"""Serving the pushed models on a cluster."""

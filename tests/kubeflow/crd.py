@@ -1,0 +1,54 @@
+"""What an API server would say of a manifest, by the CustomResourceDefinition that it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_KINDS: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+}
+
+
+def problems(manifest: dict[str, Any], crd_file: Path) -> list[str]:
+    """What the server would refuse, or leave out without a word."""
+    crd = yaml.load(crd_file.read_text(), yaml.CSafeLoader)["spec"]
+    served = {f"{crd['group']}/{each['name']}": each["schema"] for each in crd["versions"]}
+    if manifest["kind"] != crd["names"]["kind"] or manifest["apiVersion"] not in served:
+        return [f"{manifest['apiVersion']} {manifest['kind']} is unknown"]
+    schema = served[manifest["apiVersion"]]["openAPIV3Schema"]
+    # The server's own, of which a CRD says nothing.
+    body = {name: value for name, value in manifest.items() if name != "metadata"}
+    return list(_problems(body, schema, manifest["kind"]))
+
+
+def _problems(value: Any, schema: dict[str, Any], where: str) -> Iterator[str]:
+    if schema.get("x-kubernetes-int-or-string"):
+        if not isinstance(value, int | str):
+            yield f"{where}: neither a number nor text"
+        elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+            yield f"{where}: {value} does not fit {schema['pattern']}"
+    elif not isinstance(value, _KINDS[schema["type"]]):
+        yield f"{where}: {value!r} is no {schema['type']}"
+    elif isinstance(value, dict):
+        for name in schema.get("required", []):
+            if name not in value:
+                yield f"{where}.{name} is missing"
+        known, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for name, item in value.items():
+            if name in known or others:
+                yield from _problems(item, known.get(name) or others, f"{where}.{name}")
+            else:
+                yield f"{where}.{name} is unknown"
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _problems(item, schema["items"], f"{where}[{number}]")
