@@ -98,8 +98,6 @@ class Data(Section):
     def _splits_need_train(self) -> Data:
         if self.splits and "train" not in self.splits:
             raise ValueError("splits names no train files; add train: GLOB, or leave splits out")
-        if self.splits and not self.input_base:
-            raise ValueError("splits is set but input_base is not; set the folder the globs are in")
         return self
 
 

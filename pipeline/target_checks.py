@@ -19,6 +19,8 @@ def check_target(config: PipelineConfig, target: Target) -> None:
     Raises:
       ConfigError: a setting is missing or impossible there; the line names its key.
     """
+    if config.data.splits and not config.data.input_base:
+        raise _missing("data.input_base", "data.splits", "the folder that the globs are in")
     if target == "local":
         _check_local(config)
         return

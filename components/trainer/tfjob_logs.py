@@ -22,7 +22,12 @@ _SECONDS_TWICE = 60
 _LAST_ATTEMPTS = 3
 _SECONDS_BETWEEN = 0.5
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\S* ?")
-_ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
+_ERROR_LINES = (
+    # The end of a traceback, though TensorFlow has more lines to say; else what sounds like one.
+    re.compile(r"[\w.]*(Error|Exception)\b"),
+    re.compile(r".*(\b\w*(Error|Exception)\b|Check failed|[Ff]atal)"),
+)
+_LONGEST = 500
 _LOGGED = re.compile(r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING|INFO")
 """How lines of absl, of TensorFlow's C++ part and of its start begin."""
 
@@ -60,7 +65,11 @@ class Logs:
 def telling_line(lines: Iterable[str]) -> str:
     """The line of a log's end that tells best why it ended."""
     said = [line.strip() for line in lines if line.strip()] or ["it said nothing"]
-    return next((line for line in reversed(said) if _ERROR_LINE.search(line)), said[-1])
+    for pattern in _ERROR_LINES:
+        for line in reversed(said):
+            if pattern.match(line):
+                return line[:_LONGEST]
+    return said[-1][:_LONGEST]
 
 
 def printed_line(lines: Iterable[str]) -> str:

@@ -266,11 +266,11 @@ class _Follow:
     def _also_lost(self, failed: str = "") -> str:
         """Replicas that were started again: the others fail when they lose one."""
         again = [
-            f"{replica} {self._lost.get(replica, 'had ended')}"
+            f"{replica} {self._lost.get(replica, 'ended and was started again')}"
             for replica in {**self._lost, **self._restarts}
             if replica != failed
         ]
-        return f"; {', '.join(again)} before that" if again else ""
+        return f"; before that {', '.join(again)}" if again else ""
 
 
 def _end(job: dict[str, Any]) -> dict[str, Any] | None:

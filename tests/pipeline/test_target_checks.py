@@ -64,6 +64,7 @@ def test_what_does_not_fit_is_named(target, more, line):
 @pytest.mark.parametrize(
     ("more", "line"),
     [
+        ("data.splits={train: a}", "data.input_base: not set, and data.splits needs it"),
         ("push.destination=vertex", "push.destination: vertex is for --target vertex"),
         ("evaluation.baseline_model=/m", "evaluation.baseline_model is for --target kubeflow"),
         (
