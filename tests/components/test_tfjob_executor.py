@@ -18,6 +18,13 @@ pytestmark = pytest.mark.slow
 prepared = conftest.prepared
 
 
+@pytest.fixture(scope="module", autouse=True)
+def tfx():
+    # Imported under a test that captures the log at INFO, TFX leaves its failed imports there,
+    # with all their frames: Python crashes when it frees them.
+    pass
+
+
 class Step:
     """The Trainer's step, as TFX runs it."""
 
@@ -118,7 +125,9 @@ def test_two_workers_train_and_a_retried_step_goes_on_where_one_was_killed(
         target=kill_worker_after_first_checkpoint, args=[step, operator], daemon=True
     )
     killer.start()
-    with pytest.raises(RuntimeError, match=r"^TFJob .* failed: chief ended with exit code 1: [\w.]+Error: "):
+    with pytest.raises(
+        RuntimeError, match=r"^TFJob .* failed: chief ended with exit code 1: [\w.]+Error: "
+    ):
         step.run("multi_worker_mirrored", 25, **training)
     assert not step.model.exists()
     [record] = [each for each in log.records if "The last lines of chief" in each.getMessage()]

@@ -204,6 +204,20 @@ def test_a_wrong_setting_is_the_line_that_the_training_printed(ground):
     assert str(caught.value) == "training.epochs: 0 is too few"
 
 
+def test_the_telling_line_is_the_end_of_a_traceback_though_more_follows():
+    said = [
+        "Fatal sounds",
+        "Traceback:",
+        "a.b.UnavailableError: gone",
+        "",
+        "a peer's Error: 14",
+        "x",
+    ]
+    assert tfjob_logs.telling_line(said) == "a.b.UnavailableError: gone"
+    assert tfjob_logs.telling_line(["F Check failed: a", "x"]) == "F Check failed: a"
+    assert tfjob_logs.telling_line(["killed", " "]) == "killed"
+
+
 def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground):
     script = (
         "if me == 'worker 0': os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -211,7 +225,9 @@ def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground):
         "print('UnavailableError: lost a peer')\n"
         "sys.exit(1)"
     )
-    with pytest.raises(TFJobFailed, match=r"chief ended with exit code 1: Una.*; before that worker 0 "):
+    with pytest.raises(
+        TFJobFailed, match=r"chief ended with exit code 1: Una.*; before that worker 0 "
+    ):
         ground.run(script)
 
 
