@@ -54,7 +54,8 @@ def build(
     """
     settings = load_config(config)
     _image(settings)
-    _run(build_command(tool or _found(), settings, _checkout(), gpu=gpu, base=base))
+    checkout = _checkout()
+    _run(build_command(tool or _found(), settings, checkout, gpu=gpu, base=base))
 
 
 @image_app.command()

@@ -120,9 +120,10 @@ def _template(job_file: str, settings: TFJobSettings, gpus: int) -> dict[str, An
         pod["volumes"] = [{"name": _VOLUME, "persistentVolumeClaim": claim}]
         container["volumeMounts"] = [{"name": _VOLUME, "mountPath": settings.volume_mount}]
     # Kubeflow's namespaces put a proxy into every pod, which TensorFlow's connections do not pass
-    # and which keeps a pod from ending.
-    annotations = {"sidecar.istio.io/inject": "false"}
-    return {"metadata": {"labels": _LABELS, "annotations": annotations}, "spec": pod}
+    # and which keeps a pod from ending. Istio reads the label, older ones the annotation.
+    no_proxy = {"sidecar.istio.io/inject": "false"}
+    metadata = {"labels": {**_LABELS, **no_proxy}, "annotations": no_proxy}
+    return {"metadata": metadata, "spec": pod}
 
 
 def _resources(settings: TFJobSettings, gpus: int) -> dict[str, dict[str, str]]:

@@ -7,7 +7,6 @@ following a TFJob takes, errors included. The operator does what the one of Kube
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 REPOSITORY = str(Path(__file__).parents[2])
 TFJOBS = re.compile(r"/apis/kubeflow\.org/v1/namespaces/([^/]+)/tfjobs(?:/([^/]+))?$")
 PODS = re.compile(r"/api/v1/namespaces/([^/]+)/pods(?:/([^/]+)/log)?$")
+SECONDS_TO_END = 2
 REASONS = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -86,8 +86,7 @@ class KubernetesServer:
         self.on_delete = None
         self._faults = []
         handler = type("Handler", (_Handler,), {"kubernetes": self})
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._http.daemon_threads = True
+        self._http = _Server(("127.0.0.1", 0), handler)
         self.port = self._http.server_port
         # Ends within what `shutdown` waits for.
         threading.Thread(target=self._http.serve_forever, args=[0.05], daemon=True).start()
@@ -216,6 +215,15 @@ class KubernetesServer:
         with self.lock:
             pod = self.pods.pop(name)
         self.log_of(pod).end()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        # Who asked may be gone by now: a launcher that was ended, a request that timed out.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def _container(state):
@@ -526,7 +534,13 @@ class Operator:
         for pod in pods:
             if "deletionTimestamp" not in pod["metadata"]:
                 pod["metadata"]["deletionTimestamp"] = now()
-                self.processes[pod["metadata"]["name"]].send_signal(signal.SIGTERM)
+                process = self.processes[pod["metadata"]["name"]]
+                process.terminate()
+                # A pod has its terminationGracePeriodSeconds, of which tests cannot wait for all:
+                # TensorFlow, while it connects to its peers, does not end on SIGTERM.
+                killer = threading.Timer(SECONDS_TO_END, process.kill)
+                killer.daemon = True
+                killer.start()
 
     def _run(self, job, kind, index):
         pod = self._server.add_pod(job, kind.lower(), index)

@@ -8,6 +8,7 @@ import time
 import pytest
 from absl import logging as absl_logging
 
+from components.trainer.tfjob_settings import TFJOB_KEY, TFJobSettings
 from preprocessing.errors import InputError
 from tests.components.kubernetes_server import KubernetesServer, Operator
 from tests.trainer_module import conftest
@@ -18,19 +19,22 @@ pytestmark = pytest.mark.slow
 prepared = conftest.prepared
 
 
-@pytest.fixture(scope="module", autouse=True)
-def tfx():
+@pytest.fixture(scope="module")
+def executor():
     # Imported under a test that captures the log at INFO, TFX leaves its failed imports there,
     # with all their frames: Python crashes when it frees them.
-    pass
+    from components.trainer.tfjob_executor import TFJobExecutor
+
+    return TFJobExecutor
 
 
 class Step:
     """The Trainer's step, as TFX runs it."""
 
-    def __init__(self, prepared, folder):
+    def __init__(self, executor, prepared, folder):
         from tfx.types import standard_artifacts
 
+        self._executor = executor
         examples = standard_artifacts.Examples()
         examples.uri = str(folder / "examples")
         examples.split_names = json.dumps(["train", "eval"])
@@ -53,9 +57,6 @@ class Step:
         self.checkpoints = folder / "checkpoints"
 
     def run(self, strategy, epochs, **training):
-        from components.trainer.tfjob_executor import TFJobExecutor
-        from components.trainer.tfjob_settings import TFJOB_KEY, TFJobSettings
-
         settings = TFJobSettings(
             image="registry/reviews:1", namespace="ml", timeout_seconds=400, poll_seconds=0.2
         )
@@ -74,7 +75,7 @@ class Step:
             "strategy": strategy,
             "epochs": epochs,
         }
-        TFJobExecutor().Do(self.inputs, self.outputs, properties)
+        self._executor().Do(self.inputs, self.outputs, properties)
 
 
 @pytest.fixture
@@ -101,8 +102,8 @@ def log(caplog):
 
 
 @pytest.fixture
-def step(prepared, tmp_path):
-    return Step(prepared, tmp_path)
+def step(executor, prepared, tmp_path):
+    return Step(executor, prepared, tmp_path)
 
 
 def kill_worker_after_first_checkpoint(step, operator):
@@ -115,9 +116,7 @@ def kill_worker_after_first_checkpoint(step, operator):
         time.sleep(0.02)
 
 
-def test_two_workers_train_and_a_retried_step_goes_on_where_one_was_killed(
-    step, operator, log, monkeypatch
-):
+def test_two_workers_train_and_a_retried_step_goes_on_where_one_was_killed(step, operator, log):
     import tensorflow as tf
 
     training = {"workers": 2, "batch_size_per_replica": 8, "checkpoint_steps": 20}
@@ -128,7 +127,7 @@ def test_two_workers_train_and_a_retried_step_goes_on_where_one_was_killed(
     with pytest.raises(
         RuntimeError, match=r"^TFJob .* failed: chief ended with exit code 1: [\w.]+Error: "
     ):
-        step.run("multi_worker_mirrored", 25, **training)
+        step.run("multi_worker_mirrored", 8, **training)
     assert not step.model.exists()
     [record] = [each for each in log.records if "The last lines of chief" in each.getMessage()]
     assert len(record.getMessage().splitlines()) > 5
@@ -137,11 +136,11 @@ def test_two_workers_train_and_a_retried_step_goes_on_where_one_was_killed(
     assert [file.name for file in step.job_file.parent.glob("job.json*")] == ["job.json"]
     assert task.read_job(str(step.job_file)).training.workers == 2
 
-    step.run("multi_worker_mirrored", 25, **training)
+    step.run("multi_worker_mirrored", 8, **training)
     assert "[chief] " in log.text and "[worker 0] " in log.text
     assert "Going on after step" in log.text
     summary = json.loads((step.job_file.parent / "training.json").read_text())
-    assert (summary["processes"], summary["replicas"], summary["epochs"]) == (2, 2, 25)
+    assert (summary["processes"], summary["replicas"], summary["epochs"]) == (2, 2, 8)
     model = tf.saved_model.load(str(step.model))
     texts = tf.constant(["very good", "not good", "very bad", "not bad"])
     labels = model.signatures["predict_text"](texts=texts)["label"]

@@ -92,8 +92,9 @@ def test_each_pod_runs_the_training_with_what_it_asked_for(training):
         assert volume["persistentVolumeClaim"]["claimName"] == "reviews"
         assert mount == {"name": volume["name"], "mountPath": "/data"}
         # Istio's proxy would stand between the processes of the cluster.
-        annotations = replica["template"]["metadata"]["annotations"]
-        assert annotations["sidecar.istio.io/inject"] == "false"
+        metadata = replica["template"]["metadata"]
+        for notes in (metadata["annotations"], metadata["labels"]):
+            assert notes["sidecar.istio.io/inject"] == "false"
 
 
 def test_without_settings_the_cluster_decides():
