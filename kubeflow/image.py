@@ -14,7 +14,8 @@ import typer
 
 from pipeline import exit_codes
 from pipeline.config import PipelineConfig, load_config
-from pipeline.settings_file import CONFIG_VARIABLE, ConfigError
+from pipeline.options import ConfigOption
+from pipeline.settings_file import ConfigError
 
 Pusher = Literal["docker", "buildah"]
 Builder = Literal["docker", "buildah", "cloudbuild"]
@@ -22,15 +23,6 @@ Builder = Literal["docker", "buildah", "cloudbuild"]
 image_app = typer.Typer(
     help="The image that every step on a cluster runs in.", no_args_is_help=True
 )
-ConfigOption = Annotated[
-    str | None,
-    typer.Option(
-        "--config",
-        "-c",
-        metavar="FILE",
-        help=f"Settings, a YAML file or a preset's name [default: ${CONFIG_VARIABLE} or sample].",
-    ),
-]
 _PROGRAMS = {"docker": "docker", "buildah": "buildah", "cloudbuild": "gcloud"}
 _CHECKOUT = Path(__file__).resolve().parents[1]
 

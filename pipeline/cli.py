@@ -14,8 +14,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from kubeflow.image import image_app
+from kubeflow.serving.inference_service import serving_manifest
 from pipeline import exit_codes
 from pipeline.config import PipelineConfig, load_config
+from pipeline.options import ConfigOption, TargetOption
 from pipeline.settings_file import CONFIG_VARIABLE, ConfigError
 from pipeline.target_checks import ClusterTarget, check_target
 from preprocessing.errors import InputError
@@ -28,17 +31,9 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="The data that a pipeline reads.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+app.add_typer(image_app, name="image")
+app.command("kserve")(serving_manifest)
 
-ConfigOption = Annotated[
-    str | None,
-    typer.Option(
-        "--config",
-        "-c",
-        metavar="FILE",
-        help=f"Settings, a YAML file or a preset's name [default: ${CONFIG_VARIABLE} or sample].",
-    ),
-]
-TargetOption = Annotated[ClusterTarget, typer.Option("--target", help="The cluster's kind.")]
 SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
 _out = Console(highlight=False)
 

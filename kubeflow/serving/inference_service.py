@@ -18,8 +18,8 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from kubeflow.image import ConfigOption
 from pipeline.config import PipelineConfig, load_config
+from pipeline.options import ConfigOption
 from pipeline.settings_file import ConfigError
 from pipeline.target_checks import cluster_name, on_volume
 

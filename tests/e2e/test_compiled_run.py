@@ -1,6 +1,7 @@
 """The compiled sample pipeline runs whole, step by step, to the model of the local engine."""
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -10,14 +11,20 @@ import numpy as np
 import pytest
 import yaml
 
-from serving.predictor import Predictor
 from tests.e2e.conftest import SETTINGS
 from tests.kubeflow import run_locally
+from tests.kubeflow.image_machine import built_image, run_in_image
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
+pytestmark = pytest.mark.slow
 
 TEXTS = ["Great phone: works as it should", "Broke after a day: do not buy", "It is a thing"]
-HERE = {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+# Prints what models answer, by the version of TensorFlow that wrote them.
+ASK = """
+import json, sys
+from serving.predictor import Predictor
+texts, *folders = map(json.loads, sys.argv[1:])
+print(json.dumps([[a.probability for a in Predictor(f).predict(texts)] for f in folders]))
+"""
 
 
 class Steps:
@@ -26,10 +33,10 @@ class Steps:
     def __init__(self, folder, run):
         self.folder, self._run = folder, run
         self.serving = folder / "serving"
-        self.package = folder / "pipeline.yaml"
-        settings = {
-            **SETTINGS,
-            # The run gives the number that the local engine's training has.
+        self._package = folder / "pipeline.yaml"
+        self._write("local.yaml", SETTINGS)
+        compiled = {
+            # The run is given the number of epochs that the local engine's training has.
             "training": {**SETTINGS["training"], "epochs": 1},
             "paths": {
                 # kfp.local is given a root of its own.
@@ -40,43 +47,66 @@ class Steps:
             "cluster": {"image": "example/amazon-reviews:1"},
             "kubeflow": {"volume": {"claim": "reviews", "mount": str(folder)}},
         }
-        (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+        self._write("compiled.yaml", {**SETTINGS, **compiled})
         # Under the mount, for a container that does not see this checkout.
-        self._script = folder / "run_locally.py"
-        self._script.write_text(Path(run_locally.__file__).read_text())
+        (folder / "run_locally.py").write_text(Path(run_locally.__file__).read_text())
 
-    def compile(self):
-        words = ["--target", "kubeflow", "--output", str(self.package)]
-        self.check("amazon-reviews", "compile", "-c", str(self.folder / "config.yaml"), *words)
-
-    def run(self, *parameters):
-        self.check(
-            *("python", str(self._script), str(self.package), str(self.folder / "root")),
-            *parameters,
+    def compile_and_run(self):
+        config, package = str(self.folder / "compiled.yaml"), str(self._package)
+        self.run(
+            *("amazon-reviews", "compile", "--target", "kubeflow"),
+            *("-c", config, "--output", package),
         )
+        script, root = str(self.folder / "run_locally.py"), str(self.folder / "root")
+        self.run("python", script, package, root, "epochs=4")
+        [pushed] = self.serving.iterdir()
+        return pushed
 
-    def pushed(self):
-        [version] = self.serving.iterdir()
-        return version
+    def answers(self, *models):
+        folders = [json.dumps(str(model)) for model in models]
+        told = self.run("python", "-c", ASK, json.dumps(TEXTS), *folders)
+        return [np.array(answer) for answer in json.loads(told.splitlines()[-1])]
 
-    def check(self, *command):
+    def run(self, *command):
         done = self._run(command)
         # The log of a whole pipeline is long; its end tells.
         assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+        return done.stdout
+
+    def _write(self, name, settings):
+        (self.folder / name).write_text(yaml.safe_dump(settings))
 
 
-def probabilities(model):
-    return np.array([answer.probability for answer in Predictor(str(model)).predict(TEXTS)])
-
-
+@pytest.mark.xdist_group("finished")
 @pytest.mark.skipif(importlib.util.find_spec("kfp.local") is None, reason="this kfp has no local")
 def test_the_steps_push_the_model_of_the_local_engine(finished, tmp_path):
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": path, "PYTHONPATH": os.getcwd()}
+
     def run(command):
-        return subprocess.run(command, env=HERE, cwd=tmp_path, capture_output=True, text=True)
+        return subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True)
 
     steps = Steps(tmp_path, run)
-    steps.compile()
-    steps.run("epochs=4")
+    pushed = steps.compile_and_run()
     workspace, _ = finished
-    expected = probabilities(workspace.pushed()[0])
-    np.testing.assert_allclose(probabilities(steps.pushed()), expected, atol=1e-5)
+    answer, expected = steps.answers(pushed, workspace.pushed()[0])
+    np.testing.assert_allclose(answer, expected, atol=1e-5)
+
+
+@pytest.mark.xdist_group("image")
+@pytest.mark.timeout(2400)  # the first call builds the image
+def test_the_steps_run_in_the_image(tmp_path):
+    image = built_image()
+    tmp_path.chmod(0o777)  # for the image's user
+
+    def run(command):
+        return run_in_image(image, command, {tmp_path: tmp_path}, timeout=900)
+
+    steps = Steps(tmp_path, run)
+    pushed = steps.compile_and_run()
+    local = tmp_path / "local"
+    change = f"cd {tmp_path} && PIPELINE_SET=paths.root={local}"
+    steps.run("sh", "-c", f"{change} amazon-reviews run -c {tmp_path}/local.yaml")
+    [expected] = (local / "serving").iterdir()
+    answer, expected = steps.answers(pushed, expected)
+    np.testing.assert_allclose(answer, expected, atol=1e-5)
