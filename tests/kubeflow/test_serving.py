@@ -17,7 +17,7 @@ from kubeflow.serving.inference_service import (
 )
 from pipeline.config import load_config
 from pipeline.settings_file import ConfigError
-from tests.kubeflow.crd import problems
+from tests.crd import problems
 from tests.kubeflow.image_machine import ROOT
 
 BUCKET = "paths.serving=gs://bucket/serving"
