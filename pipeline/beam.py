@@ -11,14 +11,18 @@ _SETUP_FILE_IN_IMAGE = "/opt/amazon-reviews/setup.py"
 
 
 def beam_args(config: PipelineConfig) -> list[str]:
-    """Arguments of every Beam component, the user's own last so that they win."""
-    beam = config.beam
-    return [
-        "--runner=DirectRunner",
-        f"--direct_running_mode={beam.direct_running_mode}",
-        f"--direct_num_workers={beam.direct_num_workers}",
-        *beam.args,
-    ]
+    """Arguments of every Beam component, the user's own last so that they win.
+
+    Only what differs from Beam's defaults, which are those of the settings: given any argument,
+    TFX packs up its own sources for workers elsewhere, two seconds for each component.
+    """
+    beam, args = config.beam, []
+    if beam.direct_running_mode != "in_memory":
+        args += [
+            f"--direct_running_mode={beam.direct_running_mode}",
+            f"--direct_num_workers={beam.direct_num_workers}",
+        ]
+    return [*args, *beam.args]
 
 
 def component_beam_args(config: PipelineConfig, component_id: str, *, in_image: bool) -> list[str]:

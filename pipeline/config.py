@@ -81,6 +81,8 @@ class Data(Section):
     splits: dict[Split, str] = {}
     max_examples: dict[Split, PositiveInt] = {}
     max_rejected_fraction: Fraction = 0.01
+    statistics_examples: PositiveInt | None = 100_000
+    """About how many Examples of a split its statistics are made of; None: all, through Beam."""
 
     @field_validator("max_examples", mode="before")
     @classmethod

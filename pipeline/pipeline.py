@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow_data_validation as tfdv
 
 # Not tfx.v1: its import pulls in Google's cloud clients, ten seconds that a local run never needs.
-from tfx.components import ExampleValidator, StatisticsGen, Transform, Tuner
+from tfx.components import ExampleValidator, Tuner
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2, transform_pb2
@@ -23,7 +23,9 @@ from components.data_gate.component import DataGate
 from components.evaluator.component import Evaluator
 from components.review_example_gen.component import ReviewExampleGen
 from components.schema.component import ReviewSchemaGen
+from components.statistics.component import StatisticsGen
 from components.trainer.component import Trainer
+from components.transform.component import Transform
 from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
 from pipeline.evaluation import eval_config
@@ -51,6 +53,7 @@ def create_pipeline(config: PipelineConfig, target: Target = "local") -> Pipelin
         schema=schema,
         # Title and body would be the text a second time, at the price of the first.
         stats_options=tfdv.StatsOptions(feature_allowlist=[features.TEXT, features.LABEL]),
+        max_examples=config.data.statistics_examples,
     )
     validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema)
     gate = DataGate(anomalies=validator.outputs["anomalies"])
@@ -114,7 +117,6 @@ def _transform(config: PipelineConfig, examples: BaseChannel, schema: BaseChanne
         schema=schema,
         preprocessing_fn="preprocessing.transform.preprocessing_fn",
         splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"]),
-        disable_statistics=True,
         custom_config=_transform_settings(config)
         | {
             "features": list(models.load(config.training.model).FEATURES),

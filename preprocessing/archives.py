@@ -144,7 +144,8 @@ class DecompressedStream(io.RawIOBase):
         self._raw = raw
         self._pieces = _decompress(path, raw, _DECODERS[kind])
         self._left = b""
-        self._damage: CorruptArchive | None = None
+        self.damage: CorruptArchive | None = None
+        """What reading raised, or is about to raise."""
 
     def readable(self) -> bool:
         return True
@@ -157,8 +158,8 @@ class DecompressedStream(io.RawIOBase):
             self._left = self._left[len(part) :]
             wanted -= len(part)
             parts.append(part)
-        if wanted and not parts and self._damage:
-            raise self._damage
+        if wanted and not parts and self.damage:
+            raise self.damage
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def readinto(self, buffer: Any) -> int:
@@ -175,7 +176,7 @@ class DecompressedStream(io.RawIOBase):
         try:
             self._left = next((piece for piece in self._pieces if piece), b"")
         except CorruptArchive as damage:
-            self._damage = damage
+            self.damage = damage
         return bool(self._left)
 
 

@@ -17,9 +17,11 @@ __all__ = [
     "MAX_LINE_BYTES",
     "CorruptArchive",
     "InputError",
+    "file_size",
     "find_files",
     "iter_lines",
     "open_bytes",
+    "open_raw",
 ]
 
 MAX_LINE_BYTES = 1 << 20
@@ -59,7 +61,7 @@ def find_files(base: str, pattern: str) -> list[str]:
         )
     if local:
         for path in found:
-            _open_raw(path).close()
+            open_raw(path).close()
     return sorted(found)
 
 
@@ -107,7 +109,7 @@ def open_bytes(path: str) -> BinaryIO:
         CorruptArchive: the file is named as an archive and is empty. Reading the stream
             raises it too, after everything before the damage.
     """
-    raw = _open_raw(path)
+    raw = open_raw(path)
     try:
         head = raw.read(MAGIC_BYTES)
         raw.seek(0)
@@ -118,7 +120,17 @@ def open_bytes(path: str) -> BinaryIO:
     return raw if kind is None else cast(BinaryIO, DecompressedStream(path, raw, kind))
 
 
-def _open_raw(path: str) -> BinaryIO:
+def file_size(path: str) -> int:
+    """Bytes of a file, as it is stored."""
+    return int(FileSystems.match([path])[0].metadata_list[0].size_in_bytes)
+
+
+def open_raw(path: str) -> BinaryIO:
+    """Opens a file, local or remote, as it is stored; it can be sought in.
+
+    Raises:
+        InputError: the file cannot be opened.
+    """
     try:
         return cast(
             BinaryIO,

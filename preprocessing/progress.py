@@ -44,6 +44,7 @@ class Progress:
         self._source = source
         self._done = 0
         self._last = time.monotonic()
+        self._next_check = _CHECK_EVERY
 
     def __enter__(self) -> Progress:
         return self
@@ -56,9 +57,10 @@ class Progress:
     ) -> None:
         report(self._unit, self._done, source=self._source)
 
-    def advance(self) -> None:
-        self._done += 1
-        if self._done % _CHECK_EVERY == 0:
+    def advance(self, count: int = 1) -> None:
+        self._done += count
+        if self._done >= self._next_check:
+            self._next_check = self._done + _CHECK_EVERY
             now = time.monotonic()
             if now - self._last >= _SECONDS_BETWEEN:
                 self._last = now

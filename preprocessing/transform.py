@@ -47,10 +47,19 @@ def _length_bucket(tokens: tf.RaggedTensor) -> tf.Tensor:
 
 def _token_ids(tokens: tf.RaggedTensor, vocabulary_size: int, max_tokens: int) -> tf.SparseTensor:
     """1 is a word outside the vocabulary, the most frequent word is 2; nothing is padded."""
-    ids = tft.compute_and_apply_vocabulary(
-        tokens[:, :max_tokens].to_sparse(),
+    known = tokens[:, :max_tokens]
+    # Counted in the graph, batch by batch: handed to Beam one by one, words take a minute for
+    # what is here a second.
+    words, _, counts = tf.unique_with_counts(known.flat_values)
+    vocabulary = tft.vocabulary(
+        words,
         top_k=vocabulary_size,
-        default_value=features.UNKNOWN_TOKEN - features.FIRST_TOKEN,
         vocab_filename=features.VOCABULARY,
+        weights=tf.cast(counts, tf.float32),
+    )
+    ids = tft.apply_vocabulary(
+        known.to_sparse(),
+        vocabulary,
+        default_value=features.UNKNOWN_TOKEN - features.FIRST_TOKEN,
     )
     return tf.SparseTensor(ids.indices, ids.values + features.FIRST_TOKEN, ids.dense_shape)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import apache_beam as beam
 from absl import logging
-from apache_beam.io.filesystems import FileSystems
 from tfx import types
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_executor
@@ -19,10 +20,11 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import proto_utils
 
 import sample_data
+from components import tfrecords
 from components.review_example_gen import splits, stages
 from preprocessing.errors import InputError
-from preprocessing.files import find_files
-from preprocessing.readers import ReadOptions
+from preprocessing.files import file_size, find_files
+from preprocessing.readers import CORRUPT_ARCHIVE, ReadOptions, cut, detect_format
 
 OPTIONS_KEY = "options"
 REJECTED_KEY = "rejected"
@@ -31,10 +33,9 @@ SAMPLE = "sample"
 SUMMARY_FILE = "summary.json"
 LINES_PREFIX = "lines"
 
-_BYTES_PER_SHARD = 16 << 20
-_MAX_SHARDS_PER_FILE = 256
-_PACKED = {".bz2": 3.6, ".gz": 2.8, ".zst": 3.0, ".parquet": 2.0}
-"""How much larger review text is than these files; only decides how many shards are made."""
+_FILE_PREFIX = "data_tfrecord"
+_DONE_FILE = "done.json"
+_FILES_AT_ONCE = 16
 _SHOWN = 5
 
 
@@ -55,7 +56,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         options = json.loads(exec_properties[OPTIONS_KEY])
-        sources = _source_files(exec_properties)
+        files = _source_files(exec_properties)
         examples = artifact_utils.get_single_instance(
             output_dict[standard_component_specs.EXAMPLES_KEY]
         )
@@ -65,73 +66,49 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
-        folders = {
-            split: artifact_utils.get_split_uri([examples], split) for split in splits.SPLITS
-        }
-        self._read_and_write(sources, options, folders, rejected.uri, scratch)
-
+        sources = _cut(files, ReadOptions(**options["read"]))
+        self._read_and_write(sources, options["max_examples"], scratch)
+        done = _read_done(scratch)
+        for split in splits.SPLITS:
+            shards = [path for unit in done for of, path in unit.shards if of == split]
+            folder = artifact_utils.get_split_uri([examples], split)
+            tfrecords.publish(folder, _FILE_PREFIX, shards)
+        _publish_rejected(done, rejected.uri)
         fileio.rmtree(scratch)
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         examples_utils.set_file_format(examples, "tfrecords_gzip")
-        # Beam's workers may be other processes or machines: counts come back through a file.
-        counts = _read_counts(rejected.uri)
+
+        counts: Counter[str] = Counter()
+        for unit in done:
+            counts.update(unit.counts)
         logging.info("Lines read: %s", dict(counts))
-        _check(counts, options["max_rejected_fraction"], rejected.uri)
         _publish_summary(counts, rejected)
+        _check(counts, files, options["max_rejected_fraction"], rejected.uri)
 
     def _read_and_write(
-        self,
-        sources: list[stages.SourceFile],
-        options: dict[str, Any],
-        folders: dict[str, str],
-        rejected_uri: str,
-        scratch: str,
+        self, sources: list[stages.Source], max_examples: Mapping[str, int], scratch: str
     ) -> None:
         named = frozenset(source.group for source in sources) & set(splits.SPLITS)
-        routing = stages.Routing(ReadOptions(**options["read"]), named)
-        max_examples = options["max_examples"]
+        units = stages.in_units(sources)
         with self._make_beam_pipeline() as pipeline:
-            held_out = _held_out(pipeline, sources, routing)
-            last_rank = _last_rank(pipeline, sources, routing, held_out, max_examples)
-            read = (
+            held_out = _held_out(pipeline, sources)
+            cap = _cap(pipeline, units, named, held_out, max_examples)
+            done = (
                 pipeline
-                | "Files" >> beam.Create(sources, reshuffle=True)
-                | "ReadReviews"
-                >> beam.ParDo(stages.ReadReviews(routing), held_out, last_rank).with_outputs(
-                    stages.REJECTED, stages.COUNTS, main="examples"
-                )
+                | "Units" >> beam.Create(units, reshuffle=True)
+                | "ReadUnit" >> beam.ParDo(stages.ReadUnit(named, scratch), held_out, cap)
             )
-            written = read["examples"] | "WriteShards" >> beam.ParDo(stages.WriteShards(scratch))
-            for split, folder in folders.items():
-                _ = (
-                    pipeline
-                    | f"Sole[{split}]" >> beam.Create([folder])
-                    | f"Publish[{split}]"
-                    >> beam.Map(
-                        stages.publish_shards,
-                        beam.pvalue.AsList(
-                            written
-                            | f"Shards[{split}]" >> beam.Filter(lambda e, s=split: e[0] == s)
-                            | f"Paths[{split}]" >> beam.Values()
-                        ),
-                    )
-                )
+            # Beam's workers may be other processes or machines: what they did comes back
+            # through a file.
             _ = (
-                read[stages.REJECTED]
-                | "RejectedToJson" >> beam.Map(json.dumps)
-                | "WriteRejected"
-                >> beam.io.WriteToText(
-                    os.path.join(rejected_uri, LINES_PREFIX), file_name_suffix=".jsonl"
-                )
-            )
-            _ = (
-                read[stages.COUNTS]
-                | "AddCounts" >> beam.CombineGlobally(stages.add_counters)
-                | "WriteCounts" >> beam.Map(_write_json, os.path.join(rejected_uri, SUMMARY_FILE))
+                pipeline
+                | "DoneFile" >> beam.Create([os.path.join(scratch, _DONE_FILE)])
+                | "WriteDone" >> beam.Map(_write_done, beam.pvalue.AsList(done))
             )
 
 
-def _source_files(exec_properties: dict[str, Any]) -> list[stages.SourceFile]:
+def _source_files(exec_properties: dict[str, Any]) -> list[tuple[str, str]]:
+    """(group, path) of every file that is to be read."""
     input_config = example_gen_pb2.Input()
     proto_utils.json_to_proto(
         exec_properties[standard_component_specs.INPUT_CONFIG_KEY], input_config
@@ -140,75 +117,114 @@ def _source_files(exec_properties: dict[str, Any]) -> list[stages.SourceFile]:
     if base == SAMPLE:
         base = os.path.dirname(sample_data.__file__)
     return [
-        stages.SourceFile(split.name, path, _shards(path))
+        (split.name, path)
         for split in input_config.splits
         for path in find_files(base, split.pattern)
     ]
 
 
-def _shards(path: str) -> int:
-    """Enough that one shard can be shuffled in memory, few enough that files stay large."""
-    size = FileSystems.match([path])[0].metadata_list[0].size_in_bytes
-    factor = _PACKED.get(os.path.splitext(path)[1], 1.0)
-    return int(min(max(size * factor / _BYTES_PER_SHARD, 1), _MAX_SHARDS_PER_FILE))
+def _cut(files: list[tuple[str, str]], options: ReadOptions) -> list[stages.Source]:
+    def pieces(file: tuple[str, str]) -> list[stages.Source]:
+        group, path = file
+        layout = detect_format(path, options)
+        return [stages.Source(group, piece) for piece in cut(path, layout)]
+
+    # Of remote files each takes a moment to be opened.
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        return [source for found in pool.map(pieces, files) for source in found]
 
 
-def _held_out(
-    pipeline: beam.Pipeline, sources: list[stages.SourceFile], routing: stages.Routing
-) -> beam.pvalue.AsSingleton:
+def _held_out(pipeline: beam.Pipeline, sources: list[stages.Source]) -> Any:
     """The text keys of named eval and test files; empty, and nothing is read, without any."""
-    files = [source for source in sources if source.group in splits.HELD_OUT]
+    named = [source for source in sources if source.group in splits.HELD_OUT]
+    if not named:
+        return {}
     keys = (
         pipeline
-        | "HeldOutFiles" >> beam.Create(files, reshuffle=True)
-        | "HeldOutKeys" >> beam.ParDo(stages.HeldOutKeys(routing))
-        | "GroupHeldOut" >> beam.GroupByKey()
+        | "HeldOutUnits" >> beam.Create(stages.in_units(named), reshuffle=True)
+        | "HeldOutKeys" >> beam.ParDo(stages.HeldOutKeys())
     )
     return beam.pvalue.AsSingleton(
         pipeline
         | "SoleHeldOut" >> beam.Create([None])
         | "JoinHeldOut"
-        >> beam.Map(lambda _, pieces: splits.held_out_keys(pieces), beam.pvalue.AsDict(keys))
+        >> beam.Map(lambda _, found: splits.held_out_keys(found), beam.pvalue.AsList(keys))
     )
 
 
-def _last_rank(
+def _cap(
     pipeline: beam.Pipeline,
-    sources: list[stages.SourceFile],
-    routing: stages.Routing,
-    held_out: beam.pvalue.AsSingleton,
-    max_examples: dict[str, int],
-) -> beam.pvalue.AsSingleton:
-    """Where each capped split ends; empty, and nothing is read, without a cap."""
-    ranks = (
+    units: list[stages.Unit],
+    named: frozenset[str],
+    held_out: Any,
+    max_examples: Mapping[str, int],
+) -> Any:
+    """Where each capped split ends; nothing is read without a cap."""
+    if not max_examples:
+        return splits.Cap()
+    found = (
         pipeline
-        | "RankedFiles" >> beam.Create(sources if max_examples else [], reshuffle=True)
-        | "RankKeys" >> beam.ParDo(stages.RankKeys(routing), held_out)
-        | "GroupRanks" >> beam.GroupByKey()
+        | "RankedUnits" >> beam.Create(units, reshuffle=True)
+        | "RankKeys"
+        >> beam.ParDo(stages.RankKeys(named), held_out).with_outputs(
+            stages.RankKeys.LINES, main="places"
+        )
     )
     return beam.pvalue.AsSingleton(
         pipeline
-        | "SoleRanks" >> beam.Create([None])
-        | "LastRanks"
+        | "SoleCap" >> beam.Create([None])
+        | "FindCap"
         >> beam.Map(
-            lambda _, pieces: splits.last_ranks(pieces, max_examples), beam.pvalue.AsDict(ranks)
+            lambda _, places, lines: splits.find_cap(places, lines, max_examples),
+            beam.pvalue.AsList(found["places"]),
+            beam.pvalue.AsList(found[stages.RankKeys.LINES]),
         )
     )
 
 
-def _write_json(value: Any, path: str) -> None:
+def _write_done(path: str, done: list[stages.Done]) -> None:
     with fileio.open(path, "w") as file:
-        file.write(json.dumps(value, indent=2, sort_keys=True))
+        file.write(json.dumps(sorted(done)))
 
 
-def _read_counts(rejected_uri: str) -> Counter[str]:
-    with fileio.open(os.path.join(rejected_uri, SUMMARY_FILE)) as file:
-        return Counter(json.loads(file.read()))
+def _read_done(scratch: str) -> list[stages.Done]:
+    with fileio.open(os.path.join(scratch, _DONE_FILE)) as file:
+        return [stages.Done(*unit) for unit in json.loads(file.read())]
 
 
-def _check(counts: Counter[str], max_rejected_fraction: float, rejected_uri: str) -> None:
+def _publish_rejected(done: list[stages.Done], uri: str) -> None:
+    """Writes the rejected lines, in the units' order, with their positions in their files."""
+    before = splits.lines_before(line for unit in done for line in unit.lines)
+    with fileio.open(os.path.join(uri, f"{LINES_PREFIX}-00000-of-00001.jsonl"), "w") as target:
+        for path in (unit.rejected for unit in done if unit.rejected):
+            with fileio.open(path) as source:
+                for line in source:
+                    file, piece, position, reason, detail = json.loads(line)
+                    said = {
+                        "file": file,
+                        "position": before[file, piece] + position,
+                        "reason": reason,
+                        "detail": detail,
+                    }
+                    target.write(json.dumps(said) + "\n")
+
+
+def _publish_summary(counts: Counter[str], rejected: types.Artifact) -> None:
+    with fileio.open(os.path.join(rejected.uri, SUMMARY_FILE), "w") as file:
+        file.write(json.dumps(counts, indent=2, sort_keys=True))
+    for name, count in counts.items():
+        rejected.set_int_custom_property(name.replace("/", "_"), count)
+
+
+def _check(
+    counts: Counter[str],
+    files: list[tuple[str, str]],
+    max_rejected_fraction: float,
+    rejected_uri: str,
+) -> None:
     """Refuses input of which too much is unusable; readable duplicates do not count as such."""
-    total = counts.total()
+    lost = counts[stages.LOST_BYTES]
+    total = counts.total() - lost
     duplicates = counts[f"rejected/{stages.DUPLICATE}"]
     rejected = sum(n for name, n in counts.items() if name.startswith("rejected/")) - duplicates
     if rejected > max_rejected_fraction * total:
@@ -217,6 +233,13 @@ def _check(counts: Counter[str], max_rejected_fraction: float, rejected_uri: str
             f"data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
             + "; ".join(_first_rejected(rejected_uri))
         )
+    size = sum(file_size(path) for _, path in files) if lost else 0
+    if lost > max_rejected_fraction * size:
+        raise InputError(
+            f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, more than "
+            f"data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
+            + "; ".join(_first_rejected(rejected_uri, CORRUPT_ARCHIVE))
+        )
     if not counts["examples/train"]:
         raise InputError(
             f"no review is left for training: of {total} lines {rejected} were rejected, "
@@ -224,7 +247,7 @@ def _check(counts: Counter[str], max_rejected_fraction: float, rejected_uri: str
         )
 
 
-def _first_rejected(rejected_uri: str) -> list[str]:
+def _first_rejected(rejected_uri: str, reason: str | None = None) -> list[str]:
     lines = []
     for path in fileio.glob(os.path.join(rejected_uri, LINES_PREFIX + "*")):
         with fileio.open(path) as file:
@@ -233,10 +256,5 @@ def _first_rejected(rejected_uri: str) -> list[str]:
     return [
         f"{os.path.basename(line['file'])}:{line['position']} {line['reason']} ({line['detail']})"
         for line in lines
-        if line["reason"] != stages.DUPLICATE
+        if line["reason"] != stages.DUPLICATE and reason in (None, line["reason"])
     ][:_SHOWN]
-
-
-def _publish_summary(counts: Counter[str], rejected: types.Artifact) -> None:
-    for name, count in counts.items():
-        rejected.set_int_custom_property(name.replace("/", "_"), count)

@@ -7,10 +7,17 @@ duplicated text never sits in two splits.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+
+from preprocessing.readers.pieces import Piece
+
+_T = TypeVar("_T")
 
 SPLITS = ("train", "eval", "test")
 ALL_FILES = "all"
@@ -20,11 +27,18 @@ _EVAL_BUCKET, _TEST_BUCKET, _BUCKETS = 0, 1, 10
 HELD_OUT = {"eval": 1, "test": 2}
 """The splits that a text is kept for when it also stands in files of a lower number."""
 _LOW_32_BITS = 0xFFFFFFFF
+_HIGH_32_BITS = np.uint64(0xFFFFFFFF << 32)
 
 
 def text_key(text: bytes) -> int:
     """64 bits of BLAKE2b over the text: what decides its split."""
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def text_keys(texts: Sequence[bytes]) -> np.ndarray:
+    """`text_key` of each text, uint64."""
+    digest = hashlib.blake2b
+    return np.frombuffer(b"".join([digest(t, digest_size=8).digest() for t in texts]), "<u8")
 
 
 def rank_key(key: int, file_name: str, position: int) -> int:
@@ -34,70 +48,142 @@ def rank_key(key: int, file_name: str, position: int) -> int:
     return (key & ~_LOW_32_BITS) | int.from_bytes(place, "little")
 
 
-def assign_split(key: int, group: str, named: frozenset[str]) -> str:
-    """The split of a text read from the files of `group`.
+def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.ndarray:
+    """The split of each text read from the files of `group`.
 
     Args:
-      key: `text_key` of the text.
+      keys: `text_key` of the texts.
       group: `train`, `eval`, `test` or `all`.
       named: the groups that have files of their own. What is not named is taken from `train`
         (or `all`): a tenth for eval, a tenth for test.
     """
     if group in HELD_OUT:
-        return group
-    bucket = key % _BUCKETS
-    if bucket == _EVAL_BUCKET and "eval" not in named:
-        return "eval"
-    if bucket == _TEST_BUCKET and "test" not in named:
-        return "test"
-    return "train"
+        return np.full(len(keys), group)
+    split = np.full(len(keys), "train")
+    bucket = keys % np.uint64(_BUCKETS)
+    for name, number in (("eval", _EVAL_BUCKET), ("test", _TEST_BUCKET)):
+        if name not in named:
+            split[bucket == number] = name
+    return split
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What first passes over the keys found out: which texts and how many may be kept.
+    """Which texts a first pass over the named held-out files found in them.
 
     held_out: for each named held-out group, the sorted `text_key`s of its reviews (uint64).
-    last_rank: for each capped split, the highest `rank_key` that is still taken.
     """
 
     held_out: Mapping[str, np.ndarray] = field(default_factory=dict)
-    last_rank: Mapping[str, int] = field(default_factory=dict)
 
-    def stands_elsewhere(self, key: int, group: str) -> str | None:
-        """The held-out split that this text belongs to although it was read from `group`."""
+    def stand_elsewhere(self, keys: np.ndarray, group: str) -> np.ndarray:
+        """For each text read from `group` the held-out split that it belongs to, or ""."""
         own = HELD_OUT.get(group, 0)
-        for split, keys in self.held_out.items():
-            if HELD_OUT[split] > own and _contains(keys, key):
-                return split
-        return None
-
-    def is_over_the_cap(self, split: str, rank: int) -> bool:
-        return split in self.last_rank and rank > self.last_rank[split]
-
-
-def held_out_keys(pieces: Mapping[str, Iterable[np.ndarray]]) -> dict[str, np.ndarray]:
-    """Group -> pieces of its text keys, put together for `Selection.held_out`."""
-    return {group: np.unique(_join(arrays)) for group, arrays in pieces.items()}
+        found = np.full(len(keys), "", "U5")
+        for split, held_out in self.held_out.items():
+            if HELD_OUT[split] > own and len(held_out):
+                at = np.minimum(np.searchsorted(held_out, keys), len(held_out) - 1)
+                found[(held_out[at] == keys) & (found == "")] = split
+        return found
 
 
-def last_ranks(
-    pieces: Mapping[str, Iterable[np.ndarray]], max_examples: Mapping[str, int]
-) -> dict[str, int]:
-    """Split -> pieces of its reviews' rank keys, turned into `Selection.last_rank`."""
+class Places(NamedTuple):
+    """Where the reviews of a split stand in a piece: their keys, and positions in the piece."""
+
+    path: str
+    number: int
+    keys: np.ndarray
+    positions: np.ndarray
+
+
+@dataclass(frozen=True)
+class Cap:
+    """What a first pass over all files found out for `max_examples`.
+
+    last_rank: for each capped split, the highest `rank_key` that is still taken.
+    before: for each piece of a file, (path, number), how many lines those before it have.
+    """
+
+    last_rank: Mapping[str, int] = field(default_factory=dict)
+    before: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+    def is_over(
+        self, split: np.ndarray, keys: np.ndarray, positions: Sequence[int], piece: Piece
+    ) -> np.ndarray:
+        """Whether each review, of this split and key and at this position, is left out."""
+        over = np.zeros(len(keys), bool)
+        for name, last in self.last_rank.items():
+            here = split == name
+            high = keys & _HIGH_32_BITS
+            limit = np.uint64(last) & _HIGH_32_BITS
+            over |= here & (high > limit)
+            # Only of texts with the very same upper bits does the place decide.
+            for index in np.flatnonzero(here & (high == limit)).tolist():
+                position = self.before[piece.path, piece.number] + positions[index]
+                over[index] = _rank(piece.path, int(keys[index]), position) > last
+        return over
+
+
+def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
+    """(path, number of a piece, its lines) of all -> how many lines stand before each piece."""
+    before, path, total = {}, None, 0
+    for piece_path, number, count in sorted(lines):
+        if piece_path != path:
+            path, total = piece_path, 0
+        before[piece_path, number] = total
+        total += count
+    return before
+
+
+def held_out_keys(pieces: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """(group, some of its text keys), put together for `Selection.held_out`."""
+    return {group: np.unique(joined(arrays)) for group, arrays in _grouped(pieces).items()}
+
+
+def find_cap(
+    places: Iterable[tuple[str, Places]],
+    lines: Iterable[tuple[str, int, int]],
+    max_examples: Mapping[str, int],
+) -> Cap:
+    """Where each capped split ends.
+
+    Args:
+      places: (split, some of its reviews).
+      lines: (path, number, lines) of each piece.
+      max_examples: split -> how many reviews are kept in it.
+    """
+    before = lines_before(lines)
+    by_split = _grouped(places)
     last = {}
     for split, limit in max_examples.items():
-        ranks = _join(pieces.get(split, ()))
-        if len(ranks) > limit:
-            last[split] = int(np.partition(ranks, limit - 1)[limit - 1])
-    return last
+        found = by_split[split]
+        high = joined(piece.keys & _HIGH_32_BITS for piece in found)
+        if len(high) <= limit:
+            continue
+        edge = np.partition(high, limit - 1)[limit - 1]
+        left = limit - int(np.count_nonzero(high < edge))
+        ranks = [
+            _rank(piece.path, int(piece.keys[i]), before[piece.path, piece.number] + at)
+            for piece in found
+            for i in np.flatnonzero((piece.keys & _HIGH_32_BITS) == edge)
+            for at in [int(piece.positions[i])]
+        ]
+        last[split] = sorted(ranks)[left - 1]
+    return Cap(last, before)
 
 
-def _join(pieces: Iterable[np.ndarray]) -> np.ndarray:
-    arrays = list(pieces)
-    return np.concatenate(arrays) if arrays else np.empty(0, np.uint64)
+def _grouped(pairs: Iterable[tuple[str, _T]]) -> defaultdict[str, list[_T]]:
+    groups: defaultdict[str, list[_T]] = defaultdict(list)
+    for name, value in pairs:
+        groups[name].append(value)
+    return groups
 
 
-def _contains(keys: np.ndarray, key: int) -> bool:
-    index = int(np.searchsorted(keys, np.uint64(key)))
-    return index < len(keys) and int(keys[index]) == key
+def joined(arrays: Iterable[np.ndarray], dtype: type[np.generic] = np.uint64) -> np.ndarray:
+    """The arrays one after the other; empty of this type without any."""
+    found = list(arrays)
+    return np.concatenate(found) if found else np.empty(0, dtype)
+
+
+def _rank(path: str, key: int, position: int) -> int:
+    return rank_key(key, os.path.basename(path), position)

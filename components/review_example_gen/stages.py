@@ -1,220 +1,245 @@
-"""The Beam stages of ReviewExampleGen: read and route reviews, write TFRecord shards, count.
+"""The Beam stages of ReviewExampleGen: read, route and write reviews, and account for each line.
 
-Reading, encoding and writing are fused into one stage whose elements are batches of reviews: no
-review is ever held in a shuffle, so memory does not grow with the input.
+One element is a unit of work: pieces of files that one worker reads, routes, encodes and writes,
+all in one stage. No review is ever held in a shuffle, so memory does not grow with the input.
 """
 
 from __future__ import annotations
 
-import os
+import json
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
-import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 
 from components.review_example_gen import splits
-from preprocessing.features import encode_example
+from components.tfrecords import TEXT_LEVEL, ShardWriter, cores
+from preprocessing.examples import encode_examples
 from preprocessing.progress import Progress
-from preprocessing.readers import Neutral, ReadOptions, Rejected, Review, read_reviews
+from preprocessing.readers import Batch, Piece, read_batches
 
 DUPLICATE = "duplicate_across_splits"
 """Reason of a review that is readable but also stands in a held-out split."""
+LOST_BYTES = "lost_bytes"
+"""Counted beside the lines: what damage takes up in compressed files."""
 
-REJECTED, COUNTS = "rejected", "counts"
-_BATCH = 2_000
-_GZIP_LEVEL = 1
-"""Four times as fast as the default level for shards a quarter larger."""
+_PIECES_PER_UNIT = 4
+_BYTES_PER_SHARD = 16 << 20
 
 
-class SourceFile(NamedTuple):
-    """One raw file, the group it was named in, and over how many shards its reviews are spread."""
+class Source(NamedTuple):
+    """A piece of a file, and the group that the file was named in."""
 
     group: str
-    path: str
-    shards: int
+    piece: Piece
 
 
-class Routing(NamedTuple):
-    """What is the same for every file: how to read, and which groups have files of their own."""
+class Unit(NamedTuple):
+    """What one worker does at a time. `number` tells it from the others."""
 
-    options: ReadOptions
-    named: frozenset[str]
+    number: int
+    sources: tuple[Source, ...]
+
+    @property
+    def shards(self) -> int:
+        """Enough that one can be shuffled in memory, few enough that files stay large."""
+        unpacked = sum(source.piece.unpacked for source in self.sources)
+        return max(1, round(unpacked / _BYTES_PER_SHARD))
+
+
+class Done(NamedTuple):
+    """What came of a unit.
+
+    `shards` are (split, path) of closed, not yet published files; `rejected` is the path of the
+    rejected lines, whose positions count from the beginning of their piece; `lines` tells of each
+    piece how many lines it has.
+    """
+
+    unit: int
+    shards: tuple[tuple[str, str], ...]
+    rejected: str | None
+    counts: Mapping[str, int]
+    lines: tuple[tuple[str, int, int], ...]
 
 
 class Routed(NamedTuple):
-    """A review, its split, key and rank, and the held-out split that has the same text, if any."""
+    """A batch, and for each of its reviews the key, the split, and whether a held-out split has
+    the same text (the split's name, or an empty one)."""
 
-    review: Review
-    text: bytes
-    split: str
-    key: int
-    rank: int
-    stands_in: str | None
+    batch: Batch
+    keys: np.ndarray
+    split: np.ndarray
+    stands_in: np.ndarray
+
+
+def in_units(sources: list[Source]) -> list[Unit]:
+    """Shares the pieces out, so that each unit has some from all over the input.
+
+    An input that is sorted, by label say, is then mixed within each file that is written.
+    """
+    count = -(-len(sources) // _PIECES_PER_UNIT)
+    return [Unit(number, tuple(sources[number::count])) for number in range(count)]
 
 
 def _route(
-    source: SourceFile, routing: Routing, selection: splits.Selection
-) -> Iterator[Routed | Neutral | Rejected]:
-    name = os.path.basename(source.path)
-    for record in read_reviews(source.path, routing.options):
-        if not isinstance(record, Review):
-            yield record
-            continue
-        text = record.text.encode()
-        key = splits.text_key(text)
+    source: Source, named: frozenset[str], selection: splits.Selection, pool: ThreadPoolExecutor
+) -> Iterator[Routed]:
+    for batch in read_batches(source.piece, pool):
+        keys = splits.text_keys(batch.texts)
         yield Routed(
-            record,
-            text,
-            splits.assign_split(key, source.group, routing.named),
-            key,
-            splits.rank_key(key, name, record.position),
-            selection.stands_elsewhere(key, source.group),
+            batch,
+            keys,
+            splits.assign_splits(keys, source.group, named),
+            selection.stand_elsewhere(keys, source.group),
         )
 
 
 class HeldOutKeys(beam.DoFn):
-    """SourceFile -> (group, uint64 text keys of its reviews)."""
+    """Unit -> (group, uint64 text keys of its reviews)."""
 
-    def __init__(self, routing: Routing):
-        self._routing = routing
-
-    def process(self, source: SourceFile) -> Iterator[tuple[str, np.ndarray]]:
-        routed = _route(source, self._routing, splits.Selection())
-        keys = (item.key for item in routed if isinstance(item, Routed))
-        yield source.group, np.fromiter(keys, np.uint64)
+    def process(self, unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
+        with ThreadPoolExecutor(cores()) as pool:
+            for source in unit.sources:
+                routed = _route(source, frozenset(), splits.Selection(), pool)
+                yield source.group, splits.joined(item.keys for item in routed)
 
 
 class RankKeys(beam.DoFn):
-    """SourceFile -> (split, uint64 rank keys of the reviews that may be kept in it)."""
+    """Unit -> (split, places of the reviews that may be kept in it) and, tagged LINES, what
+    `Done.lines` is."""
 
-    def __init__(self, routing: Routing):
-        self._routing = routing
+    LINES = "lines"
 
-    def process(
-        self, source: SourceFile, held_out: dict[str, np.ndarray]
-    ) -> Iterator[tuple[str, np.ndarray]]:
-        ranks: dict[str, list[int]] = defaultdict(list)
-        for item in _route(source, self._routing, splits.Selection(held_out)):
-            if isinstance(item, Routed) and item.stands_in is None:
-                ranks[item.split].append(item.rank)
-        for split, found in ranks.items():
-            yield split, np.array(found, np.uint64)
+    def __init__(self, named: frozenset[str]):
+        self._named = named
 
-
-class ReadReviews(beam.DoFn):
-    """SourceFile -> batches {(split, shard): [serialized Example]}.
-
-    Side outputs: `rejected`, a dict per line that is no Example; `counts`, one Counter per file
-    that accounts for every line that was read.
-    """
-
-    def __init__(self, routing: Routing):
-        self._routing = routing
-
-    def process(
-        self, source: SourceFile, held_out: dict[str, np.ndarray], last_rank: dict[str, int]
-    ) -> Iterator[Any]:
-        selection = splits.Selection(held_out, last_rank)
-        counts: Counter[str] = Counter()
-        batch: dict[tuple[str, int], list[bytes]] = defaultdict(list)
-        waiting = 0
-        with Progress("reviews", source.path) as progress:
-            for item in _route(source, self._routing, selection):
-                progress.advance()
-                if isinstance(item, Neutral):
-                    counts["neutral"] += 1
-                elif isinstance(item, Rejected):
-                    counts[f"rejected/{item.reason}"] += 1
-                    yield _rejected(source, item)
-                elif item.stands_in:
-                    counts[f"rejected/{DUPLICATE}"] += 1
-                    detail = f"the same text is in the {item.stands_in} files"
-                    yield _rejected(source, Rejected(item.review.position, DUPLICATE, detail))
-                elif selection.is_over_the_cap(item.split, item.rank):
-                    counts["over_max_examples"] += 1
-                else:
-                    counts[f"examples/{item.split}"] += 1
-                    shard = (item.key >> 8) % source.shards
-                    batch[item.split, shard].append(encode_example(item.review, item.text))
-                    waiting += 1
-                    if waiting == _BATCH:
-                        yield dict(batch)
-                        batch.clear()
-                        waiting = 0
-        if waiting:
-            yield dict(batch)
-        yield beam.pvalue.TaggedOutput(COUNTS, counts)
+    def process(self, unit: Unit, held_out: Mapping[str, np.ndarray]) -> Iterator[Any]:
+        selection = splits.Selection(held_out)
+        with ThreadPoolExecutor(cores()) as pool:
+            for source in unit.sources:
+                piece, lines = source.piece, 0
+                found: dict[str, list[np.ndarray]] = defaultdict(list)
+                positions: dict[str, list[np.ndarray]] = defaultdict(list)
+                for routed in _route(source, self._named, selection, pool):
+                    lines += routed.batch.lines
+                    place = np.array(routed.batch.positions, np.int64)
+                    for split in splits.SPLITS:
+                        chosen = (routed.split == split) & (routed.stands_in == "")
+                        found[split].append(routed.keys[chosen])
+                        positions[split].append(place[chosen])
+                for split in splits.SPLITS:
+                    keys = splits.joined(found[split])
+                    where = splits.joined(positions[split], np.int64)
+                    yield split, splits.Places(piece.path, piece.number, keys, where)
+                yield beam.pvalue.TaggedOutput(self.LINES, (piece.path, piece.number, lines))
 
 
-def _rejected(source: SourceFile, item: Rejected) -> beam.pvalue.TaggedOutput:
-    line = {
-        "file": source.path,
-        "position": item.position,
-        "reason": item.reason,
-        "detail": item.detail,
-    }
-    return beam.pvalue.TaggedOutput(REJECTED, line)
+class ReadUnit(beam.DoFn):
+    """Unit -> Done."""
 
-
-class WriteShards(beam.DoFn):
-    """Batches -> (split, path of a closed, not yet published TFRecord file).
-
-    Each bundle writes files of its own under a scratch folder, so a bundle that Beam tries again
-    leaves nothing behind in the splits.
-    """
-
-    def __init__(self, scratch: str):
+    def __init__(self, named: frozenset[str], scratch: str):
+        self._named = named
         self._scratch = scratch
-        self._writers: dict[tuple[str, int], tuple[str, tf.io.TFRecordWriter]] = {}
 
-    def start_bundle(self) -> None:
-        self._writers = {}
+    def process(
+        self, unit: Unit, held_out: Mapping[str, np.ndarray], cap: splits.Cap
+    ) -> Iterator[Done]:
+        # A bundle that Beam tries again leaves only files behind that nobody is told of.
+        name = FileSystems.join(self._scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
+        selection = splits.Selection(held_out)
+        counts: Counter[str] = Counter()
+        lines: list[tuple[str, int, int]] = []
+        rejected = _Rejected(f"{name}.jsonl")
+        with ThreadPoolExecutor(cores()) as pool:
+            writers = _Writers(name, unit.shards, pool)
+            for source in unit.sources:
+                piece, count = source.piece, 0
+                with Progress("reviews", f"{piece.path} {piece.number}") as progress:
+                    for routed in _route(source, self._named, selection, pool):
+                        rejected.add(piece, routed)
+                        kept = routed.stands_in == ""
+                        _count(counts, routed)
+                        over = cap.is_over(routed.split, routed.keys, routed.batch.positions, piece)
+                        counts["over_max_examples"] += int(np.count_nonzero(kept & over))
+                        writers.write(routed, kept & ~over, counts)
+                        count += routed.batch.lines
+                        progress.advance(routed.batch.lines)
+                lines.append((piece.path, piece.number, count))
+            shards = writers.close()
+        yield Done(unit.number, shards, rejected.close(), dict(+counts), tuple(lines))
 
-    def process(self, batch: dict[tuple[str, int], list[bytes]]) -> None:
-        for target, examples in batch.items():
-            if target not in self._writers:
-                path = FileSystems.join(self._scratch, f"{uuid.uuid4().hex}.gz")
-                options = tf.io.TFRecordOptions("GZIP", compression_level=_GZIP_LEVEL)
-                self._writers[target] = path, tf.io.TFRecordWriter(path, options)
-            writer = self._writers[target][1]
-            for example in examples:
-                writer.write(example)
 
-    def finish_bundle(self) -> Iterator[Any]:
-        for (split, _), (path, writer) in sorted(self._writers.items()):
+class _Writers:
+    """The open shards of a unit: a review's shard is decided by its text."""
+
+    def __init__(self, name: str, shards: int, pool: ThreadPoolExecutor):
+        self._name, self._shards, self._pool = name, shards, pool
+        self._open: dict[tuple[str, int], ShardWriter] = {}
+
+    def write(self, routed: Routed, chosen: np.ndarray, counts: Counter[str]) -> None:
+        batch = routed.batch
+        examples = encode_examples(batch.labels, batch.texts, batch.titles, batch.bodies)
+        shard = (routed.keys >> np.uint64(8)) % np.uint64(self._shards)
+        for split in splits.SPLITS:
+            of_split = chosen & (routed.split == split)
+            number = int(np.count_nonzero(of_split))
+            if not number:
+                continue
+            counts[f"examples/{split}"] += number
+            for index in range(self._shards):
+                here = np.flatnonzero(of_split & (shard == index))
+                if len(here):
+                    self._writer(split, index).write([examples[i] for i in here.tolist()])
+
+    def close(self) -> tuple[tuple[str, str], ...]:
+        for writer in self._open.values():
             writer.close()
-            yield beam.utils.windowed_value.WindowedValue(
-                (split, path),
-                beam.transforms.window.GlobalWindow().max_timestamp(),
-                [beam.transforms.window.GlobalWindow()],
-            )
+        return tuple((split, writer.path) for (split, _), writer in sorted(self._open.items()))
+
+    def _writer(self, split: str, index: int) -> ShardWriter:
+        if (split, index) not in self._open:
+            path = f"{self._name}-{split}-{index:03d}.gz"
+            self._open[split, index] = ShardWriter(path, TEXT_LEVEL, self._pool)
+        return self._open[split, index]
 
 
-def publish_shards(split_folder: str, paths: Iterable[str]) -> None:
-    """Moves closed shards into the split's folder under TFX's names.
+class _Rejected:
+    """The rejected lines of a unit, in a file of its own if there are any."""
 
-    An empty split gets one empty shard: later components read the pattern, not the list.
-    """
-    tf.io.gfile.makedirs(split_folder)
-    sources = sorted(paths)
-    total = max(len(sources), 1)
-    targets = [
-        os.path.join(split_folder, f"data_tfrecord-{index:05d}-of-{total:05d}.gz")
-        for index in range(total)
-    ]
-    if not sources:
-        tf.io.TFRecordWriter(targets[0], tf.io.TFRecordOptions("GZIP")).close()
-    else:
-        FileSystems.rename(sources, targets)
+    def __init__(self, path: str):
+        self._path = path
+        self._file: Any = None
+
+    def add(self, piece: Piece, routed: Routed) -> None:
+        batch = routed.batch
+        found = [(item.position, item.reason, item.detail) for item in batch.rejected]
+        for index in np.flatnonzero(routed.stands_in != "").tolist():
+            detail = f"the same text is in the {routed.stands_in[index]} files"
+            found.append((batch.positions[index], DUPLICATE, detail))
+        if not found:
+            return
+        if self._file is None:
+            self._file = FileSystems.create(self._path, "application/json")
+        for position, reason, detail in sorted(found):
+            line = json.dumps([piece.path, piece.number, position, reason, detail])
+            self._file.write(line.encode() + b"\n")
+
+    def close(self) -> str | None:
+        if self._file is None:
+            return None
+        self._file.close()
+        return self._path
 
 
-def add_counters(counters: Iterable[Counter[str]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for counter in counters:
-        total.update(counter)
-    return total
+def _count(counts: Counter[str], routed: Routed) -> None:
+    batch = routed.batch
+    counts["neutral"] += batch.neutrals
+    counts[LOST_BYTES] += batch.lost
+    counts[f"rejected/{DUPLICATE}"] += int(np.count_nonzero(routed.stands_in != ""))
+    for item in batch.rejected:
+        counts[f"rejected/{item.reason}"] += 1

@@ -28,11 +28,13 @@ from preprocessing.readers.records import (
     seen,
 )
 
+LineParser = Callable[[int, bytes], Record]
+
 FASTTEXT_LINE = re.compile(rb"(__label__[^\s,]+)(?:[ \t](.*))?", re.DOTALL)
 TOO_LONG = "more than 1,048,576 bytes"
 # Nearly every line there is: found by one look-up, without the pattern.
-_USUAL = {b"__label__1 ": 0, b"__label__2 ": 1}
-_USUAL_LENGTH = 11
+USUAL = {b"__label__1 ": 0, b"__label__2 ": 1}
+USUAL_LENGTH = 11
 _BLANK = "a blank line"
 
 
@@ -42,15 +44,20 @@ def read_fasttext(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
     The title is what stands before the first `: `. Both parts keep every character, so that
     `Review.text` is the text of the line.
     """
+    return _read(stream, fasttext_parser(layout))
+
+
+def fasttext_parser(layout: Layout) -> LineParser:
+    """What makes a record of a line, see `read_fasttext`, and of its position."""
     labels = LabelReader("one_two", layout.neutral)
 
     def parse(position: int, line: bytes) -> Record:
-        label = _USUAL.get(line[:_USUAL_LENGTH])
+        label = USUAL.get(line[:USUAL_LENGTH])
         if label is None:
             return _parse_unusual(position, line, labels)
-        return _parse_text(position, label, line[_USUAL_LENGTH:])
+        return _parse_text(position, label, line[USUAL_LENGTH:])
 
-    return _read(stream, parse)
+    return parse
 
 
 def _parse_unusual(position: int, line: bytes, labels: LabelReader) -> Record:
@@ -84,6 +91,11 @@ def _parse_text(position: int, label: int, data: bytes) -> Record:
 
 def read_jsonl(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
     """Reads one JSON object a line. A title or text that is missing or null is empty."""
+    return _read(stream, jsonl_parser(layout))
+
+
+def jsonl_parser(layout: Layout) -> LineParser:
+    """What makes a record of a line, see `read_jsonl`, and of its position."""
     columns = layout.columns or HEADERLESS
     labels = LabelReader(layout.label_scale, layout.neutral)
 
@@ -101,7 +113,11 @@ def read_jsonl(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
             return rejected(position, BROKEN_JSON, f"{name} is an object or nested, not text")
         return make_review(position, label, title, body)
 
-    return _read(stream, parse)
+    return parse
+
+
+PARSERS = {"fasttext": fasttext_parser, "jsonl": jsonl_parser}
+"""Format -> what makes the parser of its lines."""
 
 
 def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
@@ -130,7 +146,7 @@ def _label_seen(fields: dict[str, Any], name: str) -> str:
     return f"{name}: {seen(fields[name])}"
 
 
-def _read(stream: BinaryIO, parse: Callable[[int, bytes], Record]) -> Iterator[Record]:
+def _read(stream: BinaryIO, parse: LineParser) -> Iterator[Record]:
     """One record for every line; a line that damage to an archive cuts is one as well."""
     position = 0
     try:

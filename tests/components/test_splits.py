@@ -6,16 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.review_example_gen import splits
+from preprocessing.readers import Layout, Piece
 
 NOTHING_NAMED = frozenset()
 
 
 def shares(group, named):
     keys = [splits.text_key(f"review {i}".encode()) for i in range(20_000)]
-    counts = {name: 0 for name in splits.SPLITS}
-    for key in keys:
-        counts[splits.assign_split(key, group, named)] += 1
-    return [round(counts[name] / len(keys), 2) for name in splits.SPLITS]
+    found = list(splits.assign_splits(np.array(keys, np.uint64), group, named))
+    return [round(found.count(name) / len(keys), 2) for name in splits.SPLITS]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +35,7 @@ def test_shares(group, named, expected):
 
 def test_the_hash_is_the_one_that_earlier_data_were_split_with():
     assert splits.text_key(b"Great phone: loved it") == 0x8EBA84C46CD15921
+    assert splits.text_keys([b"Great phone: loved it"]).tolist() == [0x8EBA84C46CD15921]
     assert splits.rank_key(0, "a.csv", 1) == 0xCCCFEA6D
 
 
@@ -45,20 +45,47 @@ def test_ranks_order_by_text_before_place(text, name, position):
     assert splits.rank_key(key, name, position) >> 32 == key >> 32
 
 
-@given(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=200), st.integers(1, 50))
-def test_a_cap_keeps_exactly_that_many(ranks, limit):
-    pieces = [np.array(ranks[i::3], np.uint64) for i in range(3)]
-    selection = splits.Selection(last_rank=splits.last_ranks({"train": pieces}, {"train": limit}))
-    kept = [rank for rank in ranks if not selection.is_over_the_cap("train", rank)]
-    assert sorted(kept) == sorted(ranks)[:limit]
+# Few different keys: of equal texts, only the place decides.
+KEYS = st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([7, 7 + (5 << 32)]), max_size=100)
+
+
+@given(KEYS, st.integers(1, 50), st.integers(1, 7))
+def test_a_cap_keeps_exactly_the_lowest_ranks_however_a_file_is_cut(keys, limit, lines):
+    ranks = [splits.rank_key(key, "a.csv", place) for place, key in enumerate(keys, 1)]
+    pieces, found = [], []
+    for index, start in enumerate(range(0, len(keys), lines)):
+        part = keys[start : start + lines]
+        local = list(range(1, len(part) + 1))
+        pieces.append(("in/a.csv", index, len(part)))
+        found.append(splits.Places("in/a.csv", index, array(part), np.array(local, np.int64)))
+    cap = splits.find_cap([("train", places) for places in found], pieces[::-1], {"train": limit})
+    kept = []
+    for places in found:
+        piece = Piece(places.path, Layout("csv"), places.number, 0, None, False, 0)
+        split = np.full(len(places.keys), "train")
+        over = cap.is_over(split, places.keys, places.positions.tolist(), piece)
+        kept += [not left_out for left_out in over]
+    assert (
+        sorted(rank for rank, is_kept in zip(ranks, kept, strict=True) if is_kept)
+        == sorted(ranks)[:limit]
+    )
+    assert not cap.is_over(np.array(["eval"]), array([2**64 - 1]), [1], piece_of()).any()
 
 
 @given(st.sets(st.integers(0, 2**64 - 1)), st.integers(0, 2**64 - 1))
 def test_held_out_texts_are_found_from_lower_groups_only(keys, other):
-    held_out = splits.held_out_keys({"test": [np.array(sorted(keys), np.uint64)]})
-    selection = splits.Selection(held_out=held_out)
-    for key in [*keys, other]:
-        expected = "test" if key in keys else None
-        assert selection.stands_elsewhere(key, "train") == expected
-        assert selection.stands_elsewhere(key, "eval") == expected
-        assert selection.stands_elsewhere(key, "test") is None
+    held_out = splits.held_out_keys([("test", array(sorted(keys)))])
+    selection = splits.Selection(held_out)
+    looked_up = [*keys, other]
+    expected = ["test" if key in keys else "" for key in looked_up]
+    for group in ("train", "eval"):
+        assert selection.stand_elsewhere(array(looked_up), group).tolist() == expected
+    assert not any(selection.stand_elsewhere(array(looked_up), "test"))
+
+
+def array(keys):
+    return np.array(keys, np.uint64)
+
+
+def piece_of():
+    return Piece("in/a.csv", Layout("csv"), 0, 0, None, False, 0)

@@ -1,0 +1,1 @@
+"""StatisticsGen: TFX's component, of which a sample is enough."""

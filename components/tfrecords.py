@@ -1,0 +1,103 @@
+"""TFRecord files, written with little Python: records are framed one by one, compressed a
+megabyte at a time on other threads.
+
+They are gzip files whatever the level, so everything of TFX and TensorFlow reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+
+import google_crc32c
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from tfx.dsl.io import fileio
+
+TEXT_LEVEL = 1
+"""For text: four times as fast as the default level, for files a quarter larger."""
+ID_LEVEL = 0
+"""For hashed ids, of which compression saves a quarter at the price of the whole rest."""
+_GZIP = 31  # zlib's window bits for a gzip header and the largest window
+_BUFFER = 1 << 20
+_CRC_DELTA = 0xA282EAD8
+
+
+class ShardWriter:
+    """One TFRecord file. Compresses and writes on `pool`, one buffer after the other."""
+
+    def __init__(self, path: str, level: int, pool: ThreadPoolExecutor):
+        self.path = path
+        self._pool = pool
+        self._deflate = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
+        self._file = FileSystems.create(
+            path, "application/octet-stream", CompressionTypes.UNCOMPRESSED
+        )
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._running: Future[None] | None = None
+
+    def write(self, records: Iterable[bytes]) -> None:
+        parts, size = self._parts, self._size
+        for record in records:
+            crc = google_crc32c.value(record)
+            masked = ((crc >> 15 | crc << 17) + _CRC_DELTA) & 0xFFFFFFFF
+            parts += (_header(len(record)), record, masked.to_bytes(4, "little"))
+            size += len(record)
+        self._size = size
+        if size >= _BUFFER:
+            self._flush()
+
+    def close(self) -> None:
+        """Writes what is left.
+
+        Raises:
+          OSError: it could not be written.
+        """
+        self._flush()
+        self._wait()
+        self._file.write(self._deflate.flush())
+        self._file.close()
+
+    def _flush(self) -> None:
+        self._wait()
+        parts, self._parts, self._size = self._parts, [], 0
+        self._running = self._pool.submit(self._compress, parts)
+
+    def _wait(self) -> None:
+        if self._running is not None:
+            self._running.result()
+
+    def _compress(self, parts: Sequence[bytes]) -> None:
+        self._file.write(self._deflate.compress(b"".join(parts)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _header(length: int) -> bytes:
+    size = length.to_bytes(8, "little")
+    crc = google_crc32c.value(size)
+    masked = ((crc >> 15 | crc << 17) + _CRC_DELTA) & 0xFFFFFFFF
+    return size + masked.to_bytes(4, "little")
+
+
+def cores() -> int:
+    """Threads worth having: the CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def publish(folder: str, prefix: str, paths: Sequence[str]) -> None:
+    """Moves closed files, in this order, into a split's folder under the names that TFX gives.
+
+    A split without any gets an empty file: later components read the pattern, not the list.
+    """
+    fileio.makedirs(folder)
+    total = max(len(paths), 1)
+    targets = [f"{folder}/{prefix}-{index:05d}-of-{total:05d}.gz" for index in range(total)]
+    if paths:
+        FileSystems.rename(list(paths), targets)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        ShardWriter(targets[0], TEXT_LEVEL, pool).close()

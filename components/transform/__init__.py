@@ -1,0 +1,1 @@
+"""Transform: TFX's component with an executor that works on batches from file to file."""

@@ -1,0 +1,187 @@
+"""Executor of Transform: analyzes what has to be, then transforms file by file.
+
+TFX's own hands single records from one Beam stage to the next, with a price for each, and lets
+tf.Transform batch them again. Here a batch stays one from the file that is read to the file that
+is written, and TensorFlow's threads read, parse and transform it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import tensorflow as tf
+import tensorflow_transform as tft
+import tensorflow_transform.beam as tft_beam
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tensorflow_transform import analyzer_nodes, impl_helper
+from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
+from tfx import types
+from tfx.components.transform import executor_utils
+from tfx.components.util import examples_utils, udf_utils
+from tfx.dsl.components.base import base_beam_executor
+from tfx.dsl.io import fileio
+from tfx.proto import example_gen_pb2
+from tfx.types import artifact_utils, standard_component_specs
+from tfx.utils import io_utils, json_utils
+from tfx_bsl.public import tfxio
+
+from components import tfrecords
+from components.transform import stages
+
+_FILE_PREFIX = "transformed_examples"
+_FILES_PER_UNIT = 8
+
+PreprocessingFn = Callable[[Any], dict[str, Any]]
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """Makes the transform graph, and with it transformed Examples."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's BaseExecutor."""
+        self._log_startup(input_dict, output_dict, exec_properties)
+        examples = input_dict[standard_component_specs.EXAMPLES_KEY]
+        transformed = artifact_utils.get_single_instance(
+            output_dict[standard_component_specs.TRANSFORMED_EXAMPLES_KEY]
+        )
+        graph = artifact_utils.get_single_uri(
+            output_dict[standard_component_specs.TRANSFORM_GRAPH_KEY]
+        )
+        splits = executor_utils.ResolveSplitsConfig(
+            exec_properties.get(standard_component_specs.SPLITS_CONFIG_KEY), examples
+        )
+        transformed.split_names = artifact_utils.encode_split_names(list(splits.transform))
+        schema = io_utils.SchemaReader().read(
+            io_utils.get_only_uri_in_dir(
+                artifact_utils.get_single_uri(input_dict[standard_component_specs.SCHEMA_KEY])
+            )
+        )
+
+        scratch = os.path.join(transformed.uri, "unpublished")
+        fileio.makedirs(scratch)
+        fn = _preprocessing_fn(exec_properties)
+        self._analyze(fn, schema, _files(examples, splits.analyze), graph, scratch)
+        spec = _parsing_spec(fn, schema)
+        by_split = {split: _files(examples, [split]) for split in splits.transform}
+        self._transform(by_split, graph, spec, scratch)
+        done = stages.read_done(scratch)
+        for split in splits.transform:
+            paths = [path for of, paths in done for path in paths if of == split]
+            folder = artifact_utils.get_split_uri([transformed], split)
+            tfrecords.publish(folder, _FILE_PREFIX, paths)
+        fileio.rmtree(scratch)
+        examples_utils.set_payload_format(transformed, example_gen_pb2.FORMAT_TF_EXAMPLE)
+        examples_utils.set_file_format(transformed, "tfrecords_gzip")
+
+    def _analyze(
+        self,
+        fn: PreprocessingFn,
+        schema: schema_pb2.Schema,
+        files: list[str],
+        graph: str,
+        scratch: str,
+    ) -> None:
+        """Writes the transform graph to the folder `graph`."""
+        metadata = dataset_metadata.DatasetMetadata(schema)
+        metadata_io.write_metadata(
+            metadata, os.path.join(graph, tft.TFTransformOutput.RAW_METADATA_DIR)
+        )
+        type_specs = _type_specs(schema)
+        if not _has_analyzers(fn, type_specs):
+            feature_spec = schema_utils.schema_as_feature_spec(schema).feature_spec
+            impl_helper.analyze_in_place(fn, False, feature_spec, type_specs, graph)
+            return
+        columns = tft.get_analyze_input_columns(fn, type_specs)
+        projected = _projected(schema, columns)
+        # It still tells of the features that are not read here: the function is traced with them.
+        config = _source(schema).Project(columns).TensorAdapterConfig()
+        with (
+            self._make_beam_pipeline() as pipeline,
+            tft_beam.Context(temp_dir=scratch, use_deep_copy_optimization=True),
+        ):
+            batches = (
+                pipeline
+                | "AnalyzedFiles" >> beam.Create(_units(files), reshuffle=True)
+                | "ReadBatches" >> beam.ParDo(stages.ReadBatches(projected))
+            )
+            transform_fn = (batches, config) | tft_beam.AnalyzeDataset(fn)
+            _ = transform_fn | tft_beam.WriteTransformFn(graph)
+
+    def _transform(
+        self,
+        by_split: dict[str, list[str]],
+        graph: str,
+        spec: dict[str, Any],
+        scratch: str,
+    ) -> None:
+        units = [
+            (split, number, files)
+            for split, paths in by_split.items()
+            for number, files in enumerate(_units(paths))
+        ]
+        with self._make_beam_pipeline() as pipeline:
+            done = (
+                pipeline
+                | "Units" >> beam.Create(units, reshuffle=True)
+                | "TransformFiles" >> beam.ParDo(stages.TransformFiles(graph, spec, scratch))
+            )
+            _ = (
+                pipeline
+                | "DoneFile" >> beam.Create([scratch])
+                | "WriteDone" >> beam.Map(stages.write_done, beam.pvalue.AsList(done))
+            )
+
+
+def _files(examples: list[types.Artifact], splits: list[str]) -> list[str]:
+    uris = [uri for split in splits for uri in artifact_utils.get_split_uris(examples, split)]
+    return sorted(path for uri in uris for path in fileio.glob(io_utils.all_files_pattern(uri)))
+
+
+def _units(files: list[str]) -> list[list[str]]:
+    """What one worker does at a time."""
+    count = -(-len(files) // _FILES_PER_UNIT)
+    return [files[number::count] for number in range(count)]
+
+
+def _preprocessing_fn(exec_properties: dict[str, Any]) -> PreprocessingFn:
+    fn = udf_utils.get_fn(exec_properties, standard_component_specs.PREPROCESSING_FN_KEY)
+    config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
+    return partial(fn, custom_config=config)
+
+
+def _source(schema: schema_pb2.Schema) -> tfxio.TFExampleBeamRecord:
+    return tfxio.TFExampleBeamRecord("tfrecords_gzip", schema=schema)
+
+
+def _type_specs(schema: schema_pb2.Schema) -> dict[str, tf.TypeSpec]:
+    specs: dict[str, tf.TypeSpec] = _source(schema).TensorAdapter().OriginalTypeSpecs()
+    return specs
+
+
+def _has_analyzers(fn: PreprocessingFn, type_specs: dict[str, tf.TypeSpec]) -> bool:
+    """Whether the data have to be looked at before the graph is known."""
+    graph, _, _ = impl_helper.trace_preprocessing_function(fn, type_specs, use_tf_compat_v1=False)
+    return bool(graph.get_collection(analyzer_nodes.TENSOR_REPLACEMENTS))
+
+
+def _projected(schema: schema_pb2.Schema, names: list[str]) -> schema_pb2.Schema:
+    """A schema of these features alone: the others are not even decoded."""
+    return schema_pb2.Schema(feature=[item for item in schema.feature if item.name in names])
+
+
+def _parsing_spec(fn: PreprocessingFn, schema: schema_pb2.Schema) -> dict[str, Any]:
+    """The tf.io parsing spec of the raw features that `fn` makes something of."""
+    columns = tft.get_transform_input_columns(fn, _type_specs(schema))
+    spec: dict[str, Any] = schema_utils.schema_as_feature_spec(
+        _projected(schema, columns)
+    ).feature_spec
+    return spec

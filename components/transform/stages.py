@@ -1,0 +1,104 @@
+"""The Beam stages of Transform: files of Examples to batches, and to files of transformed ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import tensorflow as tf
+import tensorflow_transform as tft
+from apache_beam.io.filesystems import FileSystems
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tfx.dsl.io import fileio
+from tfx_bsl.coders import example_coder
+from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
+
+from components.tfrecords import ID_LEVEL, ShardWriter, cores
+from preprocessing.progress import Progress
+
+_BATCH = 1024
+_ANALYZED_BATCH = 32_768
+"""A vocabulary is counted in each batch first; Beam then adds up what differs, word by word."""
+_DONE_FILE = "done.json"
+
+Done = tuple[str, list[str]]
+"""A split, and closed files of it that are not published yet."""
+
+
+class ReadBatches(beam.DoFn):
+    """Files of serialized Examples -> RecordBatches of the features of a schema."""
+
+    def __init__(self, schema: schema_pb2.Schema):
+        self._schema = schema
+
+    def setup(self) -> None:
+        self._decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
+
+    def process(self, files: list[str]) -> Iterator[pa.RecordBatch]:
+        for batch in _records(files, _ANALYZED_BATCH).prefetch(1).as_numpy_iterator():
+            yield self._decoder.DecodeBatch(batch)
+
+
+class TransformFiles(beam.DoFn):
+    """(split, number of the unit, files) -> Done."""
+
+    def __init__(self, graph: str, spec: dict[str, Any], scratch: str):
+        self._graph, self._spec, self._scratch = graph, spec, scratch
+
+    def setup(self) -> None:
+        self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
+
+    def process(self, unit: tuple[str, int, list[str]]) -> Iterator[Done]:
+        split, number, files = unit
+        batches = (
+            _records(files, _BATCH).map(self._transform, cores(), deterministic=True).prefetch(2)
+        )
+        converter = TensorsToRecordBatchConverter(batches.element_spec)
+        encoder = example_coder.RecordBatchToExamplesEncoder()
+        # A bundle that Beam tries again leaves only files behind that nobody is told of.
+        name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
+        paths = [f"{name}-{index:03d}.gz" for index in range(len(files))]
+        with (
+            ThreadPoolExecutor(1) as pool,
+            Progress("reviews", f"{split} {number}") as progress,
+        ):
+            writers = [ShardWriter(path, ID_LEVEL, pool) for path in paths]
+            for index, tensors in enumerate(batches):
+                examples = encoder.encode(converter.convert(tensors))
+                writers[index % len(writers)].write(examples)
+                progress.advance(len(examples))
+            for writer in writers:
+                writer.close()
+        yield split, paths
+
+    # Everything it calls is a graph already; converting that takes seconds.
+    @tf.autograph.experimental.do_not_convert
+    def _transform(self, serialized: tf.Tensor) -> dict[str, Any]:
+        return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
+
+
+def write_done(scratch: str, done: list[Done]) -> None:
+    """Leaves for `read_done` what was written, whichever machine wrote it."""
+    with fileio.open(os.path.join(scratch, _DONE_FILE), "w") as file:
+        file.write(json.dumps(sorted(done)))
+
+
+def read_done(scratch: str) -> list[Done]:
+    with fileio.open(os.path.join(scratch, _DONE_FILE)) as file:
+        return [(split, paths) for split, paths in json.loads(file.read())]
+
+
+def _records(files: list[str], size: int) -> tf.data.Dataset:
+    """Batches of serialized Examples, always in the same order."""
+    return tf.data.Dataset.from_tensor_slices(files).interleave(
+        lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP").batch(size),
+        cycle_length=2,
+        num_parallel_calls=2,
+        deterministic=True,
+    )

@@ -1,0 +1,238 @@
+"""bz2 block by block: a file can be cut anywhere, its blocks decompressed on every core.
+
+A bz2 file is a row of blocks of at most 900 kB of content, each with its own checksum. A block
+starts with a mark of 48 bits, at any bit of the file, and needs nothing of those before it. So a
+block is found by its mark, and damage costs the blocks that it hits and no other.
+"""
+
+from __future__ import annotations
+
+import bz2
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import BinaryIO, NamedTuple
+
+_MARK, _END = 0x314159265359, 0x177245385090
+_MARK_BITS, _CRC_BITS = 48, 32
+_HEADER = b"BZh9"
+_READ = 1 << 22
+_TAIL = 1 << 9  # bytes before a mark in which the end of the stream before it is looked for
+_LONGEST = 1 << 21  # bytes, more than a block of any content takes up
+_ERRORS = (OSError, EOFError, ValueError)
+DAMAGED, STOPS = "damaged", "the archive stops in the middle,"
+
+
+class Content(NamedTuple):
+    """What a block holds; its mark stands at the bit `at` of the file."""
+
+    at: int
+    data: bytes
+
+
+class Damage(NamedTuple):
+    """A stretch that cannot be read, after the mark at `at`.
+
+    It showed before the byte `position` of the file, and takes up `lost` bytes.
+    """
+
+    at: int
+    position: int
+    lost: int
+    why: str
+
+
+class _Span(NamedTuple):
+    """The bits `at` to `until` of the file: from one mark to the next, or to the file's end."""
+
+    at: int
+    until: int
+    data: bytes  # the bytes that have these bits
+    last: bool
+
+    def value(self) -> int:
+        bits = int.from_bytes(self.data, "big") >> (-self.until & 7)
+        return bits & ((1 << (self.until - self.at)) - 1)
+
+    def joined(self, following: _Span) -> _Span:
+        shared = len(self.data) - ((following.at >> 3) - (self.at >> 3))
+        data = self.data + following.data[shared:]
+        return _Span(self.at, following.until, data, following.last)
+
+
+def read_blocks(
+    raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int
+) -> Iterator[Content | Damage]:
+    """The blocks whose marks stand from byte `start` of a bz2 file on, in order, to its end.
+
+    Args:
+      raw: the compressed file.
+      start: a byte of it; at 0, where a file has its header, that is checked as well.
+      pool: what decompresses the blocks.
+      ahead: how many blocks it works on, or has done, before they are asked for.
+    """
+    waiting: deque[tuple[_Span, Future[list[Content | Damage]]]] = deque()
+    spans = _spans(raw, start)
+    try:
+        while True:
+            while len(waiting) <= ahead and (span := next(spans, None)):
+                waiting.append((span, pool.submit(_read_span, span)))
+            if not waiting:
+                return
+            span, future = waiting.popleft()
+            found = future.result()
+            if isinstance(found[-1], Damage) and waiting:
+                # By chance, once in 10^14 bits, a mark is content: then it parts a good block.
+                together = _read_span(span.joined(waiting[0][0]))
+                if not any(isinstance(part, Damage) for part in together):
+                    waiting.popleft()[1].cancel()
+                    found = together
+            yield from found
+    finally:
+        for _, future in waiting:
+            future.cancel()
+
+
+def find_marks(data: bytes, mark: int = _MARK) -> list[int]:
+    """The bits, ascending, at which a mark of 48 bits stands in `data`."""
+    found = []
+    for shift in range(8):
+        # A mark that starts at this bit of a byte fills the five bytes after that one.
+        inner = (mark << (8 - shift)).to_bytes(7, "big")[1:6]
+        at = data.find(inner, 1)
+        while at >= 0:
+            around = int.from_bytes(data[at - 1 : at + 6].ljust(7, b"\0"), "big")
+            bit = (at - 1) * 8 + shift
+            whole = bit + _MARK_BITS <= len(data) * 8
+            if whole and around >> (8 - shift) & ((1 << _MARK_BITS) - 1) == mark:
+                found.append(bit)
+            at = data.find(inner, at + 1)
+    return sorted(found)
+
+
+def _spans(raw: BinaryIO, start: int) -> Iterator[_Span]:
+    """The spans from the first mark on; those before it too at the beginning of the file."""
+    raw.seek(start)
+    data, base = b"", start  # what is kept of the file, and the byte it starts at
+    at = None if start else 0  # where the span starts whose end is looked for
+    searched = 0  # bytes of `data` in which there is no mark left to find
+
+    def span(until: int, last: bool = False) -> _Span:
+        assert at is not None
+        return _Span(at, until, data[(at >> 3) - base : ((until + 7) >> 3) - base], last)
+
+    while more := raw.read(_READ):
+        data += more
+        offset = max(0, searched - _MARK_BITS // 8)
+        for bit in find_marks(data[offset:]):
+            mark = (base + offset) * 8 + bit
+            if at is not None and mark > at:
+                yield span(mark)
+            at = mark
+        end = base + len(data)
+        if at is not None and end - (at >> 3) > _LONGEST + _READ:
+            yield span(end * 8)
+            at = None
+        keep = at >> 3 if at is not None else end - _MARK_BITS // 8
+        data, base = data[keep - base :], keep
+        searched = len(data)
+    if at is not None:
+        yield span((base + len(data)) * 8, last=True)
+
+
+def _read_span(span: _Span) -> list[Content | Damage]:
+    value, bits = span.value(), span.until - span.at
+    if value >> max(0, bits - _MARK_BITS) != _MARK:
+        return _check_streams(span, span.data) or [Content(span.at, b"")]
+    for end in _ends(span):
+        content = _decompress(value >> (bits - end), end)
+        if content is not None:
+            return [Content(span.at, content), *(_check_end(span, end) if end < bits else [])]
+    return _salvage(span, value, bits)
+
+
+def _ends(span: _Span) -> Iterator[int]:
+    """Where the block of a span may end, in bits from its start: the likely places first."""
+    lead = span.at & 7
+    tail = max(0, len(span.data) - _TAIL)
+    likely = [tail * 8 + bit - lead for bit in find_marks(span.data[tail:], _END)]
+    yield from likely
+    if not span.last:
+        yield span.until - span.at
+    if not likely:
+        for bit in find_marks(span.data, _END):
+            yield bit - lead
+
+
+def _decompress(block: int, bits: int) -> bytes | None:
+    """The content of a block of so many bits, made a file of its own; None if it is damaged."""
+    checksum = block >> (bits - _MARK_BITS - _CRC_BITS) & ((1 << _CRC_BITS) - 1)
+    end = (_END << _CRC_BITS) | checksum
+    bits += _MARK_BITS + _CRC_BITS
+    stream = ((block << (_MARK_BITS + _CRC_BITS)) | end) << (-bits & 7)
+    decoder = bz2.BZ2Decompressor()
+    try:
+        content = decoder.decompress(_HEADER + stream.to_bytes((bits + 7) >> 3, "big"))
+    except _ERRORS:
+        return None
+    return content if decoder.eof else None
+
+
+def _check_end(span: _Span, end: int) -> list[Content | Damage]:
+    """Damage in what follows the block that ends a stream: the checksum, the next header."""
+    after = (span.at + end + _MARK_BITS + _CRC_BITS + 7) >> 3
+    stop = (span.until + 7) >> 3
+    if after > stop:
+        return [Damage(span.at, stop, 0, STOPS if span.last else DAMAGED)]
+    return _check_streams(span, span.data[after - (span.at >> 3) :])
+
+
+def _check_streams(span: _Span, data: bytes) -> list[Content | Damage]:
+    """Damage in the bytes at the end of a span that hold no block.
+
+    They are streams without content and, unless the file ends, the header of the next stream.
+    """
+    size = len(data)
+    start = ((span.until + 7) >> 3) - size
+    if not span.last:
+        if span.until & 7:
+            return [Damage(span.at, start, size, DAMAGED)]
+        data += _END.to_bytes(6, "big") + bytes(_CRC_BITS // 8)
+    while data:
+        decoder, fed = bz2.BZ2Decompressor(), 0
+        try:
+            while fed < len(data) and not decoder.eof:
+                decoder.decompress(data[fed : fed + 1])
+                fed += 1
+        except _ERRORS:
+            at = min(start + fed + 1, start + size)
+            return [Damage(span.at, at, size, DAMAGED)]
+        if not decoder.eof:
+            return [Damage(span.at, start + size, size, STOPS)]
+        data, start, size = data[fed:], start + fed, size - fed
+    return []
+
+
+def _salvage(span: _Span, value: int, bits: int) -> list[Content | Damage]:
+    """What can be had of a span with damage, fed to a decoder byte by byte until that fails.
+
+    Only whole blocks count: the decoder gives out content before it has checked it.
+    """
+    data = _HEADER + (value >> (bits & 7)).to_bytes(bits >> 3, "big")
+    decoder = bz2.BZ2Decompressor()
+    parts: list[bytes] = []
+    end = (span.until + 7) >> 3
+    position, why = end, STOPS if span.last else DAMAGED
+    for fed in range(len(data)):
+        try:
+            given = [decoder.decompress(data[fed : fed + 1])]
+            while given[-1]:
+                given.append(decoder.decompress(b""))
+            parts += given
+        except _ERRORS:
+            position, why = min((span.at >> 3) + fed + 1 - len(_HEADER), end), DAMAGED
+            break
+    content = b"".join(parts)
+    if not content:
+        return [Damage(span.at, position, end - (span.at >> 3), why)]
+    return [Content(span.at, content), Damage(span.at, position, end - position, why)]
