@@ -20,7 +20,7 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -181,14 +181,16 @@ def _machine(arguments: argparse.Namespace) -> dict[str, Any]:
     path = str(arguments.file)
     found: dict[str, Any] = {}
 
+    texts: list[bytes] = []
     with ThreadPoolExecutor(cores()) as pool:
-
-        def batches() -> Iterator[Any]:
-            return chain.from_iterable(read_batches(piece, pool) for piece in pieces)
-
         found["decompress"] = _seconds(lambda: _decompress(path, pool))
-        found["write"] = _seconds_to_write(batches(), Path(arguments.scratch) / "written", pool)
-        texts: list[bytes] = list(chain.from_iterable(batch.texts for batch in batches()))
+        found["write"] = 0.0
+        for piece in pieces:
+            # All of it first: writing is not to wait for reading, nor to share the cores with it.
+            batches = list(read_batches(piece, pool))
+            folder = Path(arguments.scratch) / f"written-{piece.number}"
+            found["write"] += _seconds_to_write(batches, folder, pool)
+            texts += chain.from_iterable(batch.texts for batch in batches)
     found["reviews"] = len(texts)
     found["hash"] = _seconds_to_hash(texts)
     return found
@@ -213,8 +215,7 @@ def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
             pass
 
 
-def _seconds_to_write(batches: Iterator[Any], folder: Path, pool: ThreadPoolExecutor) -> float:
-    """Encoding and writing alone: what is written is read in between."""
+def _seconds_to_write(batches: list[Any], folder: Path, pool: ThreadPoolExecutor) -> float:
     from components.tfrecords import TEXT_LEVEL, ShardWriter
     from preprocessing.examples import encode_examples
 
@@ -222,13 +223,15 @@ def _seconds_to_write(batches: Iterator[Any], folder: Path, pool: ThreadPoolExec
     writers = [
         ShardWriter(str(folder / f"{index}.gz"), TEXT_LEVEL, pool) for index in range(2 * cores())
     ]
-    seconds = 0.0
-    for number, batch in enumerate(batches):
-        start = time.monotonic()
-        examples = encode_examples(batch.labels, batch.texts, batch.titles, batch.bodies)
-        writers[number % len(writers)].write(examples)
-        seconds += time.monotonic() - start
-    return seconds + _seconds(lambda: [writer.close() for writer in writers])
+
+    def write() -> None:
+        for number, batch in enumerate(batches):
+            examples = encode_examples(batch.labels, batch.texts, batch.titles, batch.bodies)
+            writers[number % len(writers)].write(examples)
+        for writer in writers:
+            writer.close()
+
+    return _seconds(write)
 
 
 def _seconds_to_hash(texts: list[bytes]) -> float:

@@ -1,8 +1,8 @@
 """Executor of StatisticsGen: looks at a sample of each split, and needs no Beam for that.
 
 ReviewExampleGen spreads reviews over its files by a hash of their text, so some of the files are a
-fair sample. Of a hundred thousand reviews TFDV's accumulators are filled in a second or two, what
-Beam needs to start its hundred stages.
+fair sample, and TFDV's accumulators are filled with it in less time than its many Beam stages
+take to start.
 """
 
 from __future__ import annotations

@@ -38,7 +38,6 @@ def test_ml_metadata_has_the_run(finished):
         "ExampleAnomalies": 1,
         "components.CheckedData": 1,
         "TransformGraph": 1,
-        "TransformCache": 1,
         "Model": 1,
         "ModelRun": 1,
         "ModelEvaluation": 1,
