@@ -6,13 +6,9 @@ Transform writes and the trainer reads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
-
-if TYPE_CHECKING:
-    # Only its name: the readers import Beam, and the trainer starts many processes without it.
-    from preprocessing.readers import Review
 
 TEXT = "text"
 TITLE = "title"
@@ -45,23 +41,3 @@ LENGTH_BUCKETS = ("1-19", "20-49", "50-99", "100-199", "200+")
 def raw_feature_spec() -> dict[str, Any]:
     """What a model needs of a raw Example to predict: the text, shape [1], and no label."""
     return {TEXT: tf.io.FixedLenFeature([1], tf.string)}
-
-
-def encode_example(review: Review, text: bytes) -> bytes:
-    """A serialized tf.train.Example with TEXT, TITLE, BODY (bytes) and LABEL (int64).
-
-    Args:
-      review: the review.
-      text: `review.text` in UTF-8, which the caller has at hand already.
-    """
-
-    def one(value: bytes) -> tf.train.Feature:
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-
-    features = {
-        TEXT: one(text),
-        TITLE: one(review.title.encode()),
-        BODY: one(review.body.encode()),
-        LABEL: tf.train.Feature(int64_list=tf.train.Int64List(value=[review.label])),
-    }
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
