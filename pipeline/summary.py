@@ -41,6 +41,8 @@ def _show_failure(console: Console, failure: dict[str, object], log: Path) -> in
 
 def _account(lines: dict[str, int]) -> str:
     """`3,000 read: 2,400 train, …, 12 rejected (bad_label 12)`: every line is in it."""
+    lines = dict(lines)
+    lost_bytes = lines.pop("lost_bytes", 0)
     parts = [
         f"{lines.get(f'examples_{split}', 0):,} {split}" for split in ("train", "eval", "test")
     ]
@@ -55,4 +57,6 @@ def _account(lines: dict[str, int]) -> str:
     }
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.items())
     parts.append(f"{sum(rejected.values()):,} rejected" + (f" ({reasons})" if reasons else ""))
+    if lost_bytes:
+        parts.append(f"{lost_bytes:,} bytes of damaged files lost")
     return f"{sum(lines.values()):,} read: " + ", ".join(parts)
