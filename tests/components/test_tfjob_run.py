@@ -367,7 +367,7 @@ def test_a_step_that_may_see_no_pods_waits_for_the_end_without(ground, log):
 def test_a_step_that_may_read_no_logs_waits_for_the_end_without(ground, log):
     ground.server.fail("GET", "/log", forbidden("get", "pods/log"), "always")
     with pytest.raises(TFJobFailed, match="chief ended with exit code 1: it said nothing"):
-        ground.run("time.sleep(0.5)\nsys.exit(1)")
+        ground.run("time.sleep(3)\nsys.exit(1)")
     # Once for each replica whose log was asked for before the end.
     told = [line for line in lines(log) if "cannot be shown" in line]
     assert told and len(told) == len(set(told))
@@ -424,7 +424,7 @@ def test_no_thread_is_left(ground):
 
 
 def test_a_running_tfjob_of_an_earlier_try_is_followed(ground, log):
-    manifest = ground.manifest("time.sleep(1)\nprint('I am', me)")
+    manifest = ground.manifest("time.sleep(4)\nprint('I am', me)")
     ground.client.create(manifest)
     wait(lambda: len(ground.operator.running) == 2)
     ground.run_manifest(manifest)
