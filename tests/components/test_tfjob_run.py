@@ -471,7 +471,7 @@ def test_one_that_failed_is_made_anew_once_its_pods_are_gone(ground, tmp_path, l
 
 
 def test_one_that_is_being_deleted_is_waited_for(ground):
-    manifest = ground.manifest("time.sleep(1)")
+    manifest = ground.manifest("time.sleep(4)")
     ground.client.create(manifest)
     wait(lambda: len(ground.operator.running) == 2)
     ground.client.delete(manifest["metadata"]["name"])
