@@ -453,7 +453,9 @@ class Operator:
 
     @property
     def running(self):
-        return [name for name, each in self.processes.items() if each.poll() is None]
+        # Copied in one step: the operator adds to it meanwhile.
+        processes = list(self.processes.items())
+        return [name for name, each in processes if each.poll() is None]
 
     def _reconcile_for_ever(self):
         while not self._ended.wait(0.05):
