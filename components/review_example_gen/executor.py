@@ -21,6 +21,7 @@ from tfx.utils import proto_utils
 
 import sample_data
 from components import tfrecords
+from components.handover import hand_over, handed_over
 from components.review_example_gen import splits, stages
 from preprocessing.errors import InputError
 from preprocessing.files import file_size, find_files
@@ -34,7 +35,6 @@ SUMMARY_FILE = "summary.json"
 LINES_PREFIX = "lines"
 
 _FILE_PREFIX = "data_tfrecord"
-_DONE_FILE = "done.json"
 _FILES_AT_ONCE = 16
 _SHOWN = 5
 
@@ -68,7 +68,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         sources = _cut(files, ReadOptions(**options["read"]))
         self._read_and_write(sources, options["max_examples"], scratch)
-        done = _read_done(scratch)
+        done = [stages.Done(*unit) for unit in handed_over(scratch)]
         for split in splits.SPLITS:
             shards = [path for unit in done for of, path in unit.shards if of == split]
             folder = artifact_utils.get_split_uri([examples], split)
@@ -98,13 +98,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 | "Units" >> beam.Create(units, reshuffle=True)
                 | "ReadUnit" >> beam.ParDo(stages.ReadUnit(named, scratch), held_out, cap)
             )
-            # Beam's workers may be other processes or machines: what they did comes back
-            # through a file.
-            _ = (
-                pipeline
-                | "DoneFile" >> beam.Create([os.path.join(scratch, _DONE_FILE)])
-                | "WriteDone" >> beam.Map(_write_done, beam.pvalue.AsList(done))
-            )
+            hand_over(pipeline, done, scratch)
 
 
 def _source_files(exec_properties: dict[str, Any]) -> list[tuple[str, str]]:
@@ -180,16 +174,6 @@ def _cap(
             beam.pvalue.AsList(found[stages.RankKeys.LINES]),
         )
     )
-
-
-def _write_done(path: str, done: list[stages.Done]) -> None:
-    with fileio.open(path, "w") as file:
-        file.write(json.dumps(sorted(done)))
-
-
-def _read_done(scratch: str) -> list[stages.Done]:
-    with fileio.open(os.path.join(scratch, _DONE_FILE)) as file:
-        return [stages.Done(*unit) for unit in json.loads(file.read())]
 
 
 def _publish_rejected(done: list[stages.Done], uri: str) -> None:

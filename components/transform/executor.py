@@ -30,6 +30,7 @@ from tfx.utils import io_utils, json_utils
 from tfx_bsl.public import tfxio
 
 from components import tfrecords
+from components.handover import hand_over, handed_over
 from components.transform import stages
 
 _FILE_PREFIX = "transformed_examples"
@@ -73,7 +74,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         spec = _parsing_spec(fn, schema)
         by_split = {split: _files(examples, [split]) for split in splits.transform}
         self._transform(by_split, graph, spec, scratch)
-        done = stages.read_done(scratch)
+        done = handed_over(scratch)
         for split in splits.transform:
             paths = [path for of, paths in done for path in paths if of == split]
             folder = artifact_utils.get_split_uri([transformed], split)
@@ -134,11 +135,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 | "Units" >> beam.Create(units, reshuffle=True)
                 | "TransformFiles" >> beam.ParDo(stages.TransformFiles(graph, spec, scratch))
             )
-            _ = (
-                pipeline
-                | "DoneFile" >> beam.Create([scratch])
-                | "WriteDone" >> beam.Map(stages.write_done, beam.pvalue.AsList(done))
-            )
+            hand_over(pipeline, done, scratch)
 
 
 def _files(examples: list[types.Artifact], splits: list[str]) -> list[str]:

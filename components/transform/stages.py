@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +13,6 @@ import tensorflow as tf
 import tensorflow_transform as tft
 from apache_beam.io.filesystems import FileSystems
 from tensorflow_metadata.proto.v0 import schema_pb2
-from tfx.dsl.io import fileio
 from tfx_bsl.coders import example_coder
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
@@ -25,7 +22,6 @@ from preprocessing.progress import Progress
 _BATCH = 1024
 _ANALYZED_BATCH = 32_768
 """A vocabulary is counted in each batch first; Beam then adds up what differs, word by word."""
-_DONE_FILE = "done.json"
 
 Done = tuple[str, list[str]]
 """A split, and closed files of it that are not published yet."""
@@ -81,17 +77,6 @@ class TransformFiles(beam.DoFn):
     @tf.autograph.experimental.do_not_convert
     def _transform(self, serialized: tf.Tensor) -> dict[str, Any]:
         return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
-
-
-def write_done(scratch: str, done: list[Done]) -> None:
-    """Leaves for `read_done` what was written, whichever machine wrote it."""
-    with fileio.open(os.path.join(scratch, _DONE_FILE), "w") as file:
-        file.write(json.dumps(sorted(done)))
-
-
-def read_done(scratch: str) -> list[Done]:
-    with fileio.open(os.path.join(scratch, _DONE_FILE)) as file:
-        return [(split, paths) for split, paths in json.loads(file.read())]
 
 
 def _records(files: list[str], size: int) -> tf.data.Dataset:

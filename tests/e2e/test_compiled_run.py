@@ -1,6 +1,5 @@
 """The compiled sample pipeline runs whole, step by step, to the model of the local engine."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -78,7 +77,9 @@ class Steps:
 
 
 @pytest.mark.xdist_group("finished")
-@pytest.mark.skipif(importlib.util.find_spec("kfp.local") is None, reason="this kfp has no local")
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="kfp 2.5, which goes with this Python, runs no pipelines"
+)
 def test_the_steps_push_the_model_of_the_local_engine(finished, tmp_path):
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     environ = {**os.environ, "PATH": path, "PYTHONPATH": os.getcwd()}
