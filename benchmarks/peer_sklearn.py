@@ -15,8 +15,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from benchmarks import usage
 from benchmarks.peer_files import read_reviews
+from trainer_module.memory import peak_rss
 
 _WORD = r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+"
 """The words that fastText is given: a punctuation mark is one."""
@@ -32,13 +32,13 @@ def main(train: str, test: str) -> None:
     start = time.perf_counter()
     classifier.fit(texts, labels)
     seconds = time.perf_counter() - start
-    peak_rss = usage.peak_rss()
+    peak = peak_rss()
     test_labels, test_texts = zip(*read_reviews(test), strict=True)
     figures = {
         "seconds": seconds,
         "examples": len(texts),
         "accuracy": classifier.score(test_texts, test_labels),
-        "peak_rss": peak_rss,
+        "peak_rss": peak,
     }
     print(json.dumps(figures))
 

@@ -28,7 +28,8 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.usage import MEBIBYTE, cores, figures_of, peak_rss, wide_console
+from benchmarks.usage import MEBIBYTE, cores, figures_of, wide_console
+from trainer_module.memory import peak_rss
 
 _COMPONENTS = {
     "ReviewExampleGen": "ExampleGen",

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import tf_keras
 
-from benchmarks import usage
 from benchmarks.peer_files import read_reviews
+from trainer_module.memory import peak_rss
 
 BATCH_SIZE = 512
 WORDS = 20_000
@@ -99,7 +99,7 @@ def run(train_file: str, test_file: str, *, steps: int | None = None) -> dict[st
         "seconds_per_epoch": seconds / timed * steps_of_epoch,
         "extrapolated": steps is not None,
         "accuracy": accuracy,
-        "peak_rss": usage.peak_rss(),
+        "peak_rss": peak_rss(),
     }
 
 

@@ -43,17 +43,6 @@ def gpus() -> int:
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
 
 
-def peak_rss() -> int:
-    """The most memory that this process has had resident so far, in bytes.
-
-    Not getrusage's `ru_maxrss`: a process that was just started inherits its parent's there.
-    """
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    raise OSError("/proc/self/status has no VmHWM")
-
-
 @dataclasses.dataclass
 class CpuTime:
     """CPU seconds that a process and its descendants had used, at moments of the wall clock."""

@@ -14,8 +14,6 @@ from pipeline import exit_codes
 
 Say = Callable[[str], None]
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, that of a shell."""
 POLL_SECONDS = 10.0
 PATIENCE_SECONDS = 600.0
 """How long the cluster may stay silent before nobody waits any more."""
@@ -118,7 +116,7 @@ def follow(
             time.sleep(poll_seconds)
     except KeyboardInterrupt:
         say(f"stopped waiting; {_goes_on(run)}")
-        return INTERRUPTED
+        return exit_codes.INTERRUPTED
 
 
 def _goes_on(run: Run) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from kubeflow.follow import (
-    INTERRUPTED,
     PATIENCE_SECONDS,
     POLL_SECONDS,
     Run,
@@ -57,7 +56,7 @@ def submit(
       ConfigError: a setting or parameter is missing or wrong, or there are no credentials.
       InputError: `package` is no compiled pipeline for `target`.
     """
-    _check_settings(config, target)
+    check_submission(config, target)
     compiled = read_package(package, target)
     values = check_parameters(compiled, parameters)
     name = _run_name(cluster_name(config))
@@ -68,7 +67,7 @@ def submit(
         return exit_codes.FAILED
     except KeyboardInterrupt:
         say(f"stopped; whether {name} was submitted is not known, look for it before another try")
-        return INTERRUPTED
+        return exit_codes.INTERRUPTED
     say(f"submitted {run.name}")
     say(run.link)
     if not wait:
@@ -93,9 +92,17 @@ def _start(
     return kubeflow_client.start(config, package, values, name)
 
 
-def _check_settings(config: PipelineConfig, target: ClusterTarget) -> None:
+def check_submission(config: PipelineConfig, target: ClusterTarget) -> None:
+    """What can be found wrong before the pipeline is compiled, which takes a while.
+
+    Raises:
+      ConfigError: a setting is missing or wrong, or there are no credentials.
+    """
     check_target(config, target)
     if target == "vertex":
+        from kubeflow import vertex_client
+
+        vertex_client.connect(config)
         return
     endpoint = config.kubeflow.endpoint
     if not endpoint:

@@ -10,9 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import google.auth
 import requests
-from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
+from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import AuthorizedSession
 
 from kubeflow.follow import (
@@ -26,6 +25,7 @@ from kubeflow.follow import (
 )
 from kubeflow.package import Package
 from pipeline.config import PipelineConfig
+from pipeline.google_credentials import LOGIN, find_credentials
 from pipeline.settings_file import ConfigError
 
 CONNECT_AND_READ_SECONDS = (10.0, 60.0)
@@ -34,7 +34,6 @@ PAUSES = (1.0, 2.0, 4.0)
 makes one run."""
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-LOGIN = "`gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS"
 
 
 class Api(NamedTuple):
@@ -55,13 +54,7 @@ def connect(config: PipelineConfig) -> Api:
     Raises:
       ConfigError: there are no credentials.
     """
-    try:
-        credentials, _ = google.auth.default(scopes=[SCOPE])
-    except DefaultCredentialsError:
-        raise ConfigError(
-            f"vertex.project: {config.vertex.project} needs Google Cloud credentials and there "
-            f"are none; run {LOGIN}"
-        ) from None
+    credentials = find_credentials("vertex.project", config.vertex.project or "", [SCOPE])
     url = f"https://{config.vertex.region}-aiplatform.googleapis.com/v1"
     return Api(url, AuthorizedSession(credentials))
 

@@ -130,10 +130,12 @@ def submit(
     Exit code 0: submitted, or with --wait succeeded. 2: a setting is missing or wrong. 1: anything
     else.
     """
-    from kubeflow.submit import read_parameters
+    from kubeflow.submit import check_submission, read_parameters
     from kubeflow.submit import submit as submit_package
 
     settings = _load(config)
+    parameters = read_parameters(parameter or [])
+    check_submission(settings, target)
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
         _compile(settings, target, package)
@@ -141,7 +143,7 @@ def submit(
             settings,
             target,
             package,
-            read_parameters(parameter or []),
+            parameters,
             wait=wait,
             # A server's message may look like Rich's markup.
             say=lambda line: _out.print(line, soft_wrap=True, markup=False),

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from preprocessing import progress
+from trainer_module.child import end_with_parent
 
 PIPE_VARIABLE = "PIPELINE_EVENTS_FD"
 
@@ -67,7 +68,7 @@ def start_sending() -> Sender:
     for name in ("absl", progress.LOGGER.name):
         logging.getLogger(name).addHandler(sender)
     if descriptor:
-        threading.Thread(target=_end_with_watcher, daemon=True).start()
+        threading.Thread(target=end_with_parent, daemon=True).start()
     return sender
 
 
@@ -78,10 +79,3 @@ def receive(pipe: TextIO) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
         except json.JSONDecodeError:
             return
-
-
-def _end_with_watcher() -> None:
-    # Not sys.stdin: a thread that holds its lock keeps the interpreter from shutting down.
-    while os.read(0, 1):
-        pass
-    os._exit(1)

@@ -4,3 +4,5 @@ PUSHED = 0
 FAILED = 1
 BAD_INPUT = 2
 NOT_BLESSED = 3
+INTERRUPTED = 130
+"""After Ctrl-C, as a shell says it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from pipeline.config import PipelineConfig
+from pipeline.google_credentials import find_credentials
 from pipeline.inputs import input_files, read_options
 from pipeline.settings_file import ConfigError
 from pipeline.target_checks import check_target
@@ -30,7 +31,7 @@ def check(config: PipelineConfig) -> None:
     }
     for key, place in places.items():
         if place.startswith("gs://"):
-            _check_google_credentials(key, place)
+            find_credentials(key, place)
     for key in ("paths.root", "paths.serving"):
         if "://" not in places[key]:
             _check_writable(key, places[key])
@@ -53,19 +54,6 @@ def check_hyperparameters(config: PipelineConfig) -> None:
         models.hyperparameters(config.training.model, config.training.hyperparameters)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-
-
-def _check_google_credentials(key: str, place: str) -> None:
-    import google.auth
-    from google.auth.exceptions import DefaultCredentialsError
-
-    try:
-        google.auth.default()
-    except DefaultCredentialsError:
-        raise ConfigError(
-            f"{key}: {place} needs Google Cloud credentials and there are none; run "
-            "`gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS"
-        ) from None
 
 
 def _check_writable(key: str, folder: str) -> None:

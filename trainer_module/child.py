@@ -68,11 +68,12 @@ def attach() -> ToParent:
     os.set_inheritable(descriptor, False)
     to_parent = ToParent(descriptor)
     progress.LOGGER.addHandler(to_parent)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     return to_parent
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Waits until standard input closes, and ends this process; for a thread of its own."""
     # Not sys.stdin: a thread that holds its lock keeps the interpreter from shutting down.
     while os.read(0, 1):
         pass

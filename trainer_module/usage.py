@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -14,6 +13,7 @@ import psutil
 import tensorflow as tf
 
 from trainer_module.callbacks import StepCallback
+from trainer_module.memory import peak_rss
 
 _SECONDS_BETWEEN = 5.0
 _GPU_QUERY = [
@@ -21,11 +21,6 @@ _GPU_QUERY = [
     "--query-gpu=utilization.gpu,memory.used",
     "--format=csv,noheader,nounits",
 ]
-
-
-def peak_rss() -> int:
-    """Largest resident set of this process so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class Usage(StepCallback):

@@ -25,7 +25,7 @@ def test_the_sample_passes(tmp_path):
 
 @pytest.mark.parametrize("key", ["root", "serving"])
 def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch, key):
-    def no_credentials():
+    def no_credentials(scopes=None):
         raise DefaultCredentialsError("none")
 
     monkeypatch.setattr(google.auth, "default", no_credentials)

@@ -154,7 +154,7 @@ def test_the_exit_code_of_a_training_that_was_told_to_end_is_kept(file, training
 def test_the_parent_is_told_what_failed(file, training, monkeypatch):
     receiving, sending = os.pipe()
     # The standard input of a test run is no pipe that a parent holds open.
-    monkeypatch.setattr(child, "_end_with_parent", lambda: None)
+    monkeypatch.setattr(child, "end_with_parent", lambda: None)
     monkeypatch.setenv(child.PIPE_VARIABLE, str(sending))
     training.act = lambda: json.loads("no json")
     assert task.main([file]) == 1
