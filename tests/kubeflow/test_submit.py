@@ -15,6 +15,7 @@ from google.auth.transport.requests import AuthorizedSession
 
 from kubeflow import kubeflow_client, vertex_client
 from kubeflow.submit import read_parameters, submit
+from pipeline import cli
 from pipeline.config import PipelineConfig
 from pipeline.settings_file import ConfigError
 from preprocessing.errors import InputError
@@ -142,6 +143,18 @@ def test_kubeflow_needs_to_know_where(kubeflow):
         with pytest.raises(ConfigError, match=message):
             kubeflow(kubeflow__endpoint=wrong)
     assert not kubeflow.server.requests
+
+
+def test_what_is_wrong_is_told_before_compiling(kubeflow, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli, "_compile", lambda *arguments: pytest.fail("compiled"))
+    monkeypatch.setenv("PIPELINE_CONFIG", "")  # the command sets it
+    config = tmp_path / "config.yaml"
+    kubeflow.settings["kubeflow"]["endpoint"] = None
+    config.write_text(yaml.safe_dump(kubeflow.settings))
+    with pytest.raises(ConfigError, match=r"kubeflow.endpoint: not set"):
+        cli.submit("kubeflow", config=str(config))
+    with pytest.raises(ConfigError, match="parameter 'epochs': not NAME=VALUE"):
+        cli.submit("kubeflow", parameter=["epochs"], config=str(config))
 
 
 @pytest.mark.parametrize("key", ["project", "region"])
