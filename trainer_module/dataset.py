@@ -112,7 +112,12 @@ class Batching:
 
 
 def make_dataset(
-    share: Share, batching: Batching, *, shuffle_buffer: int = 0, seed: int = 0
+    share: Share,
+    batching: Batching,
+    *,
+    shuffle_buffer: int = 0,
+    seed: int = 0,
+    cache: bool = False,
 ) -> tf.data.Dataset:
     """One pass over `share`, in batches of (inputs, label) or, where shapes are static, (inputs,
     label, weight).
@@ -126,6 +131,8 @@ def make_dataset(
       shuffle_buffer: 0 reads in order; otherwise files are read in a new random order each pass
         and about this many Examples are mixed, in blocks of a few neighbours.
       seed: of the shuffling.
+      cache: the first pass keeps the Examples in memory, and the later ones read no file; they
+        come in the first one's order of files.
     """
     files = tf.data.Dataset.from_tensor_slices(list(share.files))
     if shuffle_buffer:
@@ -140,6 +147,8 @@ def make_dataset(
         num_parallel_calls=tf.data.AUTOTUNE,
         deterministic=True,
     )
+    if cache:
+        blocks = blocks.cache()
     if shuffle_buffer:
         blocks = blocks.shuffle(max(1, shuffle_buffer // _BLOCK), seed=seed)
     if features.TOKENS in batching.names and not batching.static_shapes:

@@ -46,7 +46,7 @@ class Inputs:
             self._replicas_here,
             static_shapes,
         )
-        self._shuffle_buffer, self._seed = training.shuffle_buffer, training.seed
+        self._training = training
         self.train = Split.count(job.train_files)
         self.evaluation = Split.count(job.eval_files)
         for split, patterns in ((self.train, job.train_files), (self.evaluation, job.eval_files)):
@@ -59,7 +59,9 @@ class Inputs:
 
     def train_dataset(self, first_step: int) -> Any:
         """Endless and shuffled, from after `first_step` steps on; for fit and custom loops."""
-        return self._distributed(self.train, first_step, shuffle_buffer=self._shuffle_buffer)
+        return self._distributed(
+            self.train, first_step, shuffle_buffer=self._training.shuffle_buffer
+        )
 
     def eval_dataset(self) -> Any:
         """Endless, in order."""
@@ -80,9 +82,7 @@ class Inputs:
     def _distributed(self, split: Split, first_step: int, *, shuffle_buffer: int) -> Any:
         def in_step(context: tf.distribute.InputContext) -> tf.data.Dataset:
             share = split.shares(context.num_input_pipelines)[context.input_pipeline_id]
-            one_pass = make_dataset(
-                share, self._batching, shuffle_buffer=shuffle_buffer, seed=self._seed
-            )
+            one_pass = self._one_pass(share, shuffle_buffer)
             return endless(
                 one_pass,
                 self._batching.batches(share.examples),
@@ -94,10 +94,17 @@ class Inputs:
             # The same function is sent to every worker, which learns only there which it is.
             worker = tf.distribute.coordinator.experimental_get_current_worker_index()
             share = Share(split.files, split.examples, worker, self._processes)
-            return make_dataset(
-                share, self._batching, shuffle_buffer=shuffle_buffer, seed=self._seed
-            ).repeat()
+            return self._one_pass(share, shuffle_buffer).repeat()
 
         if self._asynchronous:
             return tf_keras.utils.experimental.DatasetCreator(on_its_own)
         return self._strategy.distribute_datasets_from_function(in_step)
+
+    def _one_pass(self, share: Share, shuffle_buffer: int) -> tf.data.Dataset:
+        return make_dataset(
+            share,
+            self._batching,
+            shuffle_buffer=shuffle_buffer,
+            seed=self._training.seed,
+            cache=self._training.cache_input,
+        )

@@ -64,6 +64,8 @@ class Training(Section):
     profile_steps: tuple[PositiveInt, PositiveInt] | None = Field(default=None, strict=False)
     """First and last step that TensorFlow's profiler records."""
     shuffle_buffer: PositiveInt = 100_000
+    cache_input: bool = False
+    """Keep the transformed Examples in memory from the first epoch on, whatever their size."""
     seed: Annotated[int, Field(ge=0)] = 42
 
     @model_validator(mode="after")

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -84,15 +85,18 @@ def test_shares_are_whole_files_where_that_is_fair(write, counts, processes, fil
     processes=st.integers(1, 4),
     batch_size=st.sampled_from([1, 3, 5, 64]),
     shuffle_buffer=st.sampled_from([0, 4]),
+    cache=st.booleans(),
 )
-def test_an_epoch_is_every_example_once(write, counts, processes, batch_size, shuffle_buffer):
+def test_an_epoch_is_every_example_once(
+    write, counts, processes, batch_size, shuffle_buffer, cache
+):
     split = write(counts)
     batching = Batching(NGRAMS, TRANSFORM, batch_size)
     shares = split.shares(processes)
     steps = max(batching.batches(share.examples) for share in shares)
     epochs = [Counter(), Counter()]
     for share in shares:
-        one_pass = make_dataset(share, batching, shuffle_buffer=shuffle_buffer, seed=3)
+        one_pass = make_dataset(share, batching, shuffle_buffer=shuffle_buffer, seed=3, cache=cache)
         data = endless(one_pass, batching.batches(share.examples), steps)
         for place, batch in enumerate(data.take(2 * steps)):
             epochs[place // steps].update(numbers([batch]))
@@ -100,15 +104,14 @@ def test_an_epoch_is_every_example_once(write, counts, processes, batch_size, sh
     assert epochs == [once, once]
 
 
-def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write):
+@pytest.mark.parametrize("cache", [False, True])
+def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, cache):
     share = write([40, 40]).shares(1)[0]
     batching = Batching(NGRAMS, TRANSFORM, 8)
 
     def two_epochs(seed, done=0):
-        data = endless(
-            make_dataset(share, batching, shuffle_buffer=100, seed=seed), 10, 10, done=done
-        )
-        return numbers(data.take(20 - done))
+        one_pass = make_dataset(share, batching, shuffle_buffer=100, seed=seed, cache=cache)
+        return numbers(endless(one_pass, 10, 10, done=done).take(20 - done))
 
     tf.random.set_seed(1)
     first = two_epochs(5)
@@ -119,6 +122,17 @@ def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write):
     assert two_epochs(6) != first
     tf.random.set_seed(1)
     assert two_epochs(5, done=13) == first[13 * 8 :], "a training that goes on sees other data"
+
+
+def test_a_cached_input_is_read_from_its_files_once(write, tmp_path):
+    [original] = write([20]).files
+    file = tmp_path / "examples.gz"
+    file.write_bytes(Path(original).read_bytes())
+    share = Split.count([str(file)]).shares(1)[0]
+    one_pass = make_dataset(share, Batching(NGRAMS, TRANSFORM, 5), cache=True)
+    first = numbers(one_pass)
+    file.unlink()
+    assert numbers(one_pass) == first == list(range(20))
 
 
 def test_static_batches_have_one_shape_and_weigh_what_is_there(write):
