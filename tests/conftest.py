@@ -1,6 +1,7 @@
 """What every test folder shares."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,10 @@ def real_data():
     if not folder:
         pytest.skip("REVIEWS_DATA is not set")
     return Path(folder)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _ctrl_c_works():
+    """Also in a suite that a shell runs in the background: it would ignore SIGINT, and so would
+    every process that a test starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -27,15 +27,18 @@ STAND_IN = """
 import json, os, signal, sys, time
 config = json.loads(os.environ.get("TF_CONFIG", "null"))
 me = "{type} {index}".format(**config["task"]) if config else "alone"
+def wait_for(word):
+    while not os.path.exists(os.path.join(FOLDER, word)): time.sleep(0.01)
 """
 
 
 class Ground:
     """A cluster, and TFJobs in it whose pods run a script."""
 
-    def __init__(self, server, operator):
+    def __init__(self, server, operator, folder):
         self.server = server
         self.operator = operator
+        self.folder = folder
         self.client = TFJobClient(connect(), "ml", QUICK)
         self.done = True
 
@@ -44,8 +47,16 @@ class Ground:
         manifest = make_manifest(make_job(**training), "job.json", make_settings())
         for replica in manifest["spec"]["tfReplicaSpecs"].values():
             [container] = replica["template"]["spec"]["containers"]
-            container["command"] = [sys.executable, "-uc", STAND_IN + script]
+            container["command"] = [
+                sys.executable,
+                "-uc",
+                f"FOLDER = {str(self.folder)!r}" + STAND_IN + script,
+            ]
         return manifest
+
+    def tell(self, word):
+        """Lets pods go on that `wait_for` this word: no test counts on how fast a pod is."""
+        (self.folder / word).touch()
 
     def run(self, script="", timeout_seconds=60.0, **training):
         self.run_manifest(self.manifest(script, **training), timeout_seconds)
@@ -81,16 +92,16 @@ def log(caplog):
 
 
 @pytest.fixture
-def ground(server, log):
+def ground(server, log, tmp_path):
     operator = Operator(server)
-    yield Ground(server, operator)
+    yield Ground(server, operator, tmp_path)
     operator.close()
 
 
 @pytest.fixture
-def quiet(server, log):
+def quiet(server, log, tmp_path):
     """The same without an operator: what happens is up to the test."""
-    return Ground(server, None)
+    return Ground(server, None, tmp_path)
 
 
 def lines(log):
@@ -123,12 +134,16 @@ def in_background(act):
 
 
 def test_every_pod_gets_its_place_and_its_log_is_shown(ground, log):
-    ground.run("print('I am', me, 'in', config['environment'])")
-    said = [line for line in lines(log) if "I am" in line]
-    assert sorted(said) == [
-        "[chief] I am chief 0 in cloud",
-        "[worker 0] I am worker 0 in cloud",
-    ]
+    def said():
+        return sorted(line for line in lines(log) if "I am" in line)
+
+    script = "print('I am', me, 'in', config['environment'])\nwait_for('end')"
+    thread, raised = in_background(lambda: ground.run(script))
+    wait(lambda: len(said()) == 2)
+    ground.tell("end")
+    thread.join(30)
+    assert raised == []
+    assert said() == ["[chief] I am chief 0 in cloud", "[worker 0] I am worker 0 in cloud"]
     assert any(
         re.search("TFJob amazon-reviews-.* in namespace ml succeeded", x) for x in lines(log)
     )
@@ -141,28 +156,36 @@ def test_a_single_replica_has_no_cluster(ground, log):
 
 
 def test_parameter_servers_are_ended_when_the_chief_is_done(ground, log):
-    script = "print('I am', me)\nif not me.startswith('chief'): time.sleep(600)\ntime.sleep(0.5)"
-    ground.run(script, strategy="parameter_server", parameter_servers=1)
+    script = "print('I am', me)\nwait_for('end' if me.startswith('chief') else 'never')"
+    settings = {"strategy": "parameter_server", "parameter_servers": 1}
+    thread, raised = in_background(lambda: ground.run(script, **settings))
     for name in ("chief", "worker 0", "worker 1", "ps 0"):
-        assert any(line.startswith(f"[{name}] I am {name}") for line in lines(log))
+        wait(lambda start=f"[{name}] I am {name}": any(x.startswith(start) for x in lines(log)))
+    ground.tell("end")
+    thread.join(30)
+    assert raised == []
     wait(lambda: not ground.operator.running)
 
 
-def test_a_killed_pod_is_started_again_and_the_training_goes_on(ground, tmp_path, log):
-    mark = tmp_path / "mark"
-    ground.run(
-        f"first = not os.path.exists({str(mark)!r})\n"
-        "if me == 'worker 0' and first:\n"
-        f"    open({str(mark)!r}, 'w')\n"
+def test_a_killed_pod_is_started_again_and_the_training_goes_on(ground, log):
+    script = (
+        "mark = os.path.join(FOLDER, 'mark')\n"
+        "if me == 'worker 0' and not os.path.exists(mark):\n"
+        "    open(mark, 'w')\n"
         "    print('before')\n"
-        "    time.sleep(0.5)\n"
+        "    wait_for('kill')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "if me == 'worker 0': print('after')\n"
-        f"while not os.path.exists({str(mark)!r}) or me == 'chief 0' and time.sleep(1.5): pass\n",
+        "wait_for('end')"
     )
-    said = lines(log)
-    assert said.index("[worker 0] before") < said.index("[worker 0] after")
-    assert any("worker 0 was started again" in line for line in said)
+    thread, raised = in_background(lambda: ground.run(script))
+    wait(lambda: "[worker 0] before" in lines(log))
+    ground.tell("kill")
+    wait(lambda: "[worker 0] after" in lines(log))
+    ground.tell("end")
+    thread.join(30)
+    assert raised == []
+    assert any("worker 0 was started again" in line for line in lines(log))
 
 
 # Failures of the training.
@@ -337,14 +360,18 @@ def test_a_tfjob_that_somebody_deletes_is_missed(ground):
 
 
 def test_trouble_with_the_api_passes(ground, log):
-    thread, raised = in_background(lambda: ground.run("time.sleep(1.5)\nprint('I am', me)"))
+    thread, raised = in_background(
+        lambda: ground.run("wait_for('go')\nprint('I am', me)\nwait_for('end')")
+    )
     wait(lambda: len(ground.operator.running) == 2)
     overloaded = (503, status(503, "overloaded"))
     ground.server.fail("GET", "/tfjobs", overloaded, "drop", overloaded)
     ground.server.fail("GET", "/pods", (429, status(429, "slow down")), "drop")
+    ground.tell("go")
+    wait(lambda: {"[chief] I am chief 0", "[worker 0] I am worker 0"} <= set(lines(log)))
+    ground.tell("end")
     thread.join(30)
     assert raised == []
-    assert {"[chief] I am chief 0", "[worker 0] I am worker 0"} <= set(lines(log))
     assert any("503 overloaded; trying again" in line for line in lines(log))
 
 
@@ -366,9 +393,14 @@ def test_a_step_that_may_see_no_pods_waits_for_the_end_without(ground, log):
 
 def test_a_step_that_may_read_no_logs_waits_for_the_end_without(ground, log):
     ground.server.fail("GET", "/log", forbidden("get", "pods/log"), "always")
-    with pytest.raises(TFJobFailed, match="chief ended with exit code 1: it said nothing"):
-        ground.run("time.sleep(3)\nsys.exit(1)")
-    assert len([line for line in lines(log) if "cannot be shown" in line]) == 2
+    script = "wait_for('end' if me.startswith('chief') else 'never')\nsys.exit(1)"
+    thread, raised = in_background(lambda: ground.run(script))
+    wait(lambda: len([line for line in lines(log) if "cannot be shown" in line]) == 2)
+    ground.tell("end")
+    thread.join(30)
+    [error] = raised
+    assert isinstance(error, TFJobFailed)
+    assert "chief ended with exit code 1: it said nothing" in str(error)
 
 
 def test_a_log_that_breaks_off_is_read_on_and_shown_once(quiet, log):
