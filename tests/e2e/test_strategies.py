@@ -22,6 +22,8 @@ def test_each_strategy_trains_and_pushes(tmp_path):
     workspace = Workspace(tmp_path, SETTINGS)
     created = tfx(workspace, *CREATE)
     assert created.returncode == 0, created.stdout + created.stderr
+    assert 'Pipeline "amazon_reviews" created successfully' in created.stdout
+    assert not workspace.pushed()
     for number, (strategy, shape) in enumerate(STRATEGIES.items(), start=1):
         values = {"strategy": strategy, "epochs": 2, "batch_size_per_replica": 16, **shape}
         overrides = ",".join(f"training.{key}={value}" for key, value in values.items())

@@ -33,18 +33,6 @@ RUN = ("run", "create", "--pipeline_name", "amazon_reviews")
 
 
 @pytest.mark.slow
-def test_create_and_run_push_a_model(tmp_path):
-    workspace = Workspace(tmp_path, SETTINGS)
-    created = tfx(workspace, *CREATE)
-    assert created.returncode == 0, created.stdout + created.stderr
-    assert 'Pipeline "amazon_reviews" created successfully' in created.stdout
-    assert not workspace.pushed()
-    done = tfx(workspace, *RUN)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert len(workspace.pushed()) == 1
-
-
-@pytest.mark.slow
 def test_wrong_settings_end_it_with_one_line(tmp_path):
     workspace = Workspace(tmp_path, SETTINGS)
     done = tfx(workspace, *CREATE, overrides="training.epoch=3")
