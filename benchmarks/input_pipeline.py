@@ -100,12 +100,14 @@ def _training(figures: dict[str, Any]) -> dict[str, Any]:
 
 def _alone(part: str, job: str) -> dict[str, Any]:
     from trainer_module import models, strategies
+    from trainer_module.agreement import Agreement
     from trainer_module.inputs import Inputs
 
     told = TrainingJob.model_validate_json(Path(job).read_text())
     strategy = strategies.make_strategy(told.training, None)
     module = models.load(told.training.model)
-    inputs = Inputs(told, module.FEATURES, strategy, None, static_shapes=False)
+    alone = Agreement(strategy, None)
+    inputs = Inputs(told, module.FEATURES, strategy, None, alone, static_shapes=False)
     return {"input": _input_alone, "model": _model_alone}[part](told, module, inputs)
 
 

@@ -108,6 +108,12 @@ class Cluster:
         workers = len(self.spec.get(WORKER, []))
         return workers if self.has_parameter_servers else workers + len(self.spec.get(CHIEF, []))
 
+    @property
+    def worker_number(self) -> int:
+        """Which of the `workers` this one is, as tf.distribute counts them: the chief is 0."""
+        before = CHIEF in self.spec and self.task_type == WORKER and not self.has_parameter_servers
+        return self.task_index + before
+
 
 def _parse(text: str) -> dict[str, Any]:
     try:

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from preprocessing import features
 from preprocessing.settings import Transform
+from trainer_module.agreement import Agreement
 from trainer_module.length_batches import length_batches
 
 NGRAM_PADDING = -1
@@ -47,10 +48,18 @@ class Split:
     counts: tuple[int, ...]
 
     @classmethod
-    def count(cls, patterns: Sequence[str]) -> Split:
-        """Finds the files and reads them once, without parsing."""
+    def find(cls, patterns: Sequence[str], agreement: Agreement | None = None) -> Split:
+        """Finds the files, and reads them once, without parsing; each process reads some."""
         files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
-        return cls(tuple(files), tuple(_count_examples(file) for file in files))
+        process, processes = (agreement.process, agreement.processes) if agreement else (0, 1)
+        counts = [
+            _count_examples(file) if place % processes == process else 0
+            for place, file in enumerate(files)
+        ]
+        if agreement and files:
+            # float64, which every reduction knows, is exact up to 2^53.
+            counts = agreement.sum(tf.constant(counts, tf.float64)).numpy().tolist()
+        return cls(tuple(files), tuple(map(int, counts)))
 
     @property
     def examples(self) -> int:

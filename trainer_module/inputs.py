@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from trainer_module.agreement import Agreement
 from trainer_module.cluster import Cluster
 from trainer_module.dataset import Batching, Share, Split, endless, make_dataset
 from trainer_module.settings import TrainingJob
@@ -29,6 +30,7 @@ class Inputs:
         feature_names: tuple[str, ...],
         strategy: tf.distribute.Strategy,
         cluster: Cluster | None,
+        agreement: Agreement,
         *,
         static_shapes: bool,
     ):
@@ -47,8 +49,9 @@ class Inputs:
             static_shapes,
         )
         self._training = training
-        self.train = Split.count(job.train_files)
-        self.evaluation = Split.count(job.eval_files)
+        self._agreement = agreement
+        self.train = Split.find(job.train_files, agreement)
+        self.evaluation = Split.find(job.eval_files, agreement)
         for split, patterns in ((self.train, job.train_files), (self.evaluation, job.eval_files)):
             if not split.examples:
                 raise ValueError(f"no Example in {', '.join(patterns)}: nothing to train on")
@@ -68,10 +71,10 @@ class Inputs:
         return self._distributed(self.evaluation, 0, shuffle_buffer=0)
 
     def adapt_dataset(self) -> tf.data.Dataset:
-        """One pass over the whole train split in this process, in large batches."""
+        """One pass over this process's share of the train split, in large batches."""
         batching = Batching(self._batching.names, self._batching.transform, _ADAPT_BATCH)
-        whole = Share(self.train.files, self.train.examples)
-        return make_dataset(whole, batching)
+        share = self.train.shares(self._agreement.processes)[self._agreement.process]
+        return make_dataset(share, batching)
 
     def _steps(self, split: Split) -> int:
         if self._asynchronous:

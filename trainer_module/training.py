@@ -78,7 +78,8 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     started = time.perf_counter()
     module = models.load(training.model)
     static_shapes = training.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy)
-    inputs = Inputs(job, module.FEATURES, strategy, cluster, static_shapes=static_shapes)
+    agreement = Agreement(strategy, cluster)
+    inputs = Inputs(job, module.FEATURES, strategy, cluster, agreement, static_shapes=static_shapes)
     model = _build(job, module, inputs, strategy, static_shapes=static_shapes)
 
     chief = cluster is None or cluster.chief
@@ -86,11 +87,10 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=name)
     first_step = checkpoints.restore()
     if not first_step:
-        _set_first_weights(job, module, model, inputs)
+        _set_first_weights(job, module, model, inputs, agreement)
     prepared_seconds = time.perf_counter() - started
 
     log_dir = os.path.join(job.model_run_dir, "logs") if chief else None
-    agreement = Agreement(strategy)
     usage = Usage(log_dir, inputs.global_batch)
     plan = Plan(
         train=inputs.train_dataset,
@@ -175,14 +175,18 @@ def _plain(job: TrainingJob, module: ModuleType) -> tf_keras.Model:
 
 
 def _set_first_weights(
-    job: TrainingJob, module: ModuleType, model: tf_keras.Model, inputs: Inputs
+    job: TrainingJob,
+    module: ModuleType,
+    model: tf_keras.Model,
+    inputs: Inputs,
+    agreement: Agreement,
 ) -> None:
     """Those of the base model if there is one and it fits; else what the model computes itself."""
     if job.base_model and warm_start.load_weights(job, module.FEATURES, _plain(job, module), model):
         return
     adapt = getattr(module, "adapt", None)
     if adapt is not None:
-        adapt(model, inputs.adapt_dataset())
+        adapt(model, inputs.adapt_dataset(), agreement.sum)
 
 
 def _callbacks_asked_for(

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from preprocessing.settings import Transform
 from tests.trainer_module.conftest import FILES, make_job
 from trainer_module import machine
 from trainer_module.dataset import Batching, Split, endless, make_dataset
+from trainer_module.models import ngram_linear
 
 TRANSFORM = Transform(max_tokens=3, ngrams=1)
 NGRAMS = (features.NGRAMS,)
@@ -45,7 +47,7 @@ def write(tmp_path_factory):
                 with tf.io.TFRecordWriter(str(folder / f"{place}.gz"), "GZIP") as writer:
                     for _ in range(count):
                         writer.write(example(next(numbers)))
-            written[counts] = Split.count([str(folder / "*.gz")])
+            written[counts] = Split.find([str(folder / "*.gz")])
         return written[counts]
 
     return split
@@ -128,7 +130,7 @@ def test_a_cached_input_is_read_from_its_files_once(write, tmp_path):
     [original] = write([20]).files
     file = tmp_path / "examples.gz"
     file.write_bytes(Path(original).read_bytes())
-    share = Split.count([str(file)]).shares(1)[0]
+    share = Split.find([str(file)]).shares(1)[0]
     one_pass = make_dataset(share, Batching(NGRAMS, TRANSFORM, 5), cache=True)
     first = numbers(one_pass)
     file.unlink()
@@ -149,27 +151,35 @@ def test_static_batches_have_one_shape_and_weigh_what_is_there(write):
 
 COUNT = """
 import json, os, sys
+from trainer_module.agreement import Agreement
 from trainer_module.cluster import Cluster
 from trainer_module.inputs import Inputs
+from trainer_module.models import ngram_linear
 from trainer_module.settings import TrainingJob
 from trainer_module.strategies import make_strategy
 job = TrainingJob.model_validate_json(sys.argv[1])
 cluster = Cluster.from_environ(os.environ)
 strategy = make_strategy(job.training, cluster)
-inputs = Inputs(job, ('ngrams',), strategy, cluster, static_shapes=False)
+agreement = Agreement(strategy, cluster)
+inputs = Inputs(job, ('ngrams',), strategy, cluster, agreement, static_shapes=False)
 batches = iter(inputs.train_dataset(0))
 seen = []
 for _ in range(inputs.steps):
     features, _ = next(batches)
     for local in strategy.experimental_local_results(features['ngrams']):
         seen += [sorted(row) for row in local.to_list()]
-print('RESULT', json.dumps(seen))
+adapting = sum(label.shape[0] for _, label in inputs.adapt_dataset())
+with strategy.scope():
+    model = ngram_linear.build(ngram_linear.Hyperparameters(), job.transform)
+ngram_linear.adapt(model, inputs.adapt_dataset(), agreement.sum)
+scale = model.get_layer('bag').scale.numpy().tolist()
+print('RESULT', json.dumps([seen, adapting, scale]))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("train", ["train-*.gz", "train-0.gz"], ids=["by file", "by example"])
-def test_two_real_workers_read_every_example_once(prepared, tmp_path, train):
+def test_two_real_workers_read_every_example_once_and_know_of_all(prepared, tmp_path, train):
     job = make_job(
         prepared,
         tmp_path,
@@ -188,15 +198,16 @@ def test_two_real_workers_read_every_example_once(prepared, tmp_path, train):
         )
         for place in machine.share({"worker": 2})
     ]
-    seen = []
+    results = []
     for worker in workers:
         printed, _ = worker.communicate(timeout=200)
         assert worker.returncode == 0, printed
         [line] = [line for line in printed.splitlines() if line.startswith("RESULT ")]
-        seen.append(json.loads(line.removeprefix("RESULT ")))
+        results.append(json.loads(line.removeprefix("RESULT ")))
+    seen, adapting, scales = zip(*results, strict=True)
     assert all(seen), "a worker read nothing"
     batching = Batching(NGRAMS, TRANSFORM, 50)
-    everything = Split.count(job.train_files).shares(1)[0]
+    everything = Split.find(job.train_files).shares(1)[0]
     expected = Counter(
         tuple(sorted(row))
         for inputs, _ in make_dataset(everything, batching)
@@ -204,3 +215,10 @@ def test_two_real_workers_read_every_example_once(prepared, tmp_path, train):
     )
     assert sum(expected.values()) == sum(FILES["train"] if "*" in train else FILES["train"][:1])
     assert Counter(tuple(row) for rows in seen for row in rows) == expected
+
+    assert all(adapting)
+    assert sum(adapting) == sum(expected.values())
+    alone = ngram_linear.build(ngram_linear.Hyperparameters(), job.transform)
+    ngram_linear.adapt(alone, make_dataset(everything, batching))
+    for scale in scales:
+        np.testing.assert_allclose(scale, alone.get_layer("bag").scale, rtol=1e-5)

@@ -7,7 +7,8 @@ A file has
   SEARCH_SPACE: what the Tuner tries.
   build(hyperparameters, transform, static_shapes): the tf_keras.Model, which answers with logits.
   optimizer(learning_rate): the optimizer that it is trained with.
-  adapt(model, dataset), if something is fitted on the train split other than by gradients.
+  adapt(model, dataset, sum_over_processes), if something is fitted on the train split other than
+    by gradients.
 """
 
 from __future__ import annotations

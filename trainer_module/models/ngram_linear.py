@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import tensorflow as tf
@@ -21,6 +21,7 @@ SEARCH_SPACE: dict[str, Any] = {
 }
 
 Batches = Iterable[tuple[dict[str, Any], tf.Tensor]]
+Sum = Callable[[tf.Tensor], tf.Tensor]
 
 _LAYER = "bag"
 _FIRST_ACCUMULATOR = 1e-6
@@ -87,12 +88,13 @@ class NgramBag(tf_keras.layers.Layer):
         scale = tf.nn.embedding_lookup(self.scale, unique)
         return tf.reshape(tf.gather(table * scale, places), tf.shape(ids))
 
-    def adapt(self, dataset: Batches) -> None:
-        """Computes the scale in one pass over batches of ({ngrams: ids}, label [batch, 1])."""
+    def adapt(self, dataset: Batches, sum_over_processes: Sum = tf.identity) -> None:
+        """See `adapt` below."""
         # A tensor and not a tf.Variable, which a strategy would mirror or shard.
         counts = tf.zeros([2, self._buckets])
         for inputs, labels in dataset:
             counts += self._count(inputs[features.NGRAMS], labels)
+        counts = sum_over_processes(counts)
         occurrences = tf.reduce_sum(counts, axis=0)
         if not tf.reduce_any(occurrences > 0):
             return
@@ -132,15 +134,16 @@ def build(
     return tf_keras.Model({features.NGRAMS: ngrams}, bag(ngrams), name="ngram_linear")
 
 
-def adapt(model: tf_keras.Model, dataset: Batches) -> None:
-    """Fits what is not trained by gradients, on the train split.
+def adapt(model: tf_keras.Model, dataset: Batches, sum_over_processes: Sum = tf.identity) -> None:
+    """Fits the scale, which is not trained by gradients, in one pass over the train split.
 
     Args:
       model: what `build` returned.
       dataset: batches of ({ngrams: ids}, label [batch, 1]), read once; a few thousand reviews
-        each are fastest.
+        each are fastest. Where several processes train in step, this one's share.
+      sum_over_processes: what a tensor of each of them adds up to.
     """
-    model.get_layer(_LAYER).adapt(dataset)
+    model.get_layer(_LAYER).adapt(dataset, sum_over_processes)
 
 
 def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
