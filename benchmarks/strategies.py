@@ -1,7 +1,8 @@
 """Trains one model under each distribution strategy that this machine can show; table and chart.
 
     python -m benchmarks.strategies TRAIN [--eval FILE] [--model NAME] [--batches 512,2048]
-                                    [--only STRATEGY,…] [--figure FILE.svg] [--json FILE]
+                                    [--devices 2,4,8] [--only STRATEGY,…] [--figure FILE.svg]
+                                    [--json FILE]
 
 TRAIN is in Kaggle's fastText format, plain or .bz2; without --eval a tenth of it is held out. Each
 row is one `python -m trainer_module.task`. s/epoch is the training of the last epoch, without its
@@ -25,7 +26,7 @@ import dataclasses
 import json
 import platform
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,19 +81,23 @@ class Row:
         return self.figures["batch_size_per_replica"]
 
 
-def setups(gpus: int) -> list[Setup]:
-    """What can be shown on a machine with so many GPUs; without any the CPU is two devices.
+def setups(gpus: int, logical: Sequence[int] = (2,)) -> list[Setup]:
+    """What can be shown on a machine with so many GPUs.
 
     A worker has a GPU of its own, so a machine with one GPU shows no cluster.
+
+    Args:
+      gpus: 0 for a machine without.
+      logical: numbers of devices that the CPU of such a machine is split into.
     """
-    kind, several = ("GPU", gpus) if gpus else ("CPU", 2)
-    here, on_all = f"{several} {kind}", max(1, gpus)
-    mirrored = {"strategy": "mirrored", "devices": several}
-    central = {"strategy": "central_storage", "devices": several}
+    kind, on_all = ("GPU" if gpus else "CPU"), max(1, gpus)
     one_process = [
         Setup("one_device", f"1 {kind}", {"strategy": "one_device"}),
-        Setup("mirrored", here, mirrored, on_all),
-        Setup("central_storage", here, central, on_all),
+        *(
+            Setup(name, f"{several} {kind}", {"strategy": name, "devices": several}, on_all)
+            for name in ("mirrored", "central_storage")
+            for several in ([gpus] if gpus else logical)
+        ),
     ]
     if gpus == 1:
         return one_process
@@ -150,11 +155,17 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", choices=MODELS, default=MODELS[0])
     parser.add_argument(
         "--batches",
-        type=lambda text: [int(part) for part in text.split(",")],
+        type=_numbers,
         default=[1024],
         help="batch sizes per replica [1024]",
     )
     parser.add_argument("--epochs", type=int, default=2, help="of each training [2]")
+    parser.add_argument(
+        "--devices",
+        type=_numbers,
+        default=[2],
+        help="logical devices of a CPU under mirrored and central_storage [2]",
+    )
     parser.add_argument(
         "--only", type=usage.some_of(names), default=names, help=f"of {', '.join(names)} [all]"
     )
@@ -165,10 +176,14 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
 def _measure(arguments: argparse.Namespace, gpus: int, root: Path) -> Iterator[Row]:
     jobs: dict[bool, TrainingJob] = {}
     for batch in arguments.batches:
-        for setup in setups(gpus):
+        for setup in setups(gpus, arguments.devices):
             if setup.name not in arguments.only:
                 continue
             if setup.large_table and arguments.model != MODELS[0]:
