@@ -59,6 +59,26 @@ class StepProgress(StepCallback):
             report("steps", self.step, self._total)
 
 
+class TrainMetrics(tf_keras.callbacks.Callback):
+    """Puts the metrics of all steps and replicas into the logs of an epoch.
+
+    A step's logs have its loss in this process alone: to add metrics up over all processes takes
+    them longer than a small step. To come before the callbacks that read an epoch's logs.
+    """
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        # The evaluation is about to begin with new ones.
+        self._trained = numbers(self.model)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        logs.update(self._trained)
+
+
+def numbers(model: tf_keras.Model) -> dict[str, float]:
+    """The model's metrics as they are now, over all replicas."""
+    return {name: float(value) for name, value in model.get_metrics_result().items()}
+
+
 class LossIsNoNumber(ValueError):
     """The loss became NaN or infinite: one line that says at which step."""
 
@@ -79,7 +99,7 @@ class StopAtNoNumber(StepCallback):
         self._check(logs)
 
     def _check(self, logs: Any) -> None:
-        # Keras's loss is the mean so far: once it is no number it stays none.
+        # A loss that is no number leaves weights behind that are none.
         loss = float(logs["loss"]) if isinstance(logs, dict) and "loss" in logs else 0.0
         if math.isfinite(loss):
             return

@@ -10,6 +10,8 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from trainer_module.callbacks import TrainMetrics, numbers
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -51,6 +53,10 @@ def fit(
 ) -> dict[str, float]:
     """Trains with Keras's fit; returns the metrics of the last epoch."""
     last: dict[str, float] = {}
+    if not isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
+        model.train_step = tf.autograph.experimental.do_not_convert(_train_step(model))
+        model.distribute_reduction_method = "first"
+        callbacks = [TrainMetrics(), *callbacks]
     for first_step, stop, steps in plan.rounds():
         history = model.fit(
             plan.train(first_step),
@@ -87,15 +93,15 @@ def custom(
             model.reset_metrics()
             for step, count in _executions(steps, plan.steps_per_execution):
                 hooks.on_train_batch_begin(step)
-                train_steps(train_data, tf.constant(count))
-                hooks.on_train_batch_end(step + count - 1, model.get_metrics_result())
-            last = _numbers(model)
+                loss = train_steps(train_data, tf.constant(count))
+                hooks.on_train_batch_end(step + count - 1, {"loss": loss})
+            last = numbers(model)
             model.reset_metrics()
             hooks.on_test_begin()
             test_data = iter(plan.evaluation)
             for _, count in _executions(plan.eval_steps, plan.steps_per_execution):
                 test_steps(test_data, tf.constant(count))
-            evaluated = _numbers(model)
+            evaluated = numbers(model)
             hooks.on_test_end(evaluated)
             last |= {f"val_{name}": value for name, value in evaluated.items()}
             hooks.on_epoch_end(epoch, last)
@@ -114,40 +120,47 @@ def _executions(steps: int, at_once: int) -> list[tuple[int, int]]:
     return [(step, min(at_once, steps - step)) for step in range(0, steps, at_once)]
 
 
-def _numbers(model: tf_keras.Model) -> dict[str, float]:
-    return {name: float(value) for name, value in model.get_metrics_result().items()}
+def _train_step(model: tf_keras.Model) -> Callable[[Any], dict[str, tf.Tensor]]:
+    """What a replica does in a step: Keras's own train_step, but that reads no metrics."""
+
+    def train_step(data: Any) -> dict[str, tf.Tensor]:
+        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            logit = model(inputs, training=True)
+            # The mean over this replica's Examples, divided by the replicas; the optimizer sums
+            # the gradients over them.
+            loss = model.compute_loss(inputs, label, logit, weight)
+        model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
+        model.compiled_metrics.update_state(label, logit, weight)
+        return {"loss": loss}
+
+    return train_step
 
 
 def _step_functions(
     model: tf_keras.Model, strategy: tf.distribute.Strategy, plan: Plan
-) -> tuple[Callable[..., None], Callable[..., None]]:
-    def train_step(data: Any) -> None:
-        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        with tf.GradientTape() as tape:
-            logit = model(inputs, training=True)
-            # As in fit this is the mean over this replica's Examples, divided by the replicas;
-            # the optimizer sums the gradients over them.
-            loss = model.compute_loss(inputs, label, logit, weight)
-        model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
-        model.compute_metrics(inputs, label, logit, weight)
-
-    def test_step(data: Any) -> None:
+) -> tuple[Callable[..., tf.Tensor], Callable[..., tf.Tensor]]:
+    def test_step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
         logit = model(inputs, training=False)
-        model.compute_loss(inputs, label, logit, weight)
-        model.compute_metrics(inputs, label, logit, weight)
+        loss = model.compute_loss(inputs, label, logit, weight)
+        model.compiled_metrics.update_state(label, logit, weight)
+        return {"loss": loss}
 
-    def distributed(step: Callable[[Any], None]) -> Callable[..., None]:
+    def distributed(step: Callable[[Any], dict[str, tf.Tensor]]) -> Callable[..., tf.Tensor]:
         # AutoGraph is for the loop below alone; Keras's code holds nothing for it to rewrite.
         step = tf.autograph.experimental.do_not_convert(step)
         if plan.jit_compile:
             step = tf.function(step, jit_compile=True, reduce_retracing=True)
 
         @tf.function
-        def steps(data: Any, count: tf.Tensor) -> None:
+        def steps(data: Any, count: tf.Tensor) -> tf.Tensor:
+            loss = tf.constant(0.0)
             for _ in tf.range(count):
-                strategy.run(step, args=(next(data),))
+                of_replicas = strategy.run(step, args=(next(data),))["loss"]
+                loss = strategy.experimental_local_results(of_replicas)[0]
+            return loss
 
         return steps
 
-    return distributed(train_step), distributed(test_step)
+    return distributed(_train_step(model)), distributed(test_step)
