@@ -186,10 +186,11 @@ class Child:
 
     def _read_log(self) -> None:
         assert self._process.stdout is not None
-        for raw in self._process.stdout:
-            line = raw.decode(errors="replace").rstrip()
-            self._lines.append(line)
-            logging.info("[%s] %s", self.name, line)
+        with self._process.stdout as lines:
+            for raw in lines:
+                line = raw.decode(errors="replace").rstrip()
+                self._lines.append(line)
+                logging.info("[%s] %s", self.name, line)
 
     def _read_events(self, descriptor: int) -> None:
         with os.fdopen(descriptor, errors="replace") as pipe:

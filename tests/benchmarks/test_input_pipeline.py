@@ -1,16 +1,10 @@
-"""The table of the input pipeline: what is divided by what, and that all three can be run."""
-
-import subprocess
-import sys
-from pathlib import Path
+"""The table of the input pipeline: what is divided by what, and that its parts can be run."""
 
 import pytest
 
-import sample_data
 from benchmarks import usage
 from benchmarks.input_pipeline import table
-
-SAMPLE = Path(sample_data.__file__).parent / "reviews.ft.txt"
+from tests.trainer_module.conftest import FILES, make_job, prepared  # noqa: F401
 
 
 def test_everything_is_compared_with_training():
@@ -24,14 +18,11 @@ def test_everything_is_compared_with_training():
 
 
 @pytest.mark.slow
-def test_the_sample_is_timed(tmp_path):
-    command = [sys.executable, "-m", "benchmarks.input_pipeline", str(SAMPLE)]
-    options = ["--passes", "2", "--scratch", str(tmp_path)]
-    settings = ["--set", "training.batch_size_per_replica=32"]
-    done = subprocess.run(
-        [*command, *options, *settings], cwd=usage.REPOSITORY, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    for name in ("input alone", "model alone", "training"):
-        [row] = [line for line in done.stdout.splitlines() if line.startswith(f"│ {name} ")]
-        assert all(cell.strip() for cell in row.split("│")[2:4])
+@pytest.mark.parametrize("part", ["input", "model"])
+def test_each_part_is_timed_alone(prepared, tmp_path, part):  # noqa: F811
+    job = tmp_path / "job.json"
+    job.write_text(make_job(prepared, tmp_path).model_dump_json())
+    figures = usage.figures_of("benchmarks.input_pipeline", part, str(job), log=tmp_path / "log")
+    assert figures["examples"] == sum(FILES["train"])
+    assert figures["seconds"] > 0
+    assert figures["cpu_seconds"] > 0
