@@ -224,7 +224,15 @@ class _LocalCluster:
             for child in self._children.values()
             if child.noticed is not None and (child.code != 0 or self._task(child).serves)
         ]
-        first = min(failed, key=lambda child: (not child.killed_from_outside, child.noticed))
+        # One that found a setting wrong may have told so, and not have ended yet; another has.
+        first = min(
+            failed,
+            key=lambda child: (
+                not child.killed_from_outside,
+                child.code != BAD_SETTINGS,
+                child.noticed,
+            ),
+        )
         if first.code == BAD_SETTINGS:
             return ValueError(first.error)
         return TrainingFailed(

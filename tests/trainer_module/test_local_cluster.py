@@ -397,6 +397,16 @@ def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(ground):
         )
 
 
+def test_a_wrong_setting_is_one_though_the_first_to_tell_is_the_last_to_end(ground):
+    with pytest.raises(ValueError, match=r"^training.devices: 9 asked for$"):
+        ground.run(
+            'line = "training.devices: 9 asked for"\n'
+            'print(line)\nif me == "worker 0": attach().failed(line)\n'
+            'time.sleep(3 if me == "worker 0" else 1)\n'
+            "sys.exit(2)"
+        )
+
+
 def test_what_cannot_be_started_is_told(ground):
     job = ground.job(strategy="multi_worker_mirrored", workers=2)
     with pytest.raises(
