@@ -29,10 +29,10 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks import peer_ours, usage
+from benchmarks.strategies import MODELS
 from pipeline.settings_file import OVERRIDES_VARIABLE
 from trainer_module.settings import Training, TrainingJob
 
-MODELS = ("ngram_linear", "cnn_lstm", "text_cnn", "transformer")
 _IN_MEMORY = 32
 """Batches that the model alone is given again and again."""
 

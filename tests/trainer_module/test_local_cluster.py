@@ -194,23 +194,23 @@ def test_progress_of_the_chief_alone_is_reported(ground):
     assert said == [{"unit": "steps", "done": 5, "total": 10, "source": "worker 0"}]
 
 
-def pipes():
-    """Of this process; whatever ties it to a child is one."""
+def opened_to_children(folder):
+    """What this process has open to its children: pipes, sockets, and files in their folder."""
     opened = set()
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # what lists the folder is closed by now
             opened.add(os.readlink(link))
-    return {target for target in opened if target.startswith("pipe:")}
+    return {target for target in opened if target.startswith(("pipe:", "socket:", str(folder)))}
 
 
-def test_nothing_is_left_open(ground):
-    opened, threads = pipes(), set(threading.enumerate())
+def test_nothing_is_left_open(ground, tmp_path):
+    opened, threads = opened_to_children(tmp_path), set(threading.enumerate())
     for _ in range(3):
         ground.run("")
     # Others' threads and files, of tests before this one, may still come and go.
     ours = {thread for thread in threading.enumerate() if thread not in threads}
     ground.wait(lambda: not any(thread.is_alive() for thread in ours))
-    assert pipes() <= opened
+    assert opened_to_children(tmp_path) <= opened
 
 
 # How processes share the machine.
