@@ -5,6 +5,14 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples in every run, so that a change is what makes a test fail; other ones with
+# `--hypothesis-profile explore`. No example is too slow: that depends on what else runs.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeat", PATIENT, derandomize=True)
+settings.register_profile("explore", PATIENT)
+settings.load_profile("repeat")
 
 
 @pytest.fixture(scope="session")

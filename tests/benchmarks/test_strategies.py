@@ -101,17 +101,22 @@ def test_the_chart_names_every_row(tmp_path):
 
 
 def test_cpu_utilisation_covers_the_children():
-    busy = "import time\nend = time.time() + 5\nwhile time.time() < end: pass"
-    shell = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
+    busy = "import time\nwhile time.process_time() < 2: pass\nprint(flush=True)\ninput()"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
     measured = usage.CpuTime()
-    with subprocess.Popen([sys.executable, "-c", shell]) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         start = time.time()
-        while process.poll() is None:
-            measured.sample(process.pid)
-            time.sleep(0.2)
-    used = measured.utilisation(start, start + 4.5)
-    # Of one core at most; a busy machine may have given it less.
-    assert 0.2 / usage.cores() < used <= 1.05 / usage.cores()
+        measured.sample(process.pid)
+        process.stdout.readline()
+        measured.sample(process.pid)
+        end = time.time()
+        process.communicate(b"\n")
+    (first, _), (last, _) = measured.samples
+    used = measured.utilisation(start, end) * usage.cores() * (last - first)
+    # Of the child; that of its parent and of their start comes to it.
+    assert 1.9 < used < 5
     assert measured.utilisation(start + 100, start + 200) is None
 
 

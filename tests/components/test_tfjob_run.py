@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ from tests.components.kubernetes_server import KubernetesServer, Operator, forbi
 from tests.components.test_tfjob_manifest import make_job, make_settings
 
 REPOSITORY = str(Path(__file__).parents[2])
-QUICK = Patience(give_up=2.0, first_wait=0.01, longest_wait=0.05, request=1.0, silence=0.5)
+# Quick where nothing is wrong; what is slow here is the machine that tests share.
+QUICK = Patience(give_up=60.0, first_wait=0.01, longest_wait=0.05, request=5.0, silence=0.5)
 STAND_IN = """
 import json, os, signal, sys, time
 config = json.loads(os.environ.get("TF_CONFIG", "null"))
@@ -58,10 +60,10 @@ class Ground:
         """Lets pods go on that `wait_for` this word: no test counts on how fast a pod is."""
         (self.folder / word).touch()
 
-    def run(self, script="", timeout_seconds=60.0, **training):
+    def run(self, script="", timeout_seconds=300.0, **training):
         self.run_manifest(self.manifest(script, **training), timeout_seconds)
 
-    def run_manifest(self, manifest, timeout_seconds=60.0):
+    def run_manifest(self, manifest, timeout_seconds=300.0):
         tfjob_run.run(
             self.client,
             manifest,
@@ -108,7 +110,7 @@ def lines(log):
     return [record.getMessage() for record in log.records]
 
 
-def wait(what, seconds=20):
+def wait(what, seconds=120):
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline
@@ -141,7 +143,7 @@ def test_every_pod_gets_its_place_and_its_log_is_shown(ground, log):
     thread, raised = in_background(lambda: ground.run(script))
     wait(lambda: len(said()) == 2)
     ground.tell("end")
-    thread.join(30)
+    thread.join(120)
     assert raised == []
     assert said() == ["[chief] I am chief 0 in cloud", "[worker 0] I am worker 0 in cloud"]
     assert any(
@@ -162,7 +164,7 @@ def test_parameter_servers_are_ended_when_the_chief_is_done(ground, log):
     for name in ("chief", "worker 0", "worker 1", "ps 0"):
         wait(lambda start=f"[{name}] I am {name}": any(x.startswith(start) for x in lines(log)))
     ground.tell("end")
-    thread.join(30)
+    thread.join(120)
     assert raised == []
     wait(lambda: not ground.operator.running)
 
@@ -183,7 +185,7 @@ def test_a_killed_pod_is_started_again_and_the_training_goes_on(ground, log):
     ground.tell("kill")
     wait(lambda: "[worker 0] after" in lines(log))
     ground.tell("end")
-    thread.join(30)
+    thread.join(120)
     assert raised == []
     assert any("worker 0 was started again" in line for line in lines(log))
 
@@ -241,17 +243,23 @@ def test_the_telling_line_is_the_end_of_a_traceback_though_more_follows():
     assert tfjob_logs.telling_line(["killed", " "]) == "killed"
 
 
-def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground):
+def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground, log):
     script = (
-        "if me == 'worker 0': os.kill(os.getpid(), signal.SIGKILL)\n"
-        "time.sleep(1)\n"
+        "mark = os.path.join(FOLDER, 'mark')\n"
+        "if me == 'worker 0' and not os.path.exists(mark):\n"
+        "    open(mark, 'w')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "wait_for('lost' if me == 'chief 0' else 'never')\n"
         "print('UnavailableError: lost a peer')\n"
         "sys.exit(1)"
     )
-    with pytest.raises(
-        TFJobFailed, match=r"chief ended with exit code 1: Una.*; before that worker 0 "
-    ):
-        ground.run(script)
+    thread, raised = in_background(lambda: ground.run(script))
+    wait(lambda: any("worker 0 was started again" in line for line in lines(log)))
+    ground.tell("lost")
+    thread.join(120)
+    [error] = raised
+    assert isinstance(error, TFJobFailed)
+    assert re.search("chief ended with exit code 1: Una.*; before that worker 0 ", str(error))
 
 
 def test_a_chief_that_succeeded_is_enough(quiet, log):
@@ -264,7 +272,7 @@ def test_a_chief_that_succeeded_is_enough(quiet, log):
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
     wait(lambda: quiet.server.asked("GET", "/pods"))
     quiet.server.set_condition(job["metadata"]["name"], "Failed", "1 Worker replica(s) failed.")
-    thread.join(20)
+    thread.join(120)
     assert raised == []
     assert any("failed., but the training was over" in line for line in lines(log))
 
@@ -284,7 +292,7 @@ def test_memory_that_was_too_little_is_said(quiet):
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
     wait(lambda: quiet.server.asked("GET", "/log"))
     quiet.server.set_condition(job["metadata"]["name"], "Failed", "1 Worker replica(s) failed.")
-    thread.join(20)
+    thread.join(120)
     assert "worker 0 was killed, exit code 137, OOMKilled" in str(raised[0])
     assert "cluster.resources.Trainer.memory" in str(raised[0])
 
@@ -309,7 +317,7 @@ def test_a_failure_without_pods_is_what_the_operator_says(quiet):
     wait(lambda: quiet.tfjobs)
     name = manifest["metadata"]["name"]
     quiet.server.set_condition(name, "Failed", f"Job {name} has failed because it was active long")
-    thread.join(20)
+    thread.join(120)
     assert isinstance(raised[0], TFJobFailed)
     assert str(raised[0]).endswith("has failed because it was active long")
 
@@ -354,7 +362,7 @@ def test_a_tfjob_that_somebody_deletes_is_missed(ground):
     thread, raised = in_background(lambda: ground.run("time.sleep(600)"))
     wait(lambda: len(ground.operator.running) == 2)
     TFJobClient(connect(), "ml", QUICK).delete(ground.tfjobs[0]["metadata"]["name"])
-    thread.join(20)
+    thread.join(120)
     [error] = raised
     assert "was deleted by somebody else" in str(error)
 
@@ -370,16 +378,17 @@ def test_trouble_with_the_api_passes(ground, log):
     ground.tell("go")
     wait(lambda: {"[chief] I am chief 0", "[worker 0] I am worker 0"} <= set(lines(log)))
     ground.tell("end")
-    thread.join(30)
+    thread.join(120)
     assert raised == []
     assert any("503 overloaded; trying again" in line for line in lines(log))
 
 
 def test_an_api_that_is_gone_ends_the_step_and_not_the_training(ground):
+    ground.client = TFJobClient(connect(), "ml", replace(QUICK, give_up=1.0))
     thread, raised = in_background(lambda: ground.run("time.sleep(600)"))
     wait(lambda: len(ground.operator.running) == 2)
     ground.server.fail("GET", "/tfjobs", (503, status(503, "overloaded")), "always")
-    thread.join(30)
+    thread.join(120)
     assert isinstance(raised[0], Unreachable)
     assert len(ground.operator.running) == 2
     assert not ground.server.asked("DELETE", "/tfjobs")
@@ -397,7 +406,7 @@ def test_a_step_that_may_read_no_logs_waits_for_the_end_without(ground, log):
     thread, raised = in_background(lambda: ground.run(script))
     wait(lambda: len([line for line in lines(log) if "cannot be shown" in line]) == 2)
     ground.tell("end")
-    thread.join(30)
+    thread.join(120)
     [error] = raised
     assert isinstance(error, TFJobFailed)
     assert "chief ended with exit code 1: it said nothing" in str(error)
@@ -416,7 +425,8 @@ def test_a_log_that_breaks_off_is_read_on_and_shown_once(quiet, log):
     written.break_off()
     wait(lambda: "[worker 0] line 2" in lines(log))
     # Quiet for longer than a request waits.
-    wait(lambda: len(quiet.server.asked("GET", "/log")) == 4)
+    asked = len(quiet.server.asked("GET", "/log"))
+    wait(lambda: len(quiet.server.asked("GET", "/log")) > asked + 1)
     written.write("step 1\rstep 2\rstep 3")
     written.write("line 3")
     wait(lambda: "[worker 0] line 3" in lines(log))
@@ -424,7 +434,7 @@ def test_a_log_that_breaks_off_is_read_on_and_shown_once(quiet, log):
     written.write("line 4")
     quiet.server.end_pod(pod, 0)
     quiet.server.set_condition(job["metadata"]["name"], "Succeeded", "successfully completed.")
-    thread.join(20)
+    thread.join(120)
     assert raised == []
     shown = [line for line in lines(log) if line.startswith("[worker 0]")]
     texts = ["line 0", "line 1", "line 2", "step 3", "line 3", "line 4"]
@@ -454,12 +464,15 @@ def test_no_thread_is_left(ground):
 
 
 def test_a_running_tfjob_of_an_earlier_try_is_followed(ground, log):
-    manifest = ground.manifest("time.sleep(4)\nprint('I am', me)")
+    manifest = ground.manifest("print('I am', me)\nwait_for('end')")
     ground.client.create(manifest)
     wait(lambda: len(ground.operator.running) == 2)
-    ground.run_manifest(manifest)
+    thread, raised = in_background(lambda: ground.run_manifest(manifest))
+    wait(lambda: "[chief] I am chief 0" in lines(log))
+    ground.tell("end")
+    thread.join(120)
+    assert raised == []
     assert len(ground.server.asked("POST", "/tfjobs")) == 1
-    assert "[chief] I am chief 0" in lines(log)
 
 
 def test_one_that_succeeded_is_enough(ground):
@@ -488,26 +501,37 @@ def test_one_that_failed_is_made_anew_once_its_pods_are_gone(ground, tmp_path, l
         "    time.sleep(0.5)\n"
         "    sys.exit(143)\n"
         "signal.signal(signal.SIGTERM, slowly)\n"
-        "time.sleep(1)\n"
+        "wait_for('again')\n"
     )
     manifest = ground.manifest(script)
     pods_before = []
     ground.server.on_create = lambda job: pods_before.append(list(ground.server.pods))
     with pytest.raises(TFJobFailed):
         ground.run_manifest(manifest)
+    ground.tell("again")
     ground.run_manifest(manifest)
     assert any("of an earlier try, which failed" in line for line in lines(log))
     assert pods_before == [[], []]
 
 
-def test_one_that_is_being_deleted_is_waited_for(ground):
-    manifest = ground.manifest("time.sleep(4)")
-    ground.client.create(manifest)
-    wait(lambda: len(ground.operator.running) == 2)
-    ground.client.delete(manifest["metadata"]["name"])
-    assert len(ground.tfjobs) == 1
-    ground.run_manifest(manifest)
-    assert len(ground.server.asked("POST", "/tfjobs")) == 2
+def test_one_that_is_being_deleted_is_waited_for(quiet):
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    # Its pods hold it up.
+    quiet.server.on_delete = lambda job: None
+    name = job["metadata"]["name"]
+    quiet.client.delete(name)
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    asked = len(quiet.server.asked("GET", "/tfjobs"))
+    wait(lambda: len(quiet.server.asked("GET", "/tfjobs")) > asked + 2)
+    assert quiet.tfjobs == [job]
+    del quiet.server.tfjobs[name]
+    wait(lambda: quiet.tfjobs)
+    quiet.server.set_condition(name, "Succeeded", "successfully completed.")
+    thread.join(120)
+    assert raised == []
+    assert len(quiet.server.asked("POST", "/tfjobs")) == 2
 
 
 def test_an_answer_that_is_lost_makes_no_second_tfjob(ground, log):
@@ -543,12 +567,12 @@ def test_a_step_that_is_told_to_end_leaves_no_tfjob(ground, number, code):
         text=True,
     )
     try:
-        wait(lambda: len(ground.operator.running) == 2, 60)
+        wait(lambda: len(ground.operator.running) == 2)
         for line in launcher.stdout:
             if "I am chief" in line:
                 break
         launcher.send_signal(number)
-        rest, _ = launcher.communicate(timeout=20)
+        rest, _ = launcher.communicate(timeout=120)
     finally:
         launcher.kill()
     assert code is None or launcher.returncode == code

@@ -132,7 +132,7 @@ class Workspace:
             time.sleep(0.05)
         for child in _children(command.pid):
             os.kill(child, signal.SIGKILL)
-        output, _ = command.communicate(timeout=60)
+        output, _ = command.communicate(timeout=300)
         assert command.returncode == 1
         return output
 

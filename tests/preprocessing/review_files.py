@@ -38,7 +38,7 @@ TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="
 ROW = st.tuples(st.sampled_from([0, 1]), TEXT, TEXT)
 ROWS = st.lists(ROW, max_size=8)
 ALL_ARCHIVES = pytest.mark.parametrize("suffix", COMPRESS)
-MANY = settings(max_examples=40, deadline=None)
+MANY = settings(max_examples=40)
 
 
 def write(folder: Path, name: str, data: bytes | str) -> str:

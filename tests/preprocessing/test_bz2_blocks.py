@@ -43,14 +43,14 @@ def test_the_archive_has_some_blocks_at_any_bit() -> None:
     assert len({mark % 8 for mark in marks()}) > 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.binary(max_size=2000) | st.just(CONTENT[:250_000]), min_size=1, max_size=5))
 def test_archives_of_many_streams_are_read_whole(parts: list[bytes]) -> None:
     found = read(b"".join(bz2.compress(part, 1) for part in parts))
     assert (content(found), damage(found)) == (b"".join(parts), [])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, len(ARCHIVE) + len(EMPTY)), max_size=6, unique=True))
 def test_every_block_belongs_to_one_piece_wherever_a_file_is_cut(cuts: list[int]) -> None:
     archive = EMPTY + ARCHIVE
@@ -110,7 +110,7 @@ def test_garbage_after_the_archive_is_damage() -> None:
     assert len(ARCHIVE) < lost.position <= len(ARCHIVE) + 22
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=300), st.floats(0, 1), st.binary(min_size=1, max_size=80))
 def test_any_damage_keeps_what_stands_before_it(text: bytes, where: float, wrong: bytes) -> None:
     bad = bytearray(bz2.compress(text))

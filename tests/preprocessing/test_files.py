@@ -173,7 +173,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(parts=st.lists(st.binary(max_size=3000), min_size=1, max_size=4), size=st.integers(1, 5000))
 def test_archives_of_many_members_are_read_whole(
     folder: Path, suffix: str, parts: list[bytes], size: int
@@ -204,7 +204,7 @@ def test_zeros_after_and_between_gzip_members(folder: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("suffix", ARCHIVES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(content=st.binary(min_size=1, max_size=2000), where=st.floats(0, 1, exclude_max=True))
 def test_a_truncated_archive_gives_what_is_there(
     folder: Path, suffix: str, content: bytes, where: float
@@ -222,7 +222,7 @@ def test_a_truncated_archive_gives_what_is_there(
 
 
 @pytest.mark.parametrize("suffix", ARCHIVES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(content=st.binary(max_size=3000), where=st.floats(0, 1), wrong=st.binary(min_size=1))
 def test_garbage_never_crashes_and_what_is_before_it_is_read(
     folder: Path, suffix: str, content: bytes, where: float, wrong: bytes
@@ -323,7 +323,7 @@ def expected_lines(data: bytes, limit: int, keep_cr: bool = False) -> list[bytes
     return [line if len(line) <= limit else None for line in lines]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     data=st.lists(st.sampled_from([b"a", b"bc", b"\r", b"\n", b"\r\n", b"\xff\0"])).map(b"".join),
     sizes=st.lists(st.integers(1, 7)),

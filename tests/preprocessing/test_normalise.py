@@ -24,7 +24,7 @@ def test_letters_beyond_ascii_are_letters():
     assert [word.decode() for word in words] == ["über", "café", "日本"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.text(st.characters(codec="ascii")), max_size=4))
 def test_words_match_a_plain_reference(texts):
     def reference(text):
@@ -36,7 +36,7 @@ def test_words_match_a_plain_reference(texts):
     assert [[word.decode() for word in row] for row in words] == [reference(t) for t in texts]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(words_of_a_text, min_size=1, max_size=4), st.integers(1, 3))
 def test_an_ngram_has_the_same_id_wherever_it_stands(rows, longest):
     """Every n-gram's id is the one that the n-gram has in a text of its own."""

@@ -90,7 +90,7 @@ LINE = st.sampled_from(
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lines=st.lists(LINE, max_size=30), end=st.booleans(), bom=st.booleans())
 def test_batches_of_fasttext_are_what_the_records_are(
     folder: Path, suffix: str, lines: list[bytes], end: bool, bom: bool
@@ -100,7 +100,7 @@ def test_batches_of_fasttext_are_what_the_records_are(
     assert records(path, FASTTEXT) == expected(path, FASTTEXT)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lines=st.lists(LINE, max_size=60), end=st.booleans(), size=st.integers(1, 400))
 def test_pieces_of_a_plain_file_share_its_lines(
     folder: Path, lines: list[bytes], end: bool, size: int

@@ -120,7 +120,7 @@ def test_parquet_there_and_back(
 # ---- nothing crashes, nothing is lost
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.binary(max_size=200) | st.text('"{}[]:,1\\\n__label__ \r', max_size=60))
 @pytest.mark.parametrize("kind", ["fasttext", "jsonl"])
 def test_every_line_of_any_bytes_is_accounted_for(
@@ -135,7 +135,7 @@ def test_every_line_of_any_bytes_is_accounted_for(
     ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(data=st.text('",ab1\n\r', max_size=40))
 def test_every_line_of_any_csv_is_in_one_record(data: str) -> None:
     following = 1
@@ -146,7 +146,7 @@ def test_every_line_of_any_csv_is_in_one_record(data: str) -> None:
     assert following - 1 == data.count("\n") + (not data.endswith("\n") and data != "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.binary(max_size=200), kind=st.sampled_from(["auto", *detection.FORMATS]))
 def test_no_bytes_crash_a_reader(folder: Path, data: bytes, kind: str) -> None:
     for head in (b"", b"label,title,text\n0,a,b\n"):
@@ -158,7 +158,7 @@ def test_no_bytes_crash_a_reader(folder: Path, data: bytes, kind: str) -> None:
 
 
 # Always the same damage: what pyarrow makes of random bytes is not what is tested here.
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_a_damaged_parquet_file_accounts_for_every_row(folder: Path, data: st.DataObject) -> None:
     rows = [(index % 2, f"title {index}", f"body {index}") for index in range(9)]

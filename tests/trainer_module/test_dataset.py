@@ -81,7 +81,7 @@ def test_shares_are_whole_files_where_that_is_fair(write, counts, processes, fil
     assert max(s.examples for s in shares) <= 1.1 * sum(counts) / processes + len(counts)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     counts=st.lists(st.sampled_from([0, 1, 7, 12]), min_size=1, max_size=3).filter(any),
     processes=st.integers(1, 4),
@@ -200,7 +200,7 @@ def test_two_real_workers_read_every_example_once_and_know_of_all(prepared, tmp_
     ]
     results = []
     for worker in workers:
-        printed, _ = worker.communicate(timeout=200)
+        printed, _ = worker.communicate(timeout=400)
         assert worker.returncode == 0, printed
         [line] = [line for line in printed.splitlines() if line.startswith("RESULT ")]
         results.append(json.loads(line.removeprefix("RESULT ")))

@@ -40,7 +40,7 @@ def order_of(batches):
     return [labels.ravel().astype(int).tolist() for _, labels in batches]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     lengths=st.lists(st.integers(0, MAX_TOKENS), max_size=60),
     batch_size=st.integers(1, 9),

@@ -38,7 +38,7 @@ def note(kind, text=""):
     unfinished.write_text(str(text))
     unfinished.rename(folder / f"{kind} {me} {os.getpid()}")
 
-def wait_for(kind, whom, seconds=30):
+def wait_for(kind, whom, seconds=120):
     deadline = time.monotonic() + seconds
     while not list(folder.glob(f"{kind} {whom} *")):
         assert time.monotonic() < deadline, f"{whom} did not {kind}"
@@ -100,7 +100,7 @@ class Ground:
     def alive(self):
         return [name for name, pid in self.notes("started") if Path(f"/proc/{pid}").exists()]
 
-    def wait(self, what, seconds=30):
+    def wait(self, what, seconds=120):
         deadline = time.monotonic() + seconds
         while not what():
             assert time.monotonic() < deadline
@@ -316,7 +316,7 @@ def failure(ground, script, **training):
     started = time.monotonic()
     with pytest.raises(local_cluster.TrainingFailed) as error:
         ground.run(script, **training)
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 300  # those that are left would sleep on
     assert len(str(error.value).splitlines()) == 1
     return str(error.value)
 
@@ -626,7 +626,7 @@ def test_told_to_end_it_lets_the_training_save(ground, parent, number, code):
     process = parent(SAVE)
     ground.wait(lambda: len(ground.notes("ready")) == 2)
     process.send_signal(number)
-    assert process.wait(30) == code
+    assert process.wait(120) == code
     assert set(ground.told("saved")) == {"worker 0", "worker 1"}
     assert ground.alive() == []
 
@@ -660,7 +660,7 @@ def test_servers_are_there_until_the_chief_has_saved(ground, parent):
     )
     ground.wait(lambda: ground.notes("ready"))
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 143
+    assert process.wait(120) == 143
     assert ground.told("saved") == {"chief 0": "3"}
 
 
@@ -673,7 +673,7 @@ def test_it_runs_in_a_thread_too_and_leaves_the_signals_alone(ground):
     ground.wait(lambda: len(ground.notes("started")) == 2)
     seen.append(signal.getsignal(signal.SIGTERM))
     (ground.folder / "seen test 0").touch()
-    thread.join(30)
+    thread.join(120)
     assert not thread.is_alive()
     assert seen == [before]
 

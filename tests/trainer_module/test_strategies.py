@@ -40,7 +40,7 @@ def strategy(environ=None, **training):
         env=environ,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
     )
     assert done.returncode == 0, done.stderr
     [line] = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
