@@ -102,16 +102,21 @@ def _alone(part: str, job: str) -> dict[str, Any]:
     from trainer_module import models, strategies
     from trainer_module.agreement import Agreement
     from trainer_module.inputs import Inputs
+    from trainer_module.training import build_model
 
     told = TrainingJob.model_validate_json(Path(job).read_text())
     strategy = strategies.make_strategy(told.training, None)
     module = models.load(told.training.model)
     alone = Agreement(strategy, None)
     inputs = Inputs(told, module.FEATURES, strategy, None, alone, static_shapes=False)
-    return {"input": _input_alone, "model": _model_alone}[part](told, module, inputs)
+    if part == "input":
+        return _input_alone(told, inputs)
+    return _model_alone(
+        told, inputs, build_model(told, module, inputs, strategy, static_shapes=False)
+    )
 
 
-def _input_alone(job: TrainingJob, module: Any, inputs: Any) -> dict[str, Any]:
+def _input_alone(job: TrainingJob, inputs: Any) -> dict[str, Any]:
     batches = iter(inputs.train_dataset(0))
 
     def one_pass() -> None:
@@ -121,21 +126,12 @@ def _input_alone(job: TrainingJob, module: Any, inputs: Any) -> dict[str, Any]:
     return _fastest(one_pass, job.training.epochs, inputs.train.examples)
 
 
-def _model_alone(job: TrainingJob, module: Any, inputs: Any) -> dict[str, Any]:
+def _model_alone(job: TrainingJob, inputs: Any, model: Any) -> dict[str, Any]:
     import tensorflow as tf
-    import tf_keras
 
-    from trainer_module import models
+    from trainer_module.loops import train_step
 
-    model = module.build(
-        models.hyperparameters(job.training.model, job.training.hyperparameters), job.transform
-    )
-    model.compile(
-        optimizer=module.optimizer(module.LEARNING_RATE),
-        loss=tf_keras.losses.BinaryCrossentropy(from_logits=True),
-        weighted_metrics=[tf_keras.metrics.BinaryAccuracy(threshold=0.0)],
-    )
-    step = tf.function(model.train_step, autograph=False, reduce_retracing=True)
+    step = tf.function(train_step(model), reduce_retracing=True)
     batches = iter(inputs.train_dataset(0))
     held = [next(batches) for _ in range(min(_IN_MEMORY, inputs.steps))]
 

@@ -59,7 +59,7 @@ class StepProgress(StepCallback):
             report("steps", self.step, self._total)
 
 
-class TrainMetrics(tf_keras.callbacks.Callback):
+class EpochMetrics(tf_keras.callbacks.Callback):
     """Puts the metrics of all steps and replicas into the logs of an epoch.
 
     A step's logs have its loss in this process alone: to add metrics up over all processes takes
@@ -71,7 +71,8 @@ class TrainMetrics(tf_keras.callbacks.Callback):
         self._trained = numbers(self.model)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        logs.update(self._trained)
+        evaluated = numbers(self.model)
+        logs.update(self._trained | {f"val_{name}": value for name, value in evaluated.items()})
 
 
 def numbers(model: tf_keras.Model) -> dict[str, float]:

@@ -10,7 +10,10 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module.callbacks import TrainMetrics, numbers
+from trainer_module.callbacks import EpochMetrics, numbers
+
+Step = Callable[[Any], dict[str, tf.Tensor]]
+"""A batch of a replica -> its loss, by name."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,13 @@ def fit(
 ) -> dict[str, float]:
     """Trains with Keras's fit; returns the metrics of the last epoch."""
     last: dict[str, float] = {}
-    if not isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
-        model.train_step = tf.autograph.experimental.do_not_convert(_train_step(model))
+    if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
+        model.train_step = _as_it_is(model.train_step)
+        model.test_step = _as_it_is(model.test_step)
+    else:
+        model.train_step, model.test_step = train_step(model), test_step(model)
         model.distribute_reduction_method = "first"
-        callbacks = [TrainMetrics(), *callbacks]
+        callbacks = [EpochMetrics(), *callbacks]
     for first_step, stop, steps in plan.rounds():
         history = model.fit(
             plan.train(first_step),
@@ -81,7 +87,8 @@ def custom(
     something that fit cannot do.
     """
     strategy = model.distribute_strategy
-    train_steps, test_steps = _step_functions(model, strategy, plan)
+    train_steps = _distributed(train_step(model), strategy, plan)
+    test_steps = _distributed(test_step(model), strategy, plan)
     hooks = tf_keras.callbacks.CallbackList(callbacks, model=model, epochs=plan.epochs)
     last: dict[str, float] = {}
     model.stop_training = False
@@ -120,10 +127,10 @@ def _executions(steps: int, at_once: int) -> list[tuple[int, int]]:
     return [(step, min(at_once, steps - step)) for step in range(0, steps, at_once)]
 
 
-def _train_step(model: tf_keras.Model) -> Callable[[Any], dict[str, tf.Tensor]]:
+def train_step(model: tf_keras.Model) -> Step:
     """What a replica does in a step: Keras's own train_step, but that reads no metrics."""
 
-    def train_step(data: Any) -> dict[str, tf.Tensor]:
+    def step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
         with tf.GradientTape() as tape:
             logit = model(inputs, training=True)
@@ -134,33 +141,45 @@ def _train_step(model: tf_keras.Model) -> Callable[[Any], dict[str, tf.Tensor]]:
         model.compiled_metrics.update_state(label, logit, weight)
         return {"loss": loss}
 
-    return train_step
+    return _as_it_is(step)
 
 
-def _step_functions(
-    model: tf_keras.Model, strategy: tf.distribute.Strategy, plan: Plan
-) -> tuple[Callable[..., tf.Tensor], Callable[..., tf.Tensor]]:
-    def test_step(data: Any) -> dict[str, tf.Tensor]:
+def test_step(model: tf_keras.Model) -> Step:
+    """The same of an evaluation."""
+
+    def step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
         logit = model(inputs, training=False)
         loss = model.compute_loss(inputs, label, logit, weight)
         model.compiled_metrics.update_state(label, logit, weight)
         return {"loss": loss}
 
-    def distributed(step: Callable[[Any], dict[str, tf.Tensor]]) -> Callable[..., tf.Tensor]:
-        # AutoGraph is for the loop below alone; Keras's code holds nothing for it to rewrite.
-        step = tf.autograph.experimental.do_not_convert(step)
-        if plan.jit_compile:
-            step = tf.function(step, jit_compile=True, reduce_retracing=True)
+    return _as_it_is(step)
 
-        @tf.function
-        def steps(data: Any, count: tf.Tensor) -> tf.Tensor:
-            loss = tf.constant(0.0)
-            for _ in tf.range(count):
-                of_replicas = strategy.run(step, args=(next(data),))["loss"]
-                loss = strategy.experimental_local_results(of_replicas)[0]
-            return loss
 
-        return steps
+def _as_it_is(step: Step) -> Step:
+    """A step that AutoGraph leaves alone.
 
-    return distributed(_train_step(model)), distributed(test_step)
+    It knows to leave TensorFlow's own `keras` alone, but not the package `tf_keras`: it would
+    rewrite Keras itself, ten seconds before the first step, and find nothing to rewrite.
+    """
+    untouched: Step = tf.autograph.experimental.do_not_convert(step)
+    return untouched
+
+
+def _distributed(
+    step: Step, strategy: tf.distribute.Strategy, plan: Plan
+) -> Callable[..., tf.Tensor]:
+    """Does a step on all replicas several times; returns the last loss of one of them."""
+    if plan.jit_compile:
+        step = tf.function(step, jit_compile=True, reduce_retracing=True)
+
+    @tf.function
+    def steps(data: Any, count: tf.Tensor) -> tf.Tensor:
+        loss = tf.constant(0.0)
+        for _ in tf.range(count):
+            of_replicas = strategy.run(step, args=(next(data),))["loss"]
+            loss = strategy.experimental_local_results(of_replicas)[0]
+        return loss
+
+    return steps

@@ -80,7 +80,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     static_shapes = training.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy)
     agreement = Agreement(strategy, cluster)
     inputs = Inputs(job, module.FEATURES, strategy, cluster, agreement, static_shapes=static_shapes)
-    model = _build(job, module, inputs, strategy, static_shapes=static_shapes)
+    model = build_model(job, module, inputs, strategy, static_shapes=static_shapes)
 
     chief = cluster is None or cluster.chief
     name = cluster.name.replace(" ", "-") if cluster else "chief"
@@ -118,7 +118,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     return Trained(model, module, metrics, checkpoints, agreement, chief, name)
 
 
-def _build(
+def build_model(
     job: TrainingJob,
     module: ModuleType,
     inputs: Inputs,
@@ -148,10 +148,6 @@ def _build(
             jit_compile=training.jit_compile,
             steps_per_execution=training.steps_per_execution,
         )
-    # TensorFlow knows to leave its own `keras` alone, but not the package `tf_keras`: AutoGraph
-    # would rewrite Keras itself, ten seconds before the first step, and find nothing to rewrite.
-    model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
-    model.test_step = tf.autograph.experimental.do_not_convert(model.test_step)
     logging.info(
         "%s: %d train and %d eval Examples, %d x %d a step, %d steps an epoch, learning rate %.4g",
         training.model,
