@@ -7,12 +7,11 @@ becomes one line: a `ConfigError`.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pipeline.cluster_settings import Cluster, Dataflow, Kubeflow, Vertex
 from pipeline.settings_file import (
@@ -21,7 +20,7 @@ from pipeline.settings_file import (
     ConfigError,
     read_settings,
 )
-from preprocessing.settings import Fraction, PositiveInt, Section, Transform
+from preprocessing.settings import Fraction, PositiveInt, Section, Transform, first_problem
 from trainer_module.settings import Training
 
 Split = Literal["train", "eval", "test"]
@@ -172,34 +171,4 @@ def load_config(
     try:
         return PipelineConfig.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(f"{origin}: {_one_line(error)}") from None
-
-
-def _one_line(error: ValidationError) -> str:
-    """The first problem as `key: what is wrong`, and how many more there are."""
-    problems = error.errors()
-    problem = problems[0]
-    location = problem["loc"]
-    key = ".".join(str(part) for part in location if part != "[key]")
-    if problem["type"] == "extra_forbidden":
-        known = _known_keys(location[:-1])
-        close = difflib.get_close_matches(str(location[-1]), known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
-        text = f"{key}: unknown key, {hint}"
-    else:
-        message = problem["msg"].removeprefix("Value error, ")
-        value = problem["input"]
-        seen = "" if isinstance(value, dict | BaseModel) else f", not {value!r}"
-        text = f"{key}: {message}{seen}" if key else message
-    more = len(problems) - 1
-    return text + (f" (and {more} more)" if more else "")
-
-
-def _known_keys(location: tuple[int | str, ...]) -> list[str]:
-    section: type[BaseModel] = PipelineConfig
-    for name in location:
-        field = section.model_fields.get(str(name))
-        if field is None or not isinstance(field.annotation, type):
-            return []
-        section = field.annotation
-    return list(section.model_fields)
+        raise ConfigError(f"{origin}: {first_problem(error, PipelineConfig)}") from None

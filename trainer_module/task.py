@@ -20,6 +20,7 @@ import yaml
 from absl import logging
 from pydantic import ValidationError
 
+from preprocessing.settings import first_problem
 from trainer_module import child, local_cluster
 from trainer_module.cluster import Cluster
 from trainer_module.settings import TrainingJob
@@ -81,13 +82,7 @@ def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
     try:
         return TrainingJob.model_validate(values)
     except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(map(str, problem["loc"]))
-        message = problem["msg"].removeprefix("Value error, ")
-        seen = "" if isinstance(problem["input"], dict) else f", not {problem['input']!r}"
-        if problem["type"] == "extra_forbidden":
-            message, seen = "unknown key", ""
-        raise ValueError(f"{path}: {key}: {message}{seen}") from None
+        raise ValueError(f"{path}: {first_problem(error, TrainingJob)}") from None
 
 
 def _parser() -> argparse.ArgumentParser:

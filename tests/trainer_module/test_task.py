@@ -79,7 +79,7 @@ def test_settings_of_the_command_line_come_first(file, training):
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("training.epoch=1", "training.epoch: unknown key"),
+        ("training.epoch=1", r"training.epoch: unknown key, did you mean epochs\?"),
         ("name=a", "name: unknown key"),
         ("training.epochs=many", "training.epochs: .* valid integer, not 'many'"),
         ("training.epochs=0", "training.epochs: .* greater than or equal to 1, not 0"),

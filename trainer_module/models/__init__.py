@@ -20,6 +20,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from preprocessing.settings import first_problem
+
 
 def load(name: str) -> ModuleType:
     """The module of the model called `name` in `training.model`."""
@@ -36,9 +38,5 @@ def hyperparameters(name: str, values: Mapping[str, Any]) -> Any:
     try:
         return known.model_validate(dict(values))
     except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(str(part) for part in problem["loc"])
-        raise ValueError(
-            f"training.hyperparameters.{key}: {problem['msg']}; {name} knows "
-            f"{', '.join(known.model_fields) or 'none'}"
-        ) from None
+        told = first_problem(error, known, "training.hyperparameters")
+        raise ValueError(f"{told} (training.model is {name})") from None
