@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
 # The same examples in every run, so that a change is what makes a test fail; other ones with
@@ -22,6 +23,15 @@ def real_data():
     if not folder:
         pytest.skip("REVIEWS_DATA is not set")
     return Path(folder)
+
+
+@pytest.fixture
+def log(caplog):
+    """What is logged, lines of INFO too."""
+    before = absl_logging.get_verbosity()
+    absl_logging.set_verbosity(absl_logging.INFO)
+    yield caplog
+    absl_logging.set_verbosity(before)
 
 
 @pytest.fixture(autouse=True, scope="session")

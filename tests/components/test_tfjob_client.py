@@ -5,12 +5,11 @@ import socket
 import time
 
 import pytest
-from absl import logging as absl_logging
 from kubernetes.config import incluster_config
 
 from components.trainer.tfjob_client import Forbidden, Patience, TFJobClient, Unreachable, connect
 from preprocessing.errors import InputError
-from tests.components.kubernetes_server import KubernetesServer, forbidden, free_ports, status
+from tests.components.kubernetes_server import forbidden, free_ports, status
 
 NAME = "amazon-reviews-1"
 JOB = {
@@ -22,24 +21,8 @@ QUICK = Patience(give_up=60.0, first_wait=0.01, longest_wait=0.05, request=1.0)
 
 
 @pytest.fixture
-def server():
-    server = KubernetesServer()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def kubernetes(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
+def kubernetes(server):
     return TFJobClient(connect(), "kubeflow", QUICK)
-
-
-@pytest.fixture
-def log(caplog):
-    before = absl_logging.get_verbosity()
-    absl_logging.set_verbosity(absl_logging.INFO)
-    yield caplog
-    absl_logging.set_verbosity(before)
 
 
 def test_a_tfjob_is_made_found_and_deleted(server, kubernetes):
@@ -109,8 +92,7 @@ def test_what_passes_by_itself_is_tried_again_and_logged(server, kubernetes, log
     assert all(re.search("tfjobs in namespace kubeflow.*trying again in", line) for line in lines)
 
 
-def test_the_server_says_how_long_to_wait(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
+def test_the_server_says_how_long_to_wait(server):
     patient = TFJobClient(connect(), "kubeflow", Patience(first_wait=0.01, longest_wait=1.0))
     server.fail("GET", "/tfjobs", (429, status(429, "slow down"), {"Retry-After": "1"}))
     started = time.monotonic()
@@ -118,8 +100,7 @@ def test_the_server_says_how_long_to_wait(server, tmp_path, monkeypatch):
     assert time.monotonic() - started > 0.9
 
 
-def test_patience_ends(tmp_path, monkeypatch, server):
-    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
+def test_patience_ends(server):
     hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.2, first_wait=0.05))
     server.fail("GET", "/tfjobs", (503, status(503, "overloaded")), "always")
     with pytest.raises(Unreachable, match=r"get tfjobs .* 503 overloaded; so it went for 0 s"):
@@ -127,8 +108,7 @@ def test_patience_ends(tmp_path, monkeypatch, server):
     assert len(server.requests) > 1
 
 
-def test_a_server_that_is_not_there_is_named(tmp_path, monkeypatch, server):
-    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
+def test_a_server_that_is_not_there_is_named(server):
     hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.1, first_wait=0.05))
     server.close()
     with pytest.raises(Unreachable, match=f"127.0.0.1.*{server.port}|refused"):

@@ -6,11 +6,9 @@ import threading
 import time
 
 import pytest
-from absl import logging as absl_logging
 
 from components.trainer.tfjob_settings import TFJOB_KEY, TFJobSettings
 from preprocessing.errors import InputError
-from tests.components.kubernetes_server import KubernetesServer, Operator
 from tests.trainer_module import conftest
 from trainer_module import task
 
@@ -76,29 +74,6 @@ class Step:
             "epochs": epochs,
         }
         self._executor().Do(self.inputs, self.outputs, properties)
-
-
-@pytest.fixture
-def server(tmp_path, monkeypatch):
-    server = KubernetesServer()
-    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def operator(server):
-    operator = Operator(server)
-    yield operator
-    operator.close()
-
-
-@pytest.fixture
-def log(caplog):
-    before = absl_logging.get_verbosity()
-    absl_logging.set_verbosity(absl_logging.INFO)
-    yield caplog
-    absl_logging.set_verbosity(before)
 
 
 @pytest.fixture

@@ -12,14 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from absl import logging as absl_logging
 
 from components.trainer import tfjob_logs, tfjob_run
 from components.trainer.tfjob_client import Patience, TFJobClient, Unreachable, connect
 from components.trainer.tfjob_manifest import make_manifest
 from components.trainer.tfjob_run import TFJobFailed
 from preprocessing.errors import InputError
-from tests.components.kubernetes_server import KubernetesServer, Operator, forbidden, status
+from tests.components.kubernetes_server import forbidden, status
 from tests.components.test_tfjob_manifest import make_job, make_settings
 
 REPOSITORY = str(Path(__file__).parents[2])
@@ -78,26 +77,8 @@ class Ground:
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
-    server = KubernetesServer()
-    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def log(caplog):
-    before = absl_logging.get_verbosity()
-    absl_logging.set_verbosity(absl_logging.INFO)
-    yield caplog
-    absl_logging.set_verbosity(before)
-
-
-@pytest.fixture
-def ground(server, log, tmp_path):
-    operator = Operator(server)
-    yield Ground(server, operator, tmp_path)
-    operator.close()
+def ground(server, operator, log, tmp_path):
+    return Ground(server, operator, tmp_path)
 
 
 @pytest.fixture

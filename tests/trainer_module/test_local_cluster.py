@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-from absl import logging as absl_logging
 
 from preprocessing import progress
 from trainer_module import local_cluster, machine, task
@@ -108,14 +107,11 @@ class Ground:
 
 
 @pytest.fixture
-def ground(tmp_path, monkeypatch):
+def ground(tmp_path, monkeypatch, log):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    before = absl_logging.get_verbosity()
-    absl_logging.set_verbosity(absl_logging.INFO)
     ground = Ground(tmp_path)
     yield ground
-    absl_logging.set_verbosity(before)
     assert ground.alive() == []
 
 

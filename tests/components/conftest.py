@@ -1,0 +1,21 @@
+"""A cluster on loopback for the tests of TFJobs."""
+
+import pytest
+
+from tests.components.kubernetes_server import KubernetesServer, Operator
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """An API server, which the kube config leads to."""
+    server = KubernetesServer()
+    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def operator(server):
+    operator = Operator(server)
+    yield operator
+    operator.close()
