@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.components.kubernetes_server import KubernetesServer, Operator
+from tests.components.kubernetes_server import KubernetesServer
+from tests.components.training_operator import Operator
 
 
 @pytest.fixture

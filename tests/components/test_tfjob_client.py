@@ -9,7 +9,8 @@ from kubernetes.config import incluster_config
 
 from components.trainer.tfjob_client import Forbidden, Patience, TFJobClient, Unreachable, connect
 from preprocessing.errors import InputError
-from tests.components.kubernetes_server import forbidden, free_ports, status
+from tests.components.kubernetes_server import forbidden, status
+from tests.components.training_operator import free_ports
 
 NAME = "amazon-reviews-1"
 JOB = {
