@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.trainer_module.ground import Ground
 from trainer_module.settings import TrainingJob
 
 TRANSFORM = {"ngrams": 2, "ngram_buckets": 4096, "vocabulary_size": 100, "max_tokens": 12}
@@ -30,6 +31,15 @@ def reviews(count):
         word, label = [("good", 1), ("bad", 0)][i % 2]
         negated = i % 3 == 0
         yield f"{'not' if negated else 'very'} {word} number{i}", label ^ negated
+
+
+@pytest.fixture
+def ground(tmp_path, monkeypatch, log):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    ground = Ground(tmp_path)
+    yield ground
+    assert ground.alive() == []
 
 
 @pytest.fixture(scope="session")

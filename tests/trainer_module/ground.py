@@ -1,0 +1,107 @@
+"""Local clusters whose processes are scripts that train nothing."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trainer_module import local_cluster
+from trainer_module.settings import Training, TrainingJob
+
+REPOSITORY = str(Path(__file__).parents[2])
+
+# What each stand-in for `trainer_module.task` begins with. `me` is the name of its task; `note`
+# leaves a file behind that says something about it; `wait_for` waits for the file of another one,
+# `wait_until_gone` for its end.
+STAND_IN = """
+import json, os, signal, socket, sys, time
+from pathlib import Path
+
+config = json.loads(os.environ.get("TF_CONFIG", "null"))
+me = "{type} {index}".format(**config["task"]) if config else "alone"
+folder = Path(sys.argv[1]).parent
+
+def note(kind, text=""):
+    unfinished = folder / f".{kind} {me} {os.getpid()}"
+    unfinished.write_text(str(text))
+    unfinished.rename(folder / f"{kind} {me} {os.getpid()}")
+
+def wait_for(kind, whom, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not list(folder.glob(f"{kind} {whom} *")):
+        assert time.monotonic() < deadline, f"{whom} did not {kind}"
+        time.sleep(0.01)
+
+def wait_until_gone(whom):
+    wait_for("started", whom)
+    [file] = folder.glob(f"started {whom} *")
+    while Path("/proc", file.name.split()[-1]).exists():
+        time.sleep(0.01)
+
+def attach():
+    from trainer_module import child
+    return child.attach()
+
+note("started")
+"""
+FOREVER = "time.sleep(600)"
+SERVE = f'if me != "chief 0": {FOREVER}\n'
+
+
+class Ground:
+    """A folder with a job, and the stand-ins that run it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def job(self, **training):
+        return TrainingJob(
+            train_files=["train-*"],
+            eval_files=["eval-*"],
+            transform_graph="graph",
+            serving_model_dir="model",
+            model_run_dir=str(self.folder),
+            checkpoint_dir="checkpoints",
+            training=Training(**training),
+        )
+
+    def command(self, script):
+        file = self.folder / "stand_in.py"
+        file.write_text(STAND_IN + script)
+        return [sys.executable, str(file)]
+
+    def run(self, script, workers=2, strategy="multi_worker_mirrored", **training):
+        job = self.job(workers=workers, strategy=strategy, **training)
+        local_cluster.run(job, self.command(script))
+
+    def notes(self, kind):
+        """What was noted, as (task, process id) -> text."""
+        found = {}
+        for file in self.folder.glob(f"{kind} *"):
+            words = file.name.split()
+            found[" ".join(words[1:-1]), int(words[-1])] = file.read_text()
+        return found
+
+    def told(self, kind):
+        """The same as task -> text."""
+        return {name: text for (name, _), text in self.notes(kind).items()}
+
+    def alive(self):
+        return [name for name, pid in self.notes("started") if Path(f"/proc/{pid}").exists()]
+
+    def wait(self, what, seconds=120):
+        deadline = time.monotonic() + seconds
+        while not what():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def failure(ground, script, **training):
+    """The message of the failed training, which has to come soon."""
+    started = time.monotonic()
+    with pytest.raises(local_cluster.TrainingFailed) as error:
+        ground.run(script, **training)
+    assert time.monotonic() - started < 300  # those that are left would sleep on
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
