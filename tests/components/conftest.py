@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.components.ground import Ground
 from tests.components.kubernetes_server import KubernetesServer
 from tests.components.training_operator import Operator
 
@@ -20,3 +21,14 @@ def operator(server):
     operator = Operator(server)
     yield operator
     operator.close()
+
+
+@pytest.fixture
+def ground(server, operator, log, tmp_path):
+    return Ground(server, operator, tmp_path)
+
+
+@pytest.fixture
+def quiet(server, log, tmp_path):
+    """The same without an operator: what happens is up to the test."""
+    return Ground(server, None, tmp_path)

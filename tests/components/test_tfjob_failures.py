@@ -1,0 +1,140 @@
+"""TFJobs whose training fails: which replica is named, with which line."""
+
+import logging
+import re
+
+import pytest
+
+from components.trainer import tfjob_logs, tfjob_run
+from components.trainer.tfjob_run import TFJobFailed
+from preprocessing.errors import InputError
+from tests.components.ground import in_background, lines, wait
+
+
+def test_a_failure_names_the_replica_its_exit_code_and_its_last_lines(ground, log):
+    script = (
+        "if me == 'worker 0':\n"
+        "    for i in range(30): print('line', i)\n"
+        "    print('ValueError: no such thing')\n"
+        "    print('bye')\n"
+        "    sys.exit(1)\n"
+        "time.sleep(600)\n"
+    )
+    with pytest.raises(TFJobFailed) as caught:
+        ground.run(script)
+    assert re.fullmatch(
+        "TFJob amazon-reviews-[0-9a-f]{16} in namespace ml failed: worker 0 ended with exit code "
+        "1: ValueError: no such thing; run again to continue from the last checkpoint",
+        str(caught.value),
+    )
+    [record] = [each for each in log.records if each.levelno == logging.ERROR]
+    title, *last = record.getMessage().splitlines()
+    assert title == "The last lines of worker 0:"
+    expected = [f"line {i}" for i in range(12, 30)] + ["ValueError: no such thing", "bye"]
+    assert last == expected
+    # It stays, to be looked at.
+    assert len(ground.tfjobs) == 1
+
+
+def test_a_wrong_setting_is_the_line_that_the_training_printed(ground):
+    script = (
+        "print('training.epochs: 0 is too few', file=sys.stderr)\n"
+        "print('I1121 19:26:21.000000 1 task.py:1] over', file=sys.stderr)\n"
+        "sys.exit(2)"
+    )
+    with pytest.raises(InputError) as caught:
+        ground.run(script)
+    assert str(caught.value) == "training.epochs: 0 is too few"
+
+
+def test_the_telling_line_is_the_end_of_a_traceback_though_more_follows():
+    said = [
+        "Fatal sounds",
+        "Traceback:",
+        "a.b.UnavailableError: gone",
+        "",
+        "a peer's Error: 14",
+        "x",
+    ]
+    assert tfjob_logs.telling_line(said) == "a.b.UnavailableError: gone"
+    assert tfjob_logs.telling_line(["F Check failed: a", "x"]) == "F Check failed: a"
+    assert tfjob_logs.telling_line(["killed", " "]) == "killed"
+
+
+def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground, log):
+    script = (
+        "mark = os.path.join(FOLDER, 'mark')\n"
+        "if me == 'worker 0' and not os.path.exists(mark):\n"
+        "    open(mark, 'w')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "wait_for('lost' if me == 'chief 0' else 'never')\n"
+        "print('UnavailableError: lost a peer')\n"
+        "sys.exit(1)"
+    )
+    thread, raised = in_background(lambda: ground.run(script))
+    wait(lambda: any("worker 0 was started again" in line for line in lines(log)))
+    ground.tell("lost")
+    thread.join(120)
+    [error] = raised
+    assert isinstance(error, TFJobFailed)
+    assert re.search("chief ended with exit code 1: Una.*; before that worker 0 ", str(error))
+
+
+def test_a_chief_that_succeeded_is_enough(quiet, log):
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    quiet.server.end_pod(quiet.server.add_pod(job, "chief", 0), 0)
+    quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 1)
+    quiet.done = False
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    wait(lambda: quiet.server.asked("GET", "/pods"))
+    quiet.server.set_condition(job["metadata"]["name"], "Failed", "1 Worker replica(s) failed.")
+    thread.join(120)
+    assert raised == []
+    assert any("failed., but the training was over" in line for line in lines(log))
+
+
+def test_a_pod_that_is_killed_time_and_again_is_given_up(ground, monkeypatch):
+    monkeypatch.setattr(tfjob_run, "MOST_RESTARTS", 2)
+    with pytest.raises(TFJobFailed, match=r"worker 0 .* again after 2 restarts"):
+        ground.run("time.sleep(0.3)\nos.kill(os.getpid(), signal.SIGSEGV)", workers=1)
+    wait(lambda: not ground.tfjobs)
+
+
+def test_memory_that_was_too_little_is_said(quiet):
+    manifest = quiet.manifest(workers=1)
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 137, "OOMKilled")
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    wait(lambda: quiet.server.asked("GET", "/log"))
+    quiet.server.set_condition(job["metadata"]["name"], "Failed", "1 Worker replica(s) failed.")
+    thread.join(120)
+    assert "worker 0 was killed, exit code 137, OOMKilled" in str(raised[0])
+    assert "cluster.resources.Trainer.memory" in str(raised[0])
+
+
+def test_an_operator_that_never_calls_it_failed_is_not_waited_for(quiet, monkeypatch):
+    monkeypatch.setattr(tfjob_run, "_SECONDS_TO_FAIL", 0.3)
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    pod = quiet.server.add_pod(job, "chief", 0)
+    quiet.server.log_of(pod).write("RuntimeError: over")
+    quiet.server.end_pod(pod, 1)
+    quiet.server.set_condition(job["metadata"]["name"], "Restarting", "Worker replica(s) failed.")
+    with pytest.raises(TFJobFailed, match="chief ended with exit code 1: RuntimeError: over"):
+        quiet.run_manifest(manifest)
+    assert quiet.tfjobs == []
+
+
+def test_a_failure_without_pods_is_what_the_operator_says(quiet):
+    manifest = quiet.manifest()
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    wait(lambda: quiet.tfjobs)
+    name = manifest["metadata"]["name"]
+    quiet.server.set_condition(name, "Failed", f"Job {name} has failed because it was active long")
+    thread.join(120)
+    assert isinstance(raised[0], TFJobFailed)
+    assert str(raised[0]).endswith("has failed because it was active long")
