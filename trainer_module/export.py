@@ -25,15 +25,17 @@ class ServedModel(tf.Module):
 
     def __init__(self, model: tf_keras.Model, transform_graph: str):
         super().__init__(name="reviews")
-        # Not the Keras object itself: it would bring its optimizer's state along, and a second
-        # copy of every layer's computation.
+        # Not the Keras objects themselves: they would bring an optimizer's state along and a second
+        # copy of every layer's computation, for which Keras rewrites and traces them for seconds.
         self.model_variables = model.variables
         self._inputs = lambda: model.input
         self._logit = lambda inputs: model(inputs, training=False)
-        self.transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
+        transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
+        self.transform_resources = tf.train.TrackableView.children(transform)
+        self._transform = lambda texts: transform({features.TEXT: texts})
 
     def _predict(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        transformed = self.transform({features.TEXT: texts})
+        transformed = self._transform(texts)
         inputs = {
             name: _as_model_input(transformed[name], spec) for name, spec in self._inputs().items()
         }
@@ -57,7 +59,7 @@ class ServedModel(tf.Module):
         autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
     )
     def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        transformed = self.transform({features.TEXT: _texts(examples)})
+        transformed = self._transform(_texts(examples))
         return {name: _dense(value) for name, value in transformed.items()}
 
 
