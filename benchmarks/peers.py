@@ -30,10 +30,10 @@ from pathlib import Path
 from rich.table import Column, Table
 
 from benchmarks import peer_ours, usage
+from benchmarks.strategies import MODELS
 from pipeline.settings_file import OVERRIDES_VARIABLE
 
-OURS = ("ngram_linear", "cnn_lstm")
-PEERS = ("fasttext", "scikit-learn", "reference", *OURS)
+PEERS = ("fasttext", "scikit-learn", "reference", *MODELS)
 _DEFAULT = ("fasttext", "scikit-learn", "reference", "ngram_linear")
 _MODULES = {
     "fasttext": "benchmarks.peer_fasttext",
@@ -81,7 +81,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
         for name in arguments.only:
             console.print(name)
-            if name in OURS:
+            if name in MODELS:
                 results += _ours(name, arguments, Path(folder) / name)
             else:
                 results.append(_peer(name, arguments, Path(folder) / "log"))
@@ -139,7 +139,7 @@ def _ours(model: str, arguments: argparse.Namespace, root: Path) -> list[Result]
     files = {"train": arguments.train, "test": arguments.test}
     job = peer_ours.prepare(root, files, model, arguments.set)
     results = []
-    for times in sorted({1, arguments.repeat if model == OURS[0] else 1}):
+    for times in sorted({1, arguments.repeat if model == MODELS[0] else 1}):
         folder = root / f"times-{times}"
         figures = peer_ours.train(
             peer_ours.repeated(job, times, root / f"links-{times}") if times > 1 else job, folder
@@ -173,7 +173,7 @@ def table(results: list[Result]) -> Table:
             )
         ],
     )
-    ours = next((r.seconds_per_million for r in results if r.peer == OURS[0]), None)
+    ours = next((r.seconds_per_million for r in results if r.peer == MODELS[0]), None)
     for result in results:
         epoch = result.epoch_seconds_per_million
         drawn.add_row(

@@ -11,7 +11,8 @@ import pytest
 
 import sample_data
 from benchmarks import peer_ours, usage
-from benchmarks.peers import OURS, Result, table
+from benchmarks.peers import Result, table
+from benchmarks.strategies import MODELS
 from trainer_module.settings import TrainingJob
 
 SAMPLE = Path(sample_data.__file__).parent / "reviews.ft.txt"
@@ -114,8 +115,8 @@ def test_every_peer_learns_the_sample(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     results = {result["peer"]: result for result in json.loads(figures.read_text())}
-    assert list(results) == ["fasttext", "scikit-learn", "reference", OURS[0]]
+    assert list(results) == ["fasttext", "scikit-learn", "reference", MODELS[0]]
     assert results["reference"]["extrapolated"]
-    for name in ("fasttext", "scikit-learn", OURS[0]):
+    for name in ("fasttext", "scikit-learn", MODELS[0]):
         assert results[name]["accuracy"] > 0.8, name
     assert all(result["seconds"] > 0 for result in results.values())

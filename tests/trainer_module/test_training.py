@@ -42,6 +42,16 @@ def test_a_training_leaves_a_model_that_learned_logs_figures_and_no_checkpoint(t
     assert 0 < figures["cpu_utilisation"] <= 1.1
 
 
+def test_the_saved_model_holds_no_keras_object(trained):
+    """Keras would have rewritten and traced each once more, for seconds."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    written = (trained / "model" / "saved_model.pb").read_bytes()
+    [graph] = saved_model_pb2.SavedModel.FromString(written).meta_graphs
+    kinds = {node.user_object.identifier for node in graph.object_graph_def.nodes}
+    assert not [kind for kind in kinds if "keras" in kind]
+
+
 @pytest.mark.parametrize("at_once", [1, 7])
 def test_the_custom_loop_does_what_fit_does(prepared, trained, tmp_path, at_once):
     train(make_job(prepared, tmp_path, loop="custom", steps_per_execution=at_once))
