@@ -30,7 +30,7 @@ run: install ## run the sample pipeline, from raw reviews to a pushed model, and
 test: lint ## check style and types, then run the whole test suite
 	@$(PYTEST) $(PYTEST_ARGS)
 
-test-fast: install ## run the tests that start no TFX component and need no real data
+test-fast: install ## run the tests that start no TFX component, train little and need no real data
 	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)
 
 lint: install ## check style, format and types

@@ -1,6 +1,7 @@
 """What every test folder shares."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -14,6 +15,15 @@ PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeat", PATIENT, derandomize=True)
 settings.register_profile("explore", PATIENT)
 settings.load_profile("repeat")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """A file that is slow as a whole is not even imported where slow tests are left out: TFX and
+    the clients of Google Cloud take longer than most tests."""
+    if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    all_slow = re.search(r"^pytestmark = .*\bslow\b", collection_path.read_text(), re.MULTILINE)
+    return bool(all_slow) or None
 
 
 @pytest.fixture(scope="session")

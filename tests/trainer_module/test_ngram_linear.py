@@ -100,6 +100,7 @@ def test_a_bag_sums_weights_and_an_empty_review_is_the_bias(static_shapes):
     assert logit.numpy().ravel().tolist() == [41.5, 0.5, 100.5, 0.5, 0.5]
 
 
+@pytest.mark.slow
 def test_a_static_train_step_compiles_with_xla_and_learns_what_the_ragged_one_does():
     ids, labels = reviews(40)
     ragged = compiled(build())

@@ -9,6 +9,8 @@ from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module.models import cnn_lstm, text_cnn, transformer
 
+pytestmark = pytest.mark.slow
+
 TRANSFORM = Transform(vocabulary_size=30, max_tokens=12)
 SMALL = {
     cnn_lstm: {"embedding_width": 16, "filters": 16, "lstm_units": 16},
