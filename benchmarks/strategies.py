@@ -28,7 +28,7 @@ import platform
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.table import Column, Table
 
@@ -36,7 +36,8 @@ from benchmarks import peer_ours, usage
 from pipeline.settings_file import OVERRIDES_VARIABLE
 from trainer_module.settings import Training, TrainingJob
 
-MODELS = ("ngram_linear", "cnn_lstm", "text_cnn", "transformer")
+MODELS: tuple[str, ...] = get_args(Training.model_fields["model"].annotation)
+"""The default one first."""
 LARGE_TABLE = 2**24
 """Rows of an n-gram table that is held in pieces, to be seen in what each server holds."""
 _MILLION = 1_000_000

@@ -2,15 +2,12 @@
 
 import sys
 import threading
-import time
-from pathlib import Path
 
 from components.trainer import tfjob_run
 from components.trainer.tfjob_client import Patience, TFJobClient, connect
 from components.trainer.tfjob_manifest import make_manifest
 from tests.components.test_tfjob_manifest import make_job, make_settings
 
-REPOSITORY = str(Path(__file__).parents[2])
 # Quick where nothing is wrong; what is slow here is the machine that tests share.
 QUICK = Patience(give_up=60.0, first_wait=0.01, longest_wait=0.05, request=5.0, silence=0.5)
 STAND_IN = """
@@ -67,13 +64,6 @@ class Ground:
 
 def lines(log):
     return [record.getMessage() for record in log.records]
-
-
-def wait(what, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def in_background(act):

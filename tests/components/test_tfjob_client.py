@@ -186,6 +186,6 @@ def test_a_connection_that_nobody_accepts_times_out(tmp_path, monkeypatch, serve
     hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.1, first_wait=0.2, request=0.2))
     with (
         socket.create_server(("127.0.0.1", port)),
-        pytest.raises(Unreachable, match="Read timed out"),
+        pytest.raises(Unreachable, match=r"Read timed out\. \(read timeout=0\.2\)"),
     ):
         hasty.get(NAME)

@@ -8,7 +8,8 @@ import pytest
 from components.trainer import tfjob_logs, tfjob_run
 from components.trainer.tfjob_run import TFJobFailed
 from preprocessing.errors import InputError
-from tests.components.ground import in_background, lines, wait
+from tests.components.ground import in_background, lines
+from tests.waiting import wait
 
 
 def test_a_failure_names_the_replica_its_exit_code_and_its_last_lines(ground, log):

@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from components.trainer.tfjob_run import TFJobFailed
-from tests.components.ground import REPOSITORY, in_background, lines, wait
+from tests.components.ground import in_background, lines
+from tests.components.training_operator import REPOSITORY
+from tests.waiting import wait
 
 
 def test_a_running_tfjob_of_an_earlier_try_is_followed(ground, log):

@@ -9,8 +9,9 @@ import pytest
 from components.trainer import tfjob_logs, tfjob_run
 from components.trainer.tfjob_client import TFJobClient, Unreachable, connect
 from components.trainer.tfjob_run import TFJobFailed
-from tests.components.ground import QUICK, in_background, lines, wait
+from tests.components.ground import QUICK, in_background, lines
 from tests.components.kubernetes_server import forbidden, status
+from tests.waiting import wait
 
 
 def test_every_pod_gets_its_place_and_its_log_is_shown(ground, log):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait
 from trainer_module import local_cluster
 from trainer_module.settings import Training, TrainingJob
 
@@ -90,11 +91,7 @@ class Ground:
     def alive(self):
         return [name for name, pid in self.notes("started") if Path(f"/proc/{pid}").exists()]
 
-    def wait(self, what, seconds=120):
-        deadline = time.monotonic() + seconds
-        while not what():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+    wait = staticmethod(wait)
 
 
 def failure(ground, script, **training):
@@ -102,6 +99,6 @@ def failure(ground, script, **training):
     started = time.monotonic()
     with pytest.raises(local_cluster.TrainingFailed) as error:
         ground.run(script, **training)
-    assert time.monotonic() - started < 300  # those that are left would sleep on
+    assert time.monotonic() - started < 60
     assert len(str(error.value).splitlines()) == 1
     return str(error.value)

@@ -66,7 +66,7 @@ def test_a_kill_ends_the_job_with_one_line_and_the_next_run_goes_on(
     # In the middle of the second epoch of 16 or 17 steps.
     wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
     task_of(process, kind, index).send_signal(signal.SIGKILL)
-    assert process.wait(timeout=300) == 1
+    assert process.wait(timeout=90) == 1
     log = (tmp_path / "log").read_text()
     [line] = [line for line in log.splitlines() if line.startswith(f"{kind} {index} was killed")]
     assert "SIGKILL" in line
@@ -109,7 +109,7 @@ def test_sigterm_lets_all_workers_save_at_the_same_step(prepared, tmp_path):
     process = start(job, tmp_path)
     wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=300) == 143
+    assert process.wait(timeout=120) == 143
     log = (tmp_path / "log").read_text()
     steps = {
         name: [
@@ -130,7 +130,7 @@ def test_a_full_disk_while_checkpointing_is_one_line(prepared, tmp_path):
     process = start(
         job, tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     )
-    assert process.wait(timeout=300) == 1
+    assert process.wait(timeout=120) == 1
     last = (tmp_path / "log").read_text().strip().splitlines()[-1]
     assert "checkpoints: the checkpoint of step 16 cannot be written (" in last
     assert "make room and run again" in last
