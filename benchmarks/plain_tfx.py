@@ -31,6 +31,9 @@ from tfx.dsl.components.base import executor_spec
 from pipeline import events
 
 VOCABULARY = 50_000
+# The runner that ours has: Beam's default downloads another one. It starts no container, but with
+# an image named TFX does not package its sources, which would cost the peer seconds a component.
+BEAM_ARGS = ["--runner=FnApiRunner", "--sdk_container_image=none"]
 
 
 def to_example(line: str) -> tf.train.Example:
@@ -152,6 +155,7 @@ def create_pipeline(input_base: str, root: str) -> tfx.dsl.Pipeline:
     )
     return tfx.dsl.Pipeline(
         pipeline_name="plain",
+        beam_pipeline_args=BEAM_ARGS,
         pipeline_root=root,
         components=[example_gen, statistics, schema, validator, transform, trainer, evaluator],
         metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(

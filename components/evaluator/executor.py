@@ -12,13 +12,14 @@ from tfx.types import standard_component_specs
 from tfx.utils import proto_utils
 
 from components.baseline.pushed import without_missing_model
+from components.local_beam import LocalBeamExecutor
 from preprocessing.errors import InputError
 
 MIN_ACCURACY_KEY = "min_accuracy"
 ACCURACY_CLASS = "BinaryAccuracy"
 
 
-class Executor(tfx_executor.Executor):
+class Executor(LocalBeamExecutor, tfx_executor.Executor):
     """TFX's Evaluator, for which `min_accuracy` is a parameter of the run."""
 
     def Do(

@@ -13,7 +13,6 @@ import apache_beam as beam
 from absl import logging
 from tfx import types
 from tfx.components.util import examples_utils
-from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, standard_component_specs
@@ -22,6 +21,7 @@ from tfx.utils import proto_utils
 import sample_data
 from components import tfrecords
 from components.handover import hand_over, handed_over
+from components.local_beam import LocalBeamExecutor
 from components.review_example_gen import splits, stages
 from preprocessing.errors import InputError
 from preprocessing.files import file_size, find_files
@@ -39,7 +39,7 @@ _FILES_AT_ONCE = 16
 _SHOWN = 5
 
 
-class Executor(base_beam_executor.BaseBeamExecutor):
+class Executor(LocalBeamExecutor):
     """Reads review files and writes Examples, the lines it could not use, and a summary."""
 
     def Do(

@@ -23,13 +23,14 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils
 from tfx_bsl.coders import example_coder
 
+from components.local_beam import LocalBeamExecutor
 from preprocessing.files import file_size
 
 MAX_EXAMPLES_KEY = "max_examples"
 _BATCH = 8192
 
 
-class Executor(tfx_executor.Executor):
+class Executor(LocalBeamExecutor, tfx_executor.Executor):
     """TFX's executor where all Examples are asked for; see the module for a sample."""
 
     def Do(

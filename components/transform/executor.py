@@ -22,7 +22,6 @@ from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, sche
 from tfx import types
 from tfx.components.transform import executor_utils
 from tfx.components.util import examples_utils, udf_utils
-from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, standard_component_specs
@@ -31,6 +30,7 @@ from tfx_bsl.public import tfxio
 
 from components import tfrecords
 from components.handover import hand_over, handed_over
+from components.local_beam import LocalBeamExecutor
 from components.transform import stages
 
 _FILE_PREFIX = "transformed_examples"
@@ -39,7 +39,7 @@ _FILES_PER_UNIT = 8
 PreprocessingFn = Callable[[Any], dict[str, Any]]
 
 
-class Executor(base_beam_executor.BaseBeamExecutor):
+class Executor(LocalBeamExecutor):
     """Makes the transform graph, and with it transformed Examples."""
 
     def Do(

@@ -18,7 +18,7 @@ from preprocessing.errors import InputError
 
 pytestmark = pytest.mark.slow
 
-IN_MEMORY = ("--direct_running_mode=in_memory",)
+IN_MEMORY = ()
 RUNNERS = {
     "in memory": IN_MEMORY,
     "two processes": ("--direct_running_mode=multi_processing", "--direct_num_workers=2"),
@@ -33,7 +33,7 @@ class Read:
         examples, rejected = standard_artifacts.Examples(), RejectedLines()
         examples.uri, rejected.uri = str(folder / "examples"), str(folder / "rejected")
         context = BaseBeamExecutor.Context(
-            beam_pipeline_args=["--runner=DirectRunner", *runner], tmp_dir=str(folder / "tmp")
+            beam_pipeline_args=[*runner], tmp_dir=str(folder / "tmp")
         )
         splits = [
             example_gen_pb2.Input.Split(name=name, pattern=pattern)

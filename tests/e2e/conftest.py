@@ -5,6 +5,7 @@ They run in the order of their files: those that run the pipeline again come las
 
 import pytest
 
+from tests.e2e.connections import Connections
 from tests.e2e.harness import Workspace
 
 SETTINGS = {
@@ -14,9 +15,16 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory):
+def connections(tmp_path_factory):
+    """What the processes of the first run of `finished` connect to and execute."""
+    return Connections(tmp_path_factory.mktemp("connections"))
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory, connections):
     """(workspace, what `amazon-reviews run` printed) after one run that pushed a model."""
-    workspace = Workspace(tmp_path_factory.mktemp("finished"), SETTINGS)
+    workspace = Workspace(tmp_path_factory.mktemp("finished"), SETTINGS, connections.environ)
     done = workspace.run()
+    workspace.environ = {}
     assert done.returncode == 0, done.stdout + done.stderr
     return workspace, done.stdout

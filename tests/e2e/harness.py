@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ class Workspace:
 
     folder: Path
     settings: dict[str, Any]
+    environ: dict[str, str] = field(default_factory=dict)
+    """More variables for every command."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -58,6 +60,7 @@ class Workspace:
     def env(self, overrides: str = "") -> dict[str, str]:
         return {
             **os.environ,
+            **self.environ,
             "PIPELINE_CONFIG": str(self.config),
             "PIPELINE_SET": overrides,
             "COLUMNS": "200",

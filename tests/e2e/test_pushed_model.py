@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from tfx_bsl.tfxio.tf_example_record import TFExampleBeamRecord
 
+from components.local_beam import make_pipeline
 from pipeline.config import load_config
 from pipeline.evaluation import eval_config
 from preprocessing import features
@@ -99,7 +100,7 @@ def _evaluated(workspace, examples, folder):
         raw_record_column_name=tfma.ARROW_INPUT_COLUMN,
         telemetry_descriptors=["test"],
     )
-    with beam.Pipeline(runner="DirectRunner") as pipeline:
+    with make_pipeline() as pipeline:
         extracts = (
             pipeline | beam.Create(examples) | source.BeamSource() | tfma.BatchedInputsToExtracts()
         )

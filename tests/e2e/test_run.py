@@ -4,6 +4,7 @@ The tests of this file run in order on one workspace: each starts from what the 
 """
 
 import re
+import sys
 from collections import Counter
 
 import pytest
@@ -44,6 +45,13 @@ def test_ml_metadata_has_the_run(finished):
         "ModelBlessing": 1,
         "PushedModel": 1,
     }
+
+
+def test_a_run_stays_on_this_machine(finished, connections):
+    assert connections.left_the_machine() == []
+    executed = connections.executed()
+    assert sys.executable in executed  # the pipeline's own process, so it was looked at
+    assert not [program for program in executed if "prism" in program]
 
 
 def test_the_evaluation_has_every_metric_overall_and_by_text_length(finished):

@@ -1,6 +1,5 @@
 """preprocessing_fn through TensorFlow Transform itself."""
 
-import apache_beam as beam
 import pytest
 import tensorflow as tf
 import tensorflow_transform as tft
@@ -27,7 +26,7 @@ def transformed(tmp_path_factory):
     rows = [{"text": [text.encode()], "label": [i % 2]} for i, text in enumerate(TEXTS)]
     custom_config = {**SETTINGS, "features": [features.NGRAMS, features.TOKENS]}
     folder = str(tmp_path_factory.mktemp("transform"))
-    with beam.Pipeline(runner="DirectRunner"), tft_beam.Context(temp_dir=folder):
+    with tft_beam.Context(temp_dir=folder):
         (data, _), transform_fn = (rows, metadata) | tft_beam.AnalyzeAndTransformDataset(
             lambda inputs: preprocessing_fn(inputs, custom_config)
         )

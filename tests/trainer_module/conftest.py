@@ -46,7 +46,6 @@ def ground(tmp_path, monkeypatch, log):
 def prepared(tmp_path_factory):
     """Folder with `train-*.gz`, `eval-*.gz` (transformed TFRecords) and the transform graph."""
     # Not at the top: tests of what needs no TensorFlow would wait for it too.
-    import apache_beam as beam
     import tensorflow as tf
     import tensorflow_transform.beam as tft_beam
     from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
@@ -62,7 +61,7 @@ def prepared(tmp_path_factory):
     metadata = dataset_metadata.DatasetMetadata(schema_utils.schema_from_feature_spec(spec))
     rows = [{"text": [text.encode()], "label": [label]} for text, label in reviews(300)]
     config = {**TRANSFORM, "features": [features.NGRAMS, features.TOKENS]}
-    with beam.Pipeline(runner="DirectRunner"), tft_beam.Context(temp_dir=str(folder / "tmp")):
+    with tft_beam.Context(temp_dir=str(folder / "tmp")):
         (data, _), transform_fn = (rows, metadata) | tft_beam.AnalyzeAndTransformDataset(
             lambda inputs: preprocessing_fn(inputs, config)
         )
