@@ -16,7 +16,7 @@ PLAIN_MARKERS := sed -i -E \
 	-e "s/( and | ; )implementation_name == .* and sys_platform == 'linux'//"
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast lint format lock clean distclean
+.PHONY: help install run test test-fast lint format lock clean clean-runs distclean
 
 help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,10 +48,19 @@ lock: install ## resolve requirements/*.txt anew from pyproject.toml (needs the 
 	@$(LOCK) --python-version 3.11 --universal --output-file requirements/tfx-1.21-py311.txt
 	@$(PLAIN_MARKERS) requirements/tfx-1.21-py311.txt
 
-clean: ## remove what runs, builds and tools leave; keep .venv
-	@rm -rf runs build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+clean: ## remove what builds and tools leave; keep .venv and runs
+	@rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -path ./.venv -prune -o -path ./.cache -prune -o -name __pycache__ -type d -prune \
 		-exec rm -rf {} +
+
+clean-runs: ## remove runs/, and with it the models pushed there; print what that is
+	@if [ -e runs ]; then \
+		du -sh runs | awk '{ print "removing runs: " $$1 }'; \
+		for model in runs/serving/*; do \
+			if [ -e "$$model" ]; then echo "removing the pushed model $$model"; fi; \
+		done; \
+		rm -rf runs; \
+	else echo "nothing to remove: there is no runs/ here"; fi
 
 distclean: clean ## remove the set-up too: .venv and what installed it
 	@rm -rf .venv .cache

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from kubeflow.image import image_app
 from kubeflow.serving.inference_service import serving_manifest
@@ -35,7 +36,8 @@ app.add_typer(image_app, name="image")
 app.command("kserve")(serving_manifest)
 
 SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
-_out = Console(highlight=False)
+# Paths and messages may look like markup, or like codes of emoji.
+_out = Console(highlight=False, markup=False, emoji=False)
 
 
 @app.callback()
@@ -47,18 +49,19 @@ def _commands() -> None:
 def run(config: ConfigOption = None) -> None:
     """Run the pipeline on this machine and watch it.
 
-    Exit code 0: a model was pushed. 2: settings or input are wrong. 3: the model was not blessed.
-    1: anything else.
+    Exit code 0: a model was pushed. 2: settings or input are wrong, or another run uses paths.root.
+    3: the model was not blessed. 130: Ctrl-C. 1: anything else.
     """
-    from pipeline import monitor, summary
+    from pipeline import locks, monitor, nodes, places, summary
 
     settings = _load(config)
-    # Appended to by several processes while they run, so it stays on this machine.
-    root = settings.paths.root
-    folder = Path("runs" if "://" in root else root) / "logs"
-    log = folder / time.strftime("%Y%m%d-%H%M%S.log")
-    _out.print(f"[bold]{settings.name}[/]  log: {log}", soft_wrap=True)
-    watched = monitor.run_watched(_out, log)
+    places.check_places(settings)
+    lock = locks.lock_root(settings.paths.root)
+    folder = places.log_folder(settings)
+    places.make_folder("paths.root", folder)
+    log = Path(folder) / time.strftime("%Y%m%d-%H%M%S.log")
+    _out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
+    watched = monitor.run_watched(_out, log, names=nodes.node_ids(settings), lock=lock)
     raise typer.Exit(summary.show(_out, settings, watched, log))
 
 
@@ -106,7 +109,9 @@ def compile_(
     settings = _load(config)
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
     _compile(settings, target, file)
-    _out.print(f"{file}  for {target}; next: amazon-reviews submit --target {target}")
+    _out.print(
+        f"{file}  for {target}; next: amazon-reviews submit --target {target}", soft_wrap=True
+    )
 
 
 @app.command()
@@ -145,8 +150,7 @@ def submit(
             package,
             parameters,
             wait=wait,
-            # A server's message may look like Rich's markup.
-            say=lambda line: _out.print(line, soft_wrap=True, markup=False),
+            say=lambda line: _out.print(line, soft_wrap=True),
         )
     raise typer.Exit(code)
 
@@ -167,7 +171,10 @@ def data_fetch(config: ConfigOption = None) -> None:
         files = fetch(Path(settings.data.input_base), say=_out.print)
     except FetchError as error:
         raise _stop(str(error), exit_codes.FAILED) from None
-    _out.print(f"{len(files)} files in {settings.data.input_base}; next: amazon-reviews run")
+    _out.print(
+        f"{len(files)} files in {settings.data.input_base}; next: amazon-reviews run",
+        soft_wrap=True,
+    )
 
 
 def _compile(settings: PipelineConfig, target: ClusterTarget, file: Path) -> None:

@@ -21,8 +21,8 @@ PIPE_VARIABLE = "PIPELINE_EVENTS_FD"
 
 RUNNING, CACHED, FINISHED = "running", "cached", "finished"
 """States of a component, in the order in which they come."""
-PROGRESS, OUTCOME, FAILED = "progress", "outcome", "failed"
-"""Other kinds of event."""
+PHASE, PROGRESS, OUTCOME, FAILED = "phase", "progress", "outcome", "failed"
+"""Other kinds of event. A phase is what happens while no component runs, in its key `doing`."""
 
 _STATE_OF_MESSAGE = {
     "Component %s is running.": RUNNING,
@@ -38,7 +38,7 @@ class Sender(logging.Handler):
         super().__init__(logging.INFO)
         self._pipe = pipe
         self.component: str | None = None
-        """The component that runs now, for telling which one failed."""
+        """The component that runs now, which is the one that failed if something does."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name == progress.LOGGER.name:
@@ -50,6 +50,8 @@ class Sender(logging.Handler):
         if state == RUNNING and isinstance(record.args, tuple):
             self.component = str(record.args[0])
         self.send(state, component=self.component)
+        if state == FINISHED:
+            self.component = None
 
     def send(self, kind: str, **values: Any) -> None:
         if self._pipe is not None:

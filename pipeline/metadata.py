@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from tfx.orchestration import metadata
 
-from pipeline.settings_file import ConfigError
+from pipeline.places import make_folder, mysql_url
 
 PASSWORD_VARIABLE = "MYSQL_PASSWORD"
 _MYSQL_PORT = 3306
@@ -24,19 +24,13 @@ def connection_config(location: str) -> metadata.ConnectionConfigType:
       ConfigError: a URL of another kind, or one that lacks user, host or database.
     """
     if "://" not in location:
-        os.makedirs(os.path.dirname(location), exist_ok=True)
+        make_folder("paths.metadata", os.path.dirname(location))
         return metadata.sqlite_metadata_connection_config(location)
-    url = urlsplit(location)
-    database = url.path.strip("/")
-    if url.scheme != "mysql" or not (url.hostname and url.username and database):
-        raise ConfigError(
-            f"paths.metadata: {url.scheme}://… is not usable, give a file path "
-            "or mysql://USER@HOST[:PORT]/DATABASE"
-        )
+    url = mysql_url(location)
     return metadata.mysql_metadata_connection_config(
         host=url.hostname,
         port=url.port or _MYSQL_PORT,
-        database=database,
-        username=unquote(url.username),
+        database=url.path.strip("/"),
+        username=unquote(url.username or ""),
         password=unquote(url.password or os.environ.get(PASSWORD_VARIABLE, "")),
     )

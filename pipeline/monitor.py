@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -17,12 +19,27 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from pipeline import events
+from pipeline import events, exit_codes
+from pipeline.locks import DESCRIPTOR_VARIABLE
+from pipeline.nodes import TRAINER
 
 _SCRIPT = str(Path(__file__).with_name("local_runner.py"))
-_STYLES = {events.RUNNING: "yellow", events.CACHED: "cyan", "done": "green", "failed": "red"}
+_WAITING, _NOT_RUN = "waiting", "not run"
+_STYLES = {
+    _WAITING: "dim",
+    _NOT_RUN: "dim",
+    events.RUNNING: "yellow",
+    events.CACHED: "cyan",
+    "done": "green",
+    "failed": "red",
+}
 _REFRESH_PER_SECOND = 4
 _BAR_WIDTH = 24
+_SECONDS_TO_SAVE = 40.0
+"""For a training that is interrupted: more than its own processes have for a checkpoint."""
+_SECONDS_TO_END = 10.0
+"""For a process whose standard input has closed."""
+_INTERRUPTED_CODES = (-signal.SIGINT, exit_codes.INTERRUPTED)
 
 
 @dataclass
@@ -50,35 +67,61 @@ class Watched:
     """What the events of a run have said so far; renders as a table."""
 
     components: list[Component] = field(default_factory=list)
+    phase: str = ""
+    """What happens now, while no component runs."""
     outcome: dict[str, Any] | None = None
     failure: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Watched:
+        """A run that has not begun, of components with these names."""
+        return cls([Component(name, _WAITING) for name in names], "starting")
 
     def take(self, event: dict[str, Any]) -> Component | None:
         """Takes an event in; returns the component that it ended, if any."""
         kind = event["event"]
-        if kind == events.OUTCOME:
-            self.outcome = event
+        if kind == events.PHASE:
+            self.phase = event["doing"]
+        elif kind == events.OUTCOME:
+            self.outcome, self.phase = event, ""
         elif kind == events.FAILED:
-            self.failure = event
-            return self._end("failed") if self.components else None
+            return self.fail(event)
         elif kind == events.RUNNING:
-            self.components.append(Component(event["component"]))
+            self._begin(event["component"])
+        elif (component := self.running) is None:
+            pass  # What a component did before it began is not shown.
         elif kind == events.CACHED:
-            self.components[-1].state = events.CACHED
+            component.state = events.CACHED
         elif kind == events.FINISHED:
-            cached = self.components[-1].state == events.CACHED
-            return self._end(events.CACHED if cached else "done")
-        elif kind == events.PROGRESS and self.components:
-            component = self.components[-1]
+            cached = component.state == events.CACHED
+            return _end(component, events.CACHED if cached else "done")
+        elif kind == events.PROGRESS:
             component.unit, component.total = event["unit"], event["total"]
             component.done_by_source[event["source"]] = event["done"]
         return None
 
-    def _end(self, state: str) -> Component:
-        component = self.components[-1]
-        component.state = state
-        component.ended = time.monotonic()
-        return component
+    def fail(self, failure: dict[str, Any]) -> Component | None:
+        """The run has failed; returns the component that did, if one was running."""
+        self.failure, self.phase = failure, ""
+        failed = _end(self.running, "failed") if self.running else None
+        for component in self.components:
+            if component.state == _WAITING:
+                component.state = _NOT_RUN
+        return failed
+
+    @property
+    def running(self) -> Component | None:
+        """The component that has begun and not ended."""
+        begun = [c for c in self.components if c.state in (events.RUNNING, events.CACHED)]
+        return next((component for component in begun if component.ended is None), None)
+
+    def _begin(self, name: str) -> None:
+        self.phase = ""
+        waiting = [c for c in self.components if c.name == name and c.state == _WAITING]
+        if waiting:
+            waiting[0].state, waiting[0].started = events.RUNNING, time.monotonic()
+        else:
+            self.components.append(Component(name))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=None, pad_edge=False)
@@ -87,23 +130,38 @@ class Watched:
         table.add_column("seconds", justify="right")
         table.add_column("")
         for component in self.components:
+            begun = component.state not in (_WAITING, _NOT_RUN)
             table.add_row(
-                component.name,
+                Text(component.name),
                 Text(component.state, style=_STYLES[component.state]),
-                f"{component.seconds():.1f}",
+                f"{component.seconds():.1f}" if begun else "",
                 _work(component),
             )
         yield table
+        if self.phase:
+            yield Text(f"{self.phase} …", style="dim")
 
 
-def run_watched(console: Console, log: Path, script: str = _SCRIPT) -> Watched:
+def run_watched(
+    console: Console,
+    log: Path,
+    script: str = _SCRIPT,
+    names: Sequence[str] = (),
+    lock: int | None = None,
+) -> Watched:
     """Runs `script`, which runs the pipeline of this environment's settings, and shows it.
 
     TFX's, Beam's and TensorFlow's own lines go to `log`. Live on a terminal; elsewhere one line
-    per component that ends.
+    for each phase, and for each component that ends.
+
+    Args:
+      names: of the components that are going to run, shown as waiting; those that are missing here
+        are added when they begin.
+      lock: descriptor of `locks.lock_root`, which the process inherits.
     """
-    watched = Watched()
-    process, pipe = _start(script, log)
+    watched = Watched.of(names)
+    process, pipe = _start(script, log, lock)
+    code = None
     try:
         received = events.receive(pipe)
         if console.is_terminal:
@@ -111,22 +169,55 @@ def run_watched(console: Console, log: Path, script: str = _SCRIPT) -> Watched:
         else:
             _show_lines(console, received, watched)
     except KeyboardInterrupt:
-        watched.failure = {"component": None, "error": "interrupted", "input": False}
+        _interrupt(console, process, watched)
     finally:
-        # Its standard input closes here at the latest, which ends it if it is still running.
-        assert process.stdin is not None
-        process.stdin.close()
         pipe.close()
-        code = process.wait()
+        code = _finish(process)
     if watched.outcome is None and watched.failure is None:
-        running = watched.components[-1].name if watched.components else None
+        running = watched.running.name if watched.running else None
         error = f"the pipeline's process ended with exit code {code}"
-        watched.failure = {"component": running, "error": error, "input": False}
+        interrupted = code in _INTERRUPTED_CODES
+        watched.fail(
+            {"component": running, "error": error, "input": False, "interrupted": interrupted}
+        )
     return watched
 
 
-def _start(script: str, log: Path) -> tuple[subprocess.Popen[bytes], Any]:
-    log.parent.mkdir(parents=True, exist_ok=True)
+def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watched) -> None:
+    """Ends the pipeline after Ctrl-C: a training writes a checkpoint first, unless it is the second
+    Ctrl-C."""
+    running = watched.running.name if watched.running else None
+    watched.fail(
+        {"component": running, "error": "interrupted", "input": False, "interrupted": True}
+    )
+    if running != TRAINER:
+        return
+    console.print(
+        Text("interrupted: the training saves a checkpoint; Ctrl-C again ends it at once"),
+        soft_wrap=True,
+    )
+    process.terminate()
+    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+        process.wait(_SECONDS_TO_SAVE)
+
+
+def _finish(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of the pipeline's process, which ends here at the latest."""
+    assert process.stdin is not None
+    # Ends it, as soon as it looks.
+    process.stdin.close()
+    try:
+        return process.wait(_SECONDS_TO_END)
+    except (KeyboardInterrupt, subprocess.TimeoutExpired):
+        process.kill()
+        return process.wait()
+
+
+def _start(script: str, log: Path, lock: int | None) -> tuple[subprocess.Popen[bytes], TextIO]:
+    environ, descriptors = {}, []
+    if lock is not None:
+        environ[DESCRIPTOR_VARIABLE] = str(lock)
+        descriptors.append(lock)
     read_end, write_end = os.pipe()
     with log.open("ab") as sink:
         process = subprocess.Popen(
@@ -134,8 +225,10 @@ def _start(script: str, log: Path) -> tuple[subprocess.Popen[bytes], Any]:
             stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,
-            pass_fds=[write_end],
-            env={**os.environ, events.PIPE_VARIABLE: str(write_end)},
+            pass_fds=[write_end, *descriptors],
+            env={**os.environ, **environ, events.PIPE_VARIABLE: str(write_end)},
+            # Ctrl-C at the terminal is for this process, which ends that one.
+            start_new_session=True,
         )
     os.close(write_end)
     return process, os.fdopen(read_end)
@@ -150,8 +243,16 @@ def _show_live(console: Console, received: Iterator[dict[str, Any]], watched: Wa
 def _show_lines(console: Console, received: Iterator[dict[str, Any]], watched: Watched) -> None:
     for event in received:
         ended = watched.take(event)
+        if event["event"] == events.PHASE:
+            console.print(Text(f"{watched.phase} …"))
         if ended:
-            console.print(f"{ended.name:<20} {ended.state:<8} {ended.seconds():7.1f} s")
+            console.print(Text(f"{ended.name:<20} {ended.state:<8} {ended.seconds():7.1f} s"))
+
+
+def _end(component: Component, state: str) -> Component:
+    component.state = state
+    component.ended = time.monotonic()
+    return component
 
 
 def _work(component: Component) -> Any:
@@ -161,5 +262,5 @@ def _work(component: Component) -> Any:
     end = f"/{component.total:,}" if component.total else ""
     bar = ProgressBar(component.total, component.done, _BAR_WIDTH, pulse=not component.total)
     grid = Table.grid(padding=(0, 1))
-    grid.add_row(bar, f"{component.done:,}{end} {component.unit}")
+    grid.add_row(bar, Text(f"{component.done:,}{end} {component.unit}"))
     return grid

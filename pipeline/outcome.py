@@ -9,9 +9,11 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.orchestration import metadata
 
-from pipeline.config import PipelineConfig
 from pipeline.evaluation import ACCURACY, CANDIDATE
-from pipeline.metadata import connection_config
+from pipeline.nodes import PUSHER
+from pipeline.pushed_models import destination, is_there
+
+_FINISHED = (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,14 +36,27 @@ class Outcome:
     pushed_to: str
 
 
-def latest_outcome(config: PipelineConfig) -> Outcome:
-    """The outcome of the latest run of `config`'s pipeline, which must have reached its end."""
-    with metadata.Metadata(connection_config(config.paths.metadata)) as handle:
-        outputs = _outputs_of_latest_run(handle.store, config.name)
-    rejected = outputs["ReviewExampleGen"]["rejected"]
-    blessing = outputs["Evaluator"]["blessing"]
-    pushed = outputs.get("Pusher", {}).get("pushed_model")
-    evaluation = outputs["Evaluator"]["evaluation"].uri
+class NoOutcomeError(RuntimeError):
+    """A run has no result to report; the message is one line."""
+
+
+def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
+    """Return the outcome of one run, which must have reached its end.
+
+    Args:
+      handle: an open connection to the ML Metadata that the run wrote.
+      run_id: the name of its `pipeline_run` context. Other runs may have written there since.
+
+    Raises:
+      NoOutcomeError: ML Metadata lacks an output of the run, or its pushed model was deleted.
+    """
+    outputs = _Outputs(handle.store, run_id)
+    rejected = outputs.one("ReviewExampleGen", "rejected")
+    blessing = outputs.one("Evaluator", "blessing")
+    evaluation = outputs.one("Evaluator", "evaluation").uri
+    pushed_to = destination(outputs.one(PUSHER, "pushed_model")) if PUSHER in outputs else ""
+    if pushed_to and not is_there(pushed_to):
+        raise NoOutcomeError(f"the model pushed to {pushed_to} was deleted; run again to push it")
     metrics = _overall_metrics(evaluation)
     blessed = blessing.custom_properties["blessed"].int_value == 1
     return Outcome(
@@ -54,38 +69,51 @@ def latest_outcome(config: PipelineConfig) -> Outcome:
         auc=metrics["auc"],
         blessed=blessed,
         reasons=[] if blessed else _failures(evaluation),
-        pushed_to=(
-            pushed.custom_properties["pushed_destination"].string_value
-            if pushed and pushed.custom_properties["pushed"].int_value
-            else ""
-        ),
+        pushed_to=pushed_to,
     )
 
 
-def _outputs_of_latest_run(
-    store: MetadataStore, pipeline: str
-) -> dict[str, dict[str, mlmd.Artifact]]:
-    """Component class -> output key -> artifact, of the pipeline's newest run."""
-    parent = store.get_context_by_type_and_name("pipeline", pipeline)
-    runs = store.get_children_contexts_by_context(parent.id)
-    run_type = store.get_context_type("pipeline_run").id
-    run = max((r for r in runs if r.type_id == run_type), key=lambda r: r.id)
-    executions = store.get_executions_by_context(run.id)
-    types = store.get_execution_types_by_id([e.type_id for e in executions])
-    events = store.get_events_by_execution_ids([e.id for e in executions])
-    artifacts = {
-        artifact.id: artifact
-        for artifact in store.get_artifacts_by_id([e.artifact_id for e in events])
-    }
-    outputs: dict[str, dict[str, mlmd.Artifact]] = {}
-    for execution, kind in zip(executions, types, strict=True):
-        component = kind.name.rpartition(".")[2]
-        outputs[component] = {
-            event.path.steps[0].key: artifacts[event.artifact_id]
-            for event in events
-            if event.execution_id == execution.id and event.type == mlmd.Event.OUTPUT
+class _Outputs:
+    """Output artifacts of the finished executions of one run, by component class and key."""
+
+    def __init__(self, store: MetadataStore, run_id: str):
+        self._run_id = run_id
+        self._artifacts: dict[str, dict[str, mlmd.Artifact]] = {}
+        run = store.get_context_by_type_and_name("pipeline_run", run_id)
+        executions = [
+            execution
+            for execution in (store.get_executions_by_context(run.id) if run else [])
+            if execution.last_known_state in _FINISHED
+        ]
+        if not executions:
+            return
+        # Two nodes may be of one type: the list of types is shorter than that of executions.
+        names = {
+            kind.id: kind.name.rpartition(".")[2]
+            for kind in store.get_execution_types_by_id({e.type_id for e in executions})
         }
-    return outputs
+        events = store.get_events_by_execution_ids([e.id for e in executions])
+        artifacts = {
+            artifact.id: artifact
+            for artifact in store.get_artifacts_by_id([e.artifact_id for e in events])
+        }
+        for execution in executions:
+            self._artifacts[names[execution.type_id]] = {
+                event.path.steps[0].key: artifacts[event.artifact_id]
+                for event in events
+                if event.execution_id == execution.id and event.type == mlmd.Event.OUTPUT
+            }
+
+    def __contains__(self, component: str) -> bool:
+        return component in self._artifacts
+
+    def one(self, component: str, key: str) -> mlmd.Artifact:
+        try:
+            return self._artifacts[component][key]
+        except KeyError:
+            raise NoOutcomeError(
+                f"ML Metadata has no {key} of {component} for the run {self._run_id}"
+            ) from None
 
 
 def _overall_metrics(evaluation: str) -> dict[str, float]:

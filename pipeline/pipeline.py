@@ -30,6 +30,7 @@ from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
 from pipeline.evaluation import eval_config
 from pipeline.inputs import input_files, read_options
+from pipeline.nodes import PUSHER, TUNER, WARM_START, node_ids
 from pipeline.target_checks import Target
 from pipeline.targets import Local, make_target
 from preprocessing import features
@@ -42,6 +43,7 @@ def create_pipeline(config: PipelineConfig, target: Target = "local") -> Pipelin
     Raises:
       ConfigError: `paths.metadata` is not usable.
     """
+    ids = node_ids(config)
     engine = make_target(config, target)
     example_gen = _example_gen(config, engine)
     examples = example_gen.outputs["examples"]
@@ -59,8 +61,8 @@ def create_pipeline(config: PipelineConfig, target: Target = "local") -> Pipelin
     gate = DataGate(anomalies=validator.outputs["anomalies"])
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
-    warm_start = engine.warm_start() if config.training.warm_start else None
-    tuner = _tuner(config, transform)
+    warm_start = engine.warm_start() if WARM_START in ids else None
+    tuner = _tuner(config, transform) if TUNER in ids else None
     trainer = _trainer(config, engine, transform, warm_start, tuner)
     baseline = engine.baseline(trainer.outputs["model"])
     evaluator = Evaluator(
@@ -71,23 +73,30 @@ def create_pipeline(config: PipelineConfig, target: Target = "local") -> Pipelin
         eval_config=eval_config(config),
         min_accuracy=engine.parameter("min_accuracy", config.evaluation.min_accuracy),
     )
-    components: list[BaseNode] = [
-        example_gen,
-        schema_gen,
-        statistics_gen,
-        validator,
-        gate,
-        transform,
-        *([warm_start] if warm_start else []),
-        *([tuner] if tuner else []),
-        trainer,
-        baseline,
-        evaluator,
-    ]
-    if config.push.destination != "none":
-        components.append(
-            engine.pusher(trainer.outputs["model"], evaluator.outputs["blessing"]),
+    pusher = (
+        engine.pusher(trainer.outputs["model"], evaluator.outputs["blessing"])
+        if PUSHER in ids
+        else None
+    )
+    nodes: dict[str, BaseNode] = {
+        node.id: node
+        for node in (
+            example_gen,
+            schema_gen,
+            statistics_gen,
+            validator,
+            gate,
+            transform,
+            warm_start,
+            tuner,
+            trainer,
+            baseline,
+            evaluator,
+            pusher,
         )
+        if node is not None
+    }
+    components = [nodes[name] for name in ids]
     for component in components:
         engine.place(component)
     return Pipeline(
@@ -125,10 +134,8 @@ def _transform(config: PipelineConfig, examples: BaseChannel, schema: BaseChanne
     )
 
 
-def _tuner(config: PipelineConfig, transform: Transform) -> Tuner | None:
-    """Looks for the best hyperparameters, if it is to."""
-    if config.training.tuner_trials is None:
-        return None
+def _tuner(config: PipelineConfig, transform: Transform) -> Tuner:
+    """Looks for the best hyperparameters."""
     return Tuner(tuner_fn="trainer_module.tuner.tuner_fn", **_training_arguments(config, transform))
 
 

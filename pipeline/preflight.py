@@ -7,6 +7,7 @@ import os
 from pipeline.config import PipelineConfig
 from pipeline.google_credentials import find_credentials
 from pipeline.inputs import input_files, read_options
+from pipeline.places import check_places
 from pipeline.settings_file import ConfigError
 from pipeline.target_checks import check_target
 from preprocessing.files import find_files
@@ -32,9 +33,7 @@ def check(config: PipelineConfig) -> None:
     for key, place in places.items():
         if place.startswith("gs://"):
             find_credentials(key, place)
-    for key in ("paths.root", "paths.serving"):
-        if "://" not in places[key]:
-            _check_writable(key, places[key])
+    check_places(config)
     if config.training.strategy == "tpu" and tpu_address(config.training, os.environ) is None:
         raise ConfigError(NO_TPU)
     check_hyperparameters(config)
@@ -54,14 +53,3 @@ def check_hyperparameters(config: PipelineConfig) -> None:
         models.hyperparameters(config.training.model, config.training.hyperparameters)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-
-
-def _check_writable(key: str, folder: str) -> None:
-    """The nearest folder that exists already must let us write."""
-    existing = folder
-    while not os.path.exists(existing):
-        existing = os.path.dirname(existing)
-    if not os.path.isdir(existing):
-        raise ConfigError(f"{key}: {folder} cannot be made, {existing} is a file")
-    if not os.access(existing, os.W_OK):
-        raise ConfigError(f"{key}: {folder} cannot be written, no permission on {existing}")

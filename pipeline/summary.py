@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from pipeline import exit_codes
 from pipeline.config import PipelineConfig
@@ -17,26 +19,38 @@ def show(console: Console, config: PipelineConfig, watched: Watched, log: Path) 
         return _show_failure(console, watched.failure, log)
     assert watched.outcome is not None
     outcome = watched.outcome
-    console.print(f"reviews   {_account(outcome['lines'])}", soft_wrap=True)
-    console.print(f"accuracy  {outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f} (test split)")
+    _line(console, f"reviews   {_account(outcome['lines'])}")
+    _line(console, f"accuracy  {outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f} (test split)")
     if not outcome["blessed"]:
-        console.print(f"[red]not blessed[/]: {'; '.join(outcome['reasons'])}", soft_wrap=True)
+        _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}")
         return exit_codes.NOT_BLESSED
-    console.print("[green]blessed[/]")
+    _line(console, ("blessed", "green"))
     if config.push.destination == "none":
-        console.print("not pushed, as push.destination: none says")
+        _line(console, "not pushed, as push.destination: none says")
         return exit_codes.PUSHED
-    console.print(f"pushed to {outcome['pushed_to']}", soft_wrap=True)
-    console.print('next: amazon-reviews predict "Battery died in a week"')
+    _line(console, f"pushed to {outcome['pushed_to']}")
+    _line(console, 'next: amazon-reviews predict "Battery died in a week"')
     return exit_codes.PUSHED
 
 
-def _show_failure(console: Console, failure: dict[str, object], log: Path) -> int:
-    where = f"{failure['component']}: " if failure["component"] else ""
-    console.print(f"[red]failed[/]: {where}", end="")
-    console.print(str(failure["error"]), markup=False, soft_wrap=True)
-    console.print(f"log: {log}", soft_wrap=True)
+def _show_failure(console: Console, failure: dict[str, Any], log: Path) -> int:
+    where = f": {failure['component']}" if failure["component"] else ""
+    if failure.get("interrupted"):
+        _line(console, ("interrupted", "red"), f"{where}; run again to continue")
+    else:
+        _line(console, ("failed", "red"), f"{where}: {failure['error']}")
+    _line(console, f"log: {log}")
+    if failure.get("interrupted"):
+        return exit_codes.INTERRUPTED
     return exit_codes.BAD_INPUT if failure["input"] else exit_codes.FAILED
+
+
+def _line(console: Console, *parts: str | tuple[str, str]) -> None:
+    """Prints text, some of it with a style; not as markup, which paths and messages may look like.
+
+    It is not wrapped, so that what a terminal shows can be copied.
+    """
+    console.print(Text.assemble(*parts), soft_wrap=True)
 
 
 def _account(lines: dict[str, int]) -> str:

@@ -25,11 +25,9 @@ from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from pipeline.metadata import connection_config
+from pipeline.nodes import BASELINE, WARM_START
 from pipeline.target_checks import Target, cluster_name
 from trainer_module import local_cluster
-
-BASELINE = "LatestBlessedModel"
-WARM_START = "WarmStartModel"
 
 
 class Local:

@@ -1,0 +1,30 @@
+"""Which nodes the pipeline has; imports no TFX, so that they can be listed before it is loaded."""
+
+from __future__ import annotations
+
+from pipeline.config import PipelineConfig
+
+BASELINE = "LatestBlessedModel"
+WARM_START = "WarmStartModel"
+TUNER = "Tuner"
+TRAINER = "Trainer"
+PUSHER = "Pusher"
+
+
+def node_ids(config: PipelineConfig) -> list[str]:
+    """Return the ids of the nodes, in the order in which the local engine runs them."""
+    training = config.training
+    return [
+        "ReviewExampleGen",
+        "ReviewSchemaGen",
+        *([WARM_START] if training.warm_start else []),
+        "StatisticsGen",
+        "ExampleValidator",
+        "DataGate",
+        "Transform",
+        *([TUNER] if training.tuner_trials is not None else []),
+        TRAINER,
+        BASELINE,
+        "Evaluator",
+        *([PUSHER] if config.push.destination != "none" else []),
+    ]

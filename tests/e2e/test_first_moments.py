@@ -1,0 +1,142 @@
+"""What a person sees before TFX is loaded, and that Ctrl-C ends a run at any moment with 130."""
+
+import os
+import pty
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import load_config
+from pipeline.nodes import node_ids
+from tests.e2e.harness import COMMAND, Workspace, _children
+from tests.waiting import wait
+
+LONG = {"training": {"epochs": 100_000}}
+
+
+class Run:
+    """`amazon-reviews run`, started and not yet ended."""
+
+    def __init__(self, workspace, **options):
+        self.printed = workspace.folder / "printed"
+        with self.printed.open("w") as printed:
+            self.process = subprocess.Popen(
+                [COMMAND, "run"],
+                env=workspace.env(),
+                cwd=workspace.folder,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+                **options,
+            )
+
+    def until(self, sign):
+        def came():
+            assert self.process.poll() is None, self.printed.read_text()
+            return sign()
+
+        wait(came, seconds=300)
+        return self
+
+    def interrupt(self):
+        """Sends SIGINT; returns what was printed once nothing of the run is left."""
+        children = _children(self.process.pid)
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(300) == 130, self.printed.read_text()
+        wait(lambda: not any(os.path.exists(f"/proc/{child}") for child in children))
+        printed = self.printed.read_text()
+        assert "Traceback" not in printed
+        return printed
+
+    def has_loaded(self, library):
+        return library in Path(f"/proc/{self.process.pid}/maps").read_text()
+
+    def has_printed(self, text):
+        return text in self.printed.read_text()
+
+
+def test_ctrl_c_while_the_command_itself_is_imported(tmp_path):
+    run = Run(Workspace(tmp_path, {}))
+    run.until(lambda: run.has_loaded("_pydantic_core"))
+    run.interrupt()
+
+
+def test_ctrl_c_when_the_process_of_the_pipeline_has_just_started(tmp_path):
+    workspace = Workspace(tmp_path, {})
+    run = Run(workspace)
+    run.until(lambda: list(workspace.root.glob("logs/*.log")))
+    run.interrupt()
+
+
+def test_ctrl_c_while_tfx_is_loaded(tmp_path):
+    run = Run(Workspace(tmp_path, {}))
+    run.until(lambda: run.has_printed("loading TFX"))
+    printed = run.interrupt()
+    assert "interrupted; run again to continue" in printed
+    assert "log: " in printed
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_training_saves_a_checkpoint_first(tmp_path):
+    workspace = Workspace(tmp_path, LONG)
+    run = Run(workspace)
+    # The first checkpoint is written at the end of an epoch.
+    run.until(lambda: list((workspace.root / "checkpoints").rglob("*.index")))
+    printed = run.interrupt()
+    assert "the training saves a checkpoint" in printed
+    assert "interrupted: Trainer; run again to continue" in printed
+    [log] = workspace.root.glob("logs/*.log")
+    assert "SIGTERM: saved after step" in log.read_text()
+
+
+@pytest.mark.slow
+def test_a_second_run_on_the_root_is_refused_while_the_first_goes_on(tmp_path):
+    workspace = Workspace(tmp_path, LONG)
+    run = Run(workspace)
+    run.until(lambda: run.has_printed("loading TFX"))
+    second = workspace.run()
+    assert second.returncode == 2
+    assert second.stdout == ""
+    [line] = second.stderr.splitlines()
+    assert f"is in use by process {run.process.pid} (amazon-reviews run)" in line
+    run.until(lambda: run.has_printed("ReviewExampleGen"))
+    # The lock is released by any end of the run, that of its watcher with SIGKILL too.
+    [pipeline] = _children(run.process.pid)
+    run.process.kill()
+    run.process.wait()
+    wait(lambda: not os.path.exists(f"/proc/{pipeline}"))
+    third = Run(workspace)
+    third.until(lambda: third.has_printed("loading TFX"))
+    third.interrupt()
+
+
+def test_a_terminal_lists_every_component_from_the_first_moment(tmp_path):
+    folder = tmp_path / "runs [bold] :smile: [/]"
+    workspace = Workspace(folder, {})
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execve(COMMAND, [COMMAND, "run"], {**workspace.env(), "TERM": "xterm", "LINES": "40"})
+    seen = b""
+
+    def text():
+        nonlocal seen
+        seen += os.read(terminal, 65536)
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode(errors="replace"))
+
+    wait(lambda: "loading TFX" in text(), seconds=300)
+    screen = text()
+    for name in node_ids(load_config(str(workspace.config), environ={})):
+        assert re.search(rf"{name} +waiting", screen), screen
+    assert f"log: {workspace.root}/logs/" in screen.replace("\r\n", "")
+    os.write(terminal, b"\x03")  # what Ctrl-C types
+    with pytest.raises(OSError):  # the end of a terminal
+        while True:
+            text()
+    screen = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode(errors="replace"))
+    assert "interrupted" in screen
+    assert re.search(r"Trainer +not run", screen)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130

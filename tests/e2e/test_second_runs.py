@@ -1,0 +1,118 @@
+"""A run reports what it did itself, whatever others did to its metadata and its models meanwhile.
+
+The tests of this file come after those that count what is in the workspace.
+"""
+
+import shutil
+import subprocess
+
+import pytest
+from ml_metadata import MetadataStore
+from ml_metadata.proto import metadata_store_pb2 as mlmd
+from tfx.orchestration import metadata
+
+from pipeline.metadata import connection_config
+from pipeline.outcome import NoOutcomeError, run_outcome
+from tests.e2e.harness import COMMAND
+from tests.waiting import wait
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
+
+
+def runs(store):
+    """Names of the runs in ML Metadata, the newest last."""
+    return [run.name for run in sorted(store.get_contexts_by_type("pipeline_run"), key=by_id)]
+
+
+def by_id(proto):
+    return proto.id
+
+
+def begin_another_run(workspace):
+    """What a run that has just begun leaves in shared metadata: a context, an execution under way;
+    returns its name."""
+    config = mlmd.ConnectionConfig()
+    config.sqlite.filename_uri = str(workspace.root / "metadata.sqlite")
+    config.sqlite.connection_mode = mlmd.SqliteMetadataSourceConfig.READWRITE
+    store = MetadataStore(config)
+    kinds = {kind.name.rpartition(".")[2]: kind.id for kind in store.get_execution_types()}
+    name = f"another-{len(runs(store))}"
+    run_kind = store.get_context_type("pipeline_run").id
+    [run] = store.put_contexts([mlmd.Context(type_id=run_kind, name=name)])
+    pipeline = store.get_context_by_type_and_name("pipeline", "amazon_reviews")
+    store.put_parent_contexts([mlmd.ParentContext(child_id=run, parent_id=pipeline.id)])
+    [execution] = store.put_executions(
+        [
+            mlmd.Execution(
+                type_id=kinds["Executor"] if "Executor" in kinds else min(kinds.values()),
+                last_known_state=mlmd.Execution.RUNNING,
+            )
+        ]
+    )
+    store.put_attributions_and_associations(
+        [], [mlmd.Association(context_id=run, execution_id=execution)]
+    )
+    return name
+
+
+def test_a_run_reports_its_own_result_although_a_newer_one_has_begun(finished):
+    workspace, _ = finished
+    known = len(runs(workspace.store()))
+    run = subprocess.Popen(
+        [COMMAND, "run"],
+        env=workspace.env(),
+        cwd=workspace.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    wait(lambda: run.poll() is not None or len(runs(workspace.store())) > known)
+    begin_another_run(workspace)
+    printed, _ = run.communicate(timeout=600)
+    assert run.returncode == 0, printed
+    assert f"pushed to {workspace.pushed()[0]}" in printed
+
+
+def test_each_run_has_its_own_outcome(finished):
+    workspace, output = finished
+    first = runs(workspace.store())[0]
+    unfinished = begin_another_run(workspace)
+    location = str(workspace.root / "metadata.sqlite")
+    with metadata.Metadata(connection_config(location)) as handle:
+        outcome = run_outcome(handle, first)
+        assert f"accuracy  {outcome.accuracy:.4f}" in output
+        assert outcome.pushed_to == str(workspace.pushed()[0])
+        with pytest.raises(NoOutcomeError, match=f"rejected of ReviewExampleGen.* {unfinished}"):
+            run_outcome(handle, unfinished)
+        with pytest.raises(NoOutcomeError, match="for the run no-such-run"):
+            run_outcome(handle, "no-such-run")
+
+
+@pytest.mark.parametrize("lost", ["the folder", "its saved_model.pb"])
+def test_a_model_that_was_deleted_is_pushed_again(finished, lost):
+    workspace, _ = finished
+    [model] = workspace.pushed()
+    if lost == "the folder":
+        shutil.rmtree(model)
+    else:
+        (model / "saved_model.pb").unlink()
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    states = workspace.states(done.stdout)
+    assert states.pop("Pusher") == states.pop("LatestBlessedModel") == "done"
+    assert set(states.values()) == {"cached"}
+    pushed = workspace.pushed()[-1]
+    assert f"pushed to {pushed}" in done.stdout
+    assert (pushed / "saved_model.pb").exists()
+    assert workspace.command("predict", "Great phone").returncode == 0
+    if model.exists():
+        shutil.rmtree(model)
+
+
+def test_a_model_that_is_there_is_not_pushed_again(finished):
+    workspace, _ = finished
+    before = workspace.pushed()
+    done = workspace.run()
+    assert workspace.states(done.stdout)["Pusher"] == "cached"
+    assert f"pushed to {before[-1]}" in done.stdout
+    assert workspace.pushed() == before

@@ -1,0 +1,52 @@
+"""What the targets of the Makefile that remove things leave alone."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MAKEFILE = Path(__file__).parents[1] / "Makefile"
+KEPT = ("runs/serving/17/saved_model.pb", ".venv/pyvenv.cfg", "pipeline/cli.py", "data/train.bz2")
+REMOVED = ("build/lib/a.py", ".ruff_cache/a", "pipeline/__pycache__/cli.pyc")
+
+
+def make(folder, target):
+    done = subprocess.run(
+        ["make", "-f", str(MAKEFILE), target], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    for name in (*KEPT, *REMOVED):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    return tmp_path
+
+
+def test_clean_keeps_the_runs_and_their_models(checkout):
+    make(checkout, "clean")
+    assert all((checkout / name).exists() for name in KEPT)
+    assert not any((checkout / name).exists() for name in REMOVED)
+
+
+def test_distclean_keeps_them_too(checkout):
+    make(checkout, "distclean")
+    assert (checkout / KEPT[0]).exists()
+    assert not (checkout / ".venv").exists()
+
+
+def test_clean_runs_prints_what_it_removes(checkout):
+    printed = make(checkout, "clean-runs")
+    assert "removing runs: " in printed
+    assert "removing the pushed model runs/serving/17" in printed
+    assert not (checkout / "runs").exists()
+    assert all((checkout / name).exists() for name in KEPT[1:])
+    assert "nothing to remove" in make(checkout, "clean-runs")
+
+
+def test_help_lists_it(tmp_path):
+    assert "make clean-runs  remove runs/" in make(tmp_path, "help")
