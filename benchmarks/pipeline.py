@@ -29,7 +29,7 @@ _TO_TRAINING = ("ExampleGen", "StatisticsGen", "Transform")
 
 def main() -> None:
     arguments = _arguments()
-    console = Console()
+    console = Console(markup=False, emoji=False)
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
         scratch = Path(folder)
         seconds = {}

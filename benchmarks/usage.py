@@ -27,7 +27,7 @@ _COLUMNS = 140
 
 def wide_console() -> Console:
     """One that does not squeeze a table when its output goes to a file."""
-    return Console(width=max(Console().width, _COLUMNS))
+    return Console(width=max(Console().width, _COLUMNS), markup=False, emoji=False)
 
 
 def cores() -> int:
