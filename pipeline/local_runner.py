@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import re
@@ -24,7 +23,7 @@ from absl import logging
 
 from pipeline import events, exit_codes
 from pipeline.config import PipelineConfig, load_config
-from pipeline.locks import lock_root, waiting_lock
+from pipeline.locks import lock_root
 from pipeline.preflight import check
 from pipeline.settings_file import ConfigError
 from preprocessing.errors import InputError
@@ -81,49 +80,17 @@ def first_error_line(error: BaseException) -> str:
 def _run(config: PipelineConfig, sender: events.Sender) -> None:
     sender.send(events.PHASE, doing="loading TFX")
     # Importing TensorFlow and TFX takes seconds; wrong settings have been reported before that.
-    from tfx.orchestration import metadata
-    from tfx.orchestration.local.local_dag_runner import LocalDagRunner
-    from tfx.proto.orchestration import pipeline_pb2
-
-    from pipeline import pushed_models
-    from pipeline.metadata import connection_config
-    from pipeline.outcome import run_outcome
     from pipeline.pipeline import create_pipeline
+    from pipeline.run import Runner
 
-    class Runner(LocalDagRunner):
-        """TFX's, which names a run when it begins; under `tfx pipeline create` none does."""
-
-        run_id: str | None = None
-
-        def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, *arguments: object) -> None:
-            with first_connection(config.paths.metadata), open_metadata() as handle:
-                pushed_models.mark_deleted(handle, config.paths.serving)
-            super().run_with_ir(pipeline, *arguments)
-            # The parameter that stood there has been replaced by its value.
-            self.run_id = pipeline.runtime_spec.pipeline_run_id.field_value.string_value
-
-    def open_metadata() -> metadata.Metadata:
-        return metadata.Metadata(connection_config(config.paths.metadata))
-
-    runner = Runner()
+    runner = Runner(config)
     runner.run(create_pipeline(config))
     if runner.run_id is None:
         return
     sender.send(events.PHASE, doing="reading the result")
-    with open_metadata() as handle:
-        outcome = run_outcome(handle, runner.run_id)
+    outcome = runner.outcome()
     sender.send(events.OUTCOME, **dataclasses.asdict(outcome))
     logging.info("Outcome: %s", outcome)
-
-
-def first_connection(location: str) -> contextlib.AbstractContextManager[None]:
-    """Let one process at a time connect to an SQLite file that may be new.
-
-    Two that create ML Metadata's tables at the same time fail: "There are a subset of tables".
-    """
-    if "://" in location:
-        return contextlib.nullcontext()
-    return waiting_lock(f"{location}.lock")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 
 import pytest
 from absl import logging as absl_logging
@@ -61,6 +62,40 @@ def test_what_several_files_report_adds_up():
     assert "25 steps" in shown(state)
 
 
+def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():
+    state = Watched.of(["Transform", "Trainer", "Pusher"])
+    state.take({"event": "phase", "doing": "loading TFX"})
+    assert [c.state for c in state.components] == ["waiting"] * 3
+    assert "loading TFX" in shown(state)
+    state.take({"event": "running", "component": "Transform"})
+    assert "loading TFX" not in shown(state)
+    state.take({"event": "finished", "component": "Transform"})
+    state.take(RUNNING)
+    failed = {"event": "failed", "component": "Trainer", "error": "boom", "input": False}
+    assert state.take(failed).name == "Trainer"
+    assert [c.state for c in state.components] == ["done", "failed", "not run"]
+
+
+def test_a_failure_after_the_last_component_is_not_its_own():
+    state = watched(RUNNING, {"event": "finished", "component": "Trainer"})
+    state.take({"event": "failed", "component": None, "error": "boom", "input": False})
+    assert state.components[0].state == "done"
+
+
+def test_a_sender_forgets_a_component_that_has_finished():
+    sender = events.Sender(None)
+    for message in ("Component %s is running.", "Component %s is finished."):
+        sender.emit(logging.makeLogRecord({"msg": message, "args": ("Pusher",)}))
+    assert sender.component is None
+
+
+def test_what_looks_like_markup_is_shown_as_it_is():
+    state = watched({"event": "running", "component": "[red]:x:"}, progress(3, 9, "a"))
+    state.take({**progress(3, 9), "unit": "[b]files"})
+    assert "[red]:x:" in shown(state)
+    assert "3/9 [b]files" in shown(watched(RUNNING, {**progress(3, 9), "unit": "[b]files"}))
+
+
 def test_a_line_that_a_kill_cut_short_is_dropped():
     pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
     assert list(events.receive(pipe)) == [RUNNING]
@@ -98,6 +133,20 @@ def test_a_model_that_is_not_blessed_is_3_with_the_reason(tmp_path):
     code, text = end(watched(refused), tmp_path)
     assert code == 3
     assert "not blessed: too bad" in text
+
+
+def test_places_and_reasons_that_look_like_markup_are_printed_as_they_are(tmp_path):
+    _, text = end(watched({**OUTCOME, "pushed_to": "/a [b]/:smile:/1"}), tmp_path)
+    assert "pushed to /a [b]/:smile:/1" in text
+    refused = {**OUTCOME, "blessed": False, "reasons": ["[red]low[/]"], "pushed_to": ""}
+    assert "not blessed: [red]low[/]" in end(watched(refused), tmp_path)[1]
+
+
+def test_an_interrupted_run_is_130(tmp_path):
+    interrupted = {"event": "failed", "component": "Trainer", "error": "", "input": False}
+    code, text = end(watched(RUNNING, {**interrupted, "interrupted": True}), tmp_path)
+    assert code == 130
+    assert "interrupted: Trainer; run again to continue" in text
 
 
 @pytest.mark.parametrize(("bad_input", "code"), [(True, 2), (False, 1)])
