@@ -20,8 +20,8 @@ class Runner(LocalDagRunner):
     """TFX's runner, which remembers the run that it made.
 
     Attributes:
-      run_id: of the run that has ended; None before, and under `tfx pipeline create`, which replaces
-        `run` to look at the pipeline.
+      run_id: of the run that has ended; None before. It stays None under `tfx pipeline create`,
+        which replaces `run` to look at the pipeline.
     """
 
     def __init__(self, config: PipelineConfig):
