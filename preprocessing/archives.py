@@ -22,11 +22,15 @@ _ZSTD_STEP = 1 << 12  # zstd has no such limit, so it is fed in steps small enou
 _ZSTD_WINDOW = 1 << 31  # the largest window the format's own `--long` option writes
 
 _MAGIC = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+# A zstd file may start with a skippable frame, as those of pzstd do. RFC 8878 gives it 16 magic
+# numbers, 0x184D2A50 to 0x184D2A5F, which are stored with their lowest byte first.
+_MAGIC |= {bytes([0x50 + number, 0x2A, 0x4D, 0x18]): "zstd" for number in range(16)}
 _NOT_READ = {
     b"PK\x03\x04": "a zip archive",
     b"\xfd7zXZ\x00": "an xz archive",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     b"Rar!\x1a\x07": "a rar archive",
+    b"\x04\x22\x4d\x18": "an lz4 archive",
 }
 _SUFFIXES = (".bz2", ".gz", ".zst", ".zstd")
 MAGIC_BYTES = 6  # how much of a file `compression` wants to see

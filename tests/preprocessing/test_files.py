@@ -8,6 +8,7 @@ import io
 import os
 import pickle
 import random
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import zstandard
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from preprocessing import files
@@ -195,6 +196,58 @@ def test_sizes_around_the_steps(folder: Path, suffix: str, size: int) -> None:
     data = b"".join(COMPRESS[suffix](part) for part in (noise, b"a" * size, noise[:1000]))
     content, damage = read_until_damage(write(folder, "sizes", data), 1 << 20)
     assert (content == noise + b"a" * size + noise[:1000], damage) == (True, None)
+
+
+def skippable(number: int, content: bytes) -> bytes:
+    """A zstd frame that a decoder skips; pzstd starts a file with one that has four bytes."""
+    return struct.pack("<II", 0x184D2A50 + number, len(content)) + content
+
+
+@settings(max_examples=60)
+@given(
+    parts=st.lists(
+        st.binary(max_size=3000) | st.tuples(st.integers(0, 15), st.binary(max_size=9000)),
+        min_size=1,
+        max_size=5,
+    ),
+    size=st.integers(1, 5000),
+)
+@example(parts=[(0, bytes(4)), b"one", (15, b""), b"two", (3, bytes(200_000))], size=1000)
+def test_skippable_zstd_frames_are_skipped_wherever_they_are(
+    folder: Path, parts: list[bytes | tuple[int, bytes]], size: int
+) -> None:
+    compress = COMPRESS[".zst"]
+    data = b"".join(
+        compress(part) if isinstance(part, bytes) else skippable(*part) for part in parts
+    )
+    # The name says nothing: only the content counts.
+    path = write(folder, "plain-name", data)
+    expected = b"".join(part for part in parts if isinstance(part, bytes))
+    assert read_until_damage(path, size) == (expected, None)
+
+
+@settings(max_examples=40)
+@given(
+    kinds=st.lists(st.sampled_from(ARCHIVES), min_size=2, max_size=2), content=st.binary(max_size=99)
+)
+def test_an_archive_is_read_whatever_its_name_claims(
+    folder: Path, kinds: list[str], content: bytes
+) -> None:
+    packed, named = kinds
+    path = write(folder, "reviews.csv" + named, COMPRESS[packed](content))
+    assert read_until_damage(path) == (content, None)
+
+
+@pytest.mark.parametrize("suffix", ARCHIVES)
+def test_a_plain_file_is_read_whatever_its_name_claims(folder: Path, suffix: str) -> None:
+    path = write(folder, "reviews.csv" + suffix, b"plain text")
+    assert read_until_damage(path) == (b"plain text", None)
+
+
+def test_a_truncated_skippable_frame_is_damage(folder: Path) -> None:
+    path = write(folder, "cut.zst", skippable(0, bytes(100))[:50])
+    data, damage = read_until_damage(path)
+    assert (data, damage and damage.position) == (b"", 50)
 
 
 @pytest.mark.parametrize("count", [1, 70_000, 140_000])
