@@ -18,6 +18,7 @@ from pipeline.pipeline import create_pipeline
 from pipeline.target_checks import ClusterTarget, check_target
 
 ENTRYPOINT = ["python", "-m", "kubeflow.entrypoint"]
+DRIVER = ["python", "-m", "kubeflow.driver"]
 _NEVER_CACHED = {
     "vertex": (),
     # What these two read can change while nothing that Kubeflow compares does: it runs no
@@ -67,6 +68,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
                 tasks[name]["cachingOptions"] = {}
         _give_defaults(spec, pipeline)
         _give_resources_to_example_gen(spec, pipeline)
+        _give_driver_to_example_gen(spec)
         self._write(job)
         return job
 
@@ -106,6 +108,12 @@ def _give_resources_to_example_gen(spec: dict[str, Any], pipeline: Pipeline) -> 
             executor["container"]["resources"] = json_format.MessageToDict(
                 component.platform_config
             )
+
+
+def _give_driver_to_example_gen(spec: dict[str, Any]) -> None:
+    """TFX names its own driver, whatever the component's is."""
+    container = spec["deploymentSpec"]["executors"]["ReviewExampleGen_executor"]["container"]
+    container["lifecycle"]["preCacheCheck"]["command"] = DRIVER
 
 
 def _platform_spec(spec: dict[str, Any], volume: Volume) -> dict[str, Any]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import tensorflow_data_validation as tfdv
@@ -17,8 +14,6 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2, transform_pb2
 from tfx.types import BaseChannel
 
-import preprocessing
-import trainer_module
 from components.data_gate.component import DataGate
 from components.evaluator.component import Evaluator
 from components.review_example_gen.component import ReviewExampleGen
@@ -27,6 +22,7 @@ from components.statistics.component import StatisticsGen
 from components.trainer.component import Trainer
 from components.transform.component import Transform
 from pipeline.beam import beam_args
+from pipeline.code_version import add_code, fingerprint
 from pipeline.config import PipelineConfig
 from pipeline.evaluation import eval_config
 from pipeline.inputs import input_files, read_options
@@ -35,6 +31,8 @@ from pipeline.target_checks import Target
 from pipeline.targets import Local, make_target
 from preprocessing import features
 from trainer_module import models
+
+_RUN_FN = "trainer_module.run_fn.run_fn"
 
 
 def create_pipeline(config: PipelineConfig, target: Target = "local") -> Pipeline:
@@ -99,6 +97,7 @@ def create_pipeline(config: PipelineConfig, target: Target = "local") -> Pipelin
     components = [nodes[name] for name in ids]
     for component in components:
         engine.place(component)
+        add_code(component)
     return Pipeline(
         pipeline_name=engine.name,
         pipeline_root=config.paths.root,
@@ -114,7 +113,6 @@ def _example_gen(config: PipelineConfig, engine: Local) -> ReviewExampleGen:
         input_base=engine.input_base,
         patterns=input_files(config)[1],
         read_options=dataclasses.asdict(read_options(config)),
-        code=code_fingerprint(preprocessing),
         max_examples={str(split): n for split, n in config.data.max_examples.items()},
         max_rejected_fraction=config.data.max_rejected_fraction,
     )
@@ -127,10 +125,7 @@ def _transform(config: PipelineConfig, examples: BaseChannel, schema: BaseChanne
         preprocessing_fn="preprocessing.transform.preprocessing_fn",
         splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"]),
         custom_config=_transform_settings(config)
-        | {
-            "features": list(models.load(config.training.model).FEATURES),
-            "code": code_fingerprint(preprocessing),
-        },
+        | {"features": list(models.load(config.training.model).FEATURES)},
     )
 
 
@@ -147,7 +142,7 @@ def _trainer(
     tuner: Tuner | None,
 ) -> Trainer:
     return engine.trainer(
-        run_fn="trainer_module.run_fn.run_fn",
+        run_fn=_RUN_FN,
         epochs=engine.parameter("epochs", config.training.epochs),
         strategy=engine.parameter("strategy", config.training.strategy),
         base_model=warm_start.outputs["model"] if warm_start else None,
@@ -165,7 +160,8 @@ def _training_arguments(config: PipelineConfig, transform: Transform) -> dict[st
         "custom_config": {
             "training": config.training.model_dump(),
             "transform": _transform_settings(config),
-            "code": code_fingerprint(trainer_module),
+            # Checkpoints of other code are not continued.
+            "code": fingerprint([_RUN_FN]),
             "checkpoints": config.paths.checkpoints,
         },
     }
@@ -176,13 +172,3 @@ def _transform_settings(config: PipelineConfig) -> dict[str, Any]:
     settings = config.transform.model_dump()
     names = models.load(config.training.model).FEATURES
     return {key: settings[key] for name in names for key in features.SETTINGS[name]}
-
-
-def code_fingerprint(package: ModuleType) -> str:
-    """A hash of a package's sources: functions named by dotted path are otherwise no part of the
-    cache key, and a changed `preprocessing_fn` would be answered with old outputs."""
-    digest = hashlib.sha256()
-    root = Path(next(iter(package.__path__)))
-    for source in sorted(root.rglob("*.py")):
-        digest.update(f"{source.relative_to(root)}\0".encode() + source.read_bytes())
-    return digest.hexdigest()[:16]

@@ -10,8 +10,8 @@ from pipeline.inputs import input_files, read_options
 from pipeline.places import check_places
 from pipeline.settings_file import ConfigError
 from pipeline.target_checks import check_target
-from preprocessing.files import find_files
-from preprocessing.readers import detect_format
+from preprocessing.readers import decide_layouts
+from preprocessing.sources import find_sources
 from trainer_module.machine import NO_TPU, tpu_address
 
 
@@ -21,7 +21,8 @@ def check(config: PipelineConfig) -> None:
     Raises:
       ConfigError: a gs:// path without credentials, a folder that cannot be written, a
         hyperparameter that the model does not know, or `tpu` without a TPU.
-      InputError: no file, an unreadable one, or one of no known format.
+      InputError: no file, an unreadable one, one of no known format, or files that contradict
+        or repeat each other.
     """
     check_target(config, "local")
     places = {
@@ -37,11 +38,7 @@ def check(config: PipelineConfig) -> None:
     if config.training.strategy == "tpu" and tpu_address(config.training, os.environ) is None:
         raise ConfigError(NO_TPU)
     check_hyperparameters(config)
-    options = read_options(config)
-    base, patterns = input_files(config)
-    for pattern in patterns.values():
-        for path in find_files(base, pattern):
-            detect_format(path, options)
+    decide_layouts(find_sources(*input_files(config)), read_options(config))
 
 
 def check_hyperparameters(config: PipelineConfig) -> None:

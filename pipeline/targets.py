@@ -19,7 +19,7 @@ from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.baseline.component import PushedBaseline
 from components.baseline.strategy import CANDIDATE_KEY, LatestBlessedBaseline
-from components.review_example_gen.executor import SAMPLE
+from components.review_example_gen.inputs import SAMPLE
 from components.trainer.component import Trainer
 from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig

@@ -32,7 +32,8 @@ _NOT_READ = {
     b"Rar!\x1a\x07": "a rar archive",
     b"\x04\x22\x4d\x18": "an lz4 archive",
 }
-_SUFFIXES = (".bz2", ".gz", ".zst", ".zstd")
+SUFFIXES = (".bz2", ".gz", ".zst", ".zstd")
+"""How the names of archives end; what they are is for their first bytes to say."""
 MAGIC_BYTES = 6  # how much of a file `compression` wants to see
 
 
@@ -122,7 +123,7 @@ def compression(path: str, head: bytes) -> str | None:
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return _importable(path, kind)
-    if len(head) < 4 and path.lower().endswith(_SUFFIXES):
+    if len(head) < 4 and path.lower().endswith(SUFFIXES):
         raise CorruptArchive(path, len(head), "the archive ends before it starts,")
     return None
 

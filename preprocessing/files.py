@@ -5,28 +5,31 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from preprocessing import globs
 from preprocessing.archives import MAGIC_BYTES, DecompressedStream, compression
 from preprocessing.errors import CorruptArchive, InputError
 
 __all__ = [
     "MAX_LINE_BYTES",
     "CorruptArchive",
+    "FoundFile",
     "InputError",
     "file_size",
     "find_files",
     "iter_lines",
     "open_bytes",
     "open_raw",
+    "relative_path",
 ]
 
 MAX_LINE_BYTES = 1 << 20
 _CHUNK = 1 << 20
-_EVERYTHING = ("*", "**")
+_EVERYTHING = ("*", "**", "**/*")
 # What lies beside data in a folder that was downloaded or written by Spark or Beam.
 _NOT_DATA = re.compile(
     r"[._].*|(readme|license|licence|changelog|citation)([._-].*)?|.*\.(md|rst|crc|md5|sha256)",
@@ -34,13 +37,22 @@ _NOT_DATA = re.compile(
 )
 
 
-def find_files(base: str, pattern: str) -> list[str]:
-    """The files under the folder or `gs://` prefix `base` that match `pattern`, sorted.
+class FoundFile(NamedTuple):
+    """A file as its file system lists it: `size` in bytes, `modified` in seconds since 1970."""
 
-    `*` matches within a folder and `**` across folders. A `base` is taken literally, whatever
-    characters it has. When the pattern is just `*` or `**`, files that are not data are left
-    out: hidden ones (`.name`, `_SUCCESS`), README, LICENSE and the like, Markdown and
-    checksums. Any other pattern is taken at its word.
+    path: str
+    size: int
+    modified: float
+
+
+def find_files(base: str, pattern: str) -> list[FoundFile]:
+    """Find the files under the folder or `gs://` prefix `base` that match `pattern`, sorted.
+
+    Whatever reads, checks or fingerprints an input lists its files with this function, so that
+    all of them mean the same files. See `globs.compile_glob` for the pattern, which is relative
+    to `base`. A `base` is taken literally, whatever characters it has. When the pattern is `*`,
+    `**` or `**/*`, files that are not data are left out: hidden ones (`.name`, `_SUCCESS`),
+    README, LICENSE and the like, Markdown and checksums. Any other pattern is taken at its word.
 
     Raises:
         InputError: the folder is missing or is a file, nothing matches, or a file or the
@@ -53,16 +65,21 @@ def find_files(base: str, pattern: str) -> list[str]:
         _check_folder(base)
     found = _match(base, pattern)
     if pattern in _EVERYTHING:
-        found = [path for path in found if _is_data(base, path)]
+        found = [file for file in found if _is_data(relative_path(base, file.path))]
     if not found:
         raise InputError(
             f"no file under {base} matches the glob '{pattern}': "
             "data.splits takes file names or globs relative to data.input_base"
         )
     if local:
-        for path in found:
-            open_raw(path).close()
+        for file in found:
+            open_raw(file.path).close()
     return sorted(found)
+
+
+def relative_path(base: str, path: str) -> str:
+    """Return the path of a file that `find_files` found, relative to its `base`."""
+    return path.removeprefix(base.rstrip("/") + "/")
 
 
 def _check_folder(base: str) -> None:
@@ -80,21 +97,31 @@ def _check_folder(base: str) -> None:
         raise InputError(f"the folder {base} may not be read: give this user the permission")
 
 
-def _match(base: str, pattern: str) -> list[str]:
-    literal = re.sub(r"([\[*?])", r"[\1]", base.rstrip("/") or "/")
+def _match(base: str, pattern: str) -> list[FoundFile]:
+    folder = base.rstrip("/") or "/"
+    pattern = relative_path(folder, pattern)
+    prefix = globs.literal_prefix(pattern)
+    # Beam lists, and `globs` matches: in Beam's own globs `**/` needs at least one folder, and
+    # `?` may be a slash.
+    everything = "" if globs.is_literal(pattern) else "**"
     try:
-        result = FileSystems.match([FileSystems.join(literal, pattern)])[0]
+        literal = re.sub(r"([\[*?])", r"[\1]", FileSystems.join(folder, prefix))
+        result = FileSystems.match([literal + everything])[0]
     except Exception as error:  # every cloud client has exceptions of its own
         raise InputError(
             f"{base} cannot be listed: {error}; data.input_base must be a folder or "
             "a gs:// prefix that this user or service account may read"
         ) from error
-    # A gs:// "folder" can have an empty object that only stands for its name.
-    return [found.path for found in result.metadata_list if not found.path.endswith("/")]
+    matches = globs.compile_glob(pattern).fullmatch
+    return [
+        FoundFile(found.path, int(found.size_in_bytes), float(found.last_updated_in_seconds or 0))
+        for found in result.metadata_list
+        # A gs:// "folder" can have an empty object that only stands for its name.
+        if not found.path.endswith("/") and matches(relative_path(folder, found.path))
+    ]
 
 
-def _is_data(base: str, path: str) -> bool:
-    relative = path.removeprefix(base.rstrip("/"))
+def _is_data(relative: str) -> bool:
     return not any(_NOT_DATA.fullmatch(part) for part in relative.split("/") if part)
 
 

@@ -15,7 +15,7 @@ from tfx.types import standard_artifacts, standard_component_specs
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.artifacts import RejectedLines
-from components.review_example_gen import executor, splits
+from components.review_example_gen import driver, executor, splits
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
@@ -46,6 +46,7 @@ class ReviewExampleGen(FileBasedExampleGen):
     """
 
     SPEC_CLASS = ReviewExampleGenSpec
+    DRIVER_CLASS = driver.Driver
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
     def __init__(
@@ -55,7 +56,6 @@ class ReviewExampleGen(FileBasedExampleGen):
         read_options: Mapping[str, Any],
         max_examples: Mapping[str, int] | None = None,
         max_rejected_fraction: float = 0.01,
-        code: str = "",
     ):
         """Constructs the component.
 
@@ -66,13 +66,11 @@ class ReviewExampleGen(FileBasedExampleGen):
           read_options: arguments of `preprocessing.readers.ReadOptions`.
           max_examples: split -> how many reviews are kept in it.
           max_rejected_fraction: the run fails when more of the lines cannot be used.
-          code: version of the readers; cached outputs of another one are not used.
         """
         options = {
             "read": dict(read_options),
             "max_examples": dict(max_examples or {}),
             "max_rejected_fraction": max_rejected_fraction,
-            "code": code,
         }
         input_config = example_gen_pb2.Input(
             splits=[

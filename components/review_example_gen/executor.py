@@ -18,19 +18,17 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import proto_utils
 
-import sample_data
 from components import tfrecords
 from components.handover import hand_over, handed_over
 from components.local_beam import LocalBeamExecutor
 from components.review_example_gen import splits, stages
+from components.review_example_gen.inputs import input_folder
 from preprocessing.errors import InputError
-from preprocessing.files import file_size, find_files
-from preprocessing.readers import CORRUPT_ARCHIVE, ReadOptions, cut, detect_format
+from preprocessing.readers import CORRUPT_ARCHIVE, OTHER_SCALE, ReadOptions, cut, decide_layouts
+from preprocessing.sources import SourceFile, find_sources
 
 OPTIONS_KEY = "options"
 REJECTED_KEY = "rejected"
-SAMPLE = "sample"
-"""As `input_base`: the sample of this installation, wherever it lies."""
 SUMMARY_FILE = "summary.json"
 LINES_PREFIX = "lines"
 
@@ -101,31 +99,26 @@ class Executor(LocalBeamExecutor):
             hand_over(pipeline, done, scratch)
 
 
-def _source_files(exec_properties: dict[str, Any]) -> list[tuple[str, str]]:
-    """(group, path) of every file that is to be read."""
+def _source_files(exec_properties: dict[str, Any]) -> list[SourceFile]:
+    """Return every file that is to be read."""
     input_config = example_gen_pb2.Input()
     proto_utils.json_to_proto(
         exec_properties[standard_component_specs.INPUT_CONFIG_KEY], input_config
     )
-    base = exec_properties[standard_component_specs.INPUT_BASE_KEY]
-    if base == SAMPLE:
-        base = os.path.dirname(sample_data.__file__)
-    return [
-        (split.name, path)
-        for split in input_config.splits
-        for path in find_files(base, split.pattern)
-    ]
+    base = input_folder(exec_properties[standard_component_specs.INPUT_BASE_KEY])
+    return find_sources(base, {split.name: split.pattern for split in input_config.splits})
 
 
-def _cut(files: list[tuple[str, str]], options: ReadOptions) -> list[stages.Source]:
-    def pieces(file: tuple[str, str]) -> list[stages.Source]:
-        group, path = file
-        layout = detect_format(path, options)
-        return [stages.Source(group, piece) for piece in cut(path, layout)]
+def _cut(files: list[SourceFile], options: ReadOptions) -> list[stages.Source]:
+    layouts = decide_layouts(files, options)
+
+    def pieces(number: int) -> list[stages.Source]:
+        file = files[number]
+        return [stages.Source(file.group, piece) for piece in cut(file.path, layouts[number])]
 
     # Of remote files each takes a moment to be opened.
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        return [source for found in pool.map(pieces, files) for source in found]
+        return [source for found in pool.map(pieces, range(len(files))) for source in found]
 
 
 def _held_out(pipeline: beam.Pipeline, sources: list[stages.Source]) -> Any:
@@ -202,11 +195,21 @@ def _publish_summary(counts: Counter[str], rejected: types.Artifact) -> None:
 
 def _check(
     counts: Counter[str],
-    files: list[tuple[str, str]],
+    files: list[SourceFile],
     max_rejected_fraction: float,
     rejected_uri: str,
 ) -> None:
-    """Refuses input of which too much is unusable; readable duplicates do not count as such."""
+    """Refuses input of which too much is unusable; readable duplicates do not count as such.
+
+    A label that contradicts a guessed scale puts every other label into question, so that even one
+    is too much.
+    """
+    if counts[f"rejected/{OTHER_SCALE}"]:
+        raise InputError(
+            f"{counts[f'rejected/{OTHER_SCALE}']} labels contradict the scale that was found by "
+            "looking at samples of the files: set data.label_scale to stars, zero_one or one_two; "
+            "the first: " + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
+        )
     lost = counts[stages.LOST_BYTES]
     total = counts.total() - lost
     duplicates = counts[f"rejected/{stages.DUPLICATE}"]
@@ -217,7 +220,7 @@ def _check(
             f"data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
             + "; ".join(_first_rejected(rejected_uri))
         )
-    size = sum(file_size(path) for _, path in files) if lost else 0
+    size = sum(file.size for file in files)
     if lost > max_rejected_fraction * size:
         raise InputError(
             f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, more than "

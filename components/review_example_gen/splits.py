@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from preprocessing.readers.pieces import Piece
+from preprocessing.sources import HELD_OUT
 
 _T = TypeVar("_T")
 
@@ -24,8 +25,6 @@ ALL_FILES = "all"
 """The group of files that are read when no split is named."""
 
 _EVAL_BUCKET, _TEST_BUCKET, _BUCKETS = 0, 1, 10
-HELD_OUT = {"eval": 1, "test": 2}
-"""The splits that a text is kept for when it also stands in files of a lower number."""
 _LOW_32_BITS = 0xFFFFFFFF
 _HIGH_32_BITS = np.uint64(0xFFFFFFFF << 32)
 

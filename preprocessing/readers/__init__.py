@@ -13,10 +13,11 @@ from typing import BinaryIO
 
 from preprocessing.archives import DecompressedStream
 from preprocessing.files import CorruptArchive, file_size, open_bytes
+from preprocessing.readers.agreement import decide_layouts, detect_format
 from preprocessing.readers.batches import Batch, in_batches, lost_batch, read_piece
 from preprocessing.readers.columns import Columns, Layout
 from preprocessing.readers.csv_format import read_csv
-from preprocessing.readers.detection import FORMATS, detect_format
+from preprocessing.readers.detection import FORMATS
 from preprocessing.readers.line_formats import PARSERS, read_fasttext, read_jsonl
 from preprocessing.readers.parquet_format import read_parquet
 from preprocessing.readers.pieces import Piece, cut
@@ -28,6 +29,7 @@ from preprocessing.readers.records import (
     INVALID_UTF8,
     LINE_TOO_LONG,
     NO_TEXT,
+    OTHER_SCALE,
     REASONS,
     Neutral,
     ReadOptions,
@@ -46,6 +48,7 @@ __all__ = [
     "INVALID_UTF8",
     "LINE_TOO_LONG",
     "NO_TEXT",
+    "OTHER_SCALE",
     "REASONS",
     "Batch",
     "Columns",
@@ -57,6 +60,7 @@ __all__ = [
     "Rejected",
     "Review",
     "cut",
+    "decide_layouts",
     "detect_format",
     "read_batches",
     "read_reviews",
@@ -66,10 +70,10 @@ _LINE_READERS = {"fasttext": read_fasttext, "jsonl": read_jsonl, "csv": read_csv
 
 
 def read_reviews(path: str, options: ReadOptions | None = None) -> Iterator[Record]:
-    """Reads one file, in its order; see `detect_format` for what is found out by itself.
+    """Reads one file, in its order; see `detection.inspect` for what is found out by itself.
 
     Raises:
-        InputError: at once, before anything is read; see `detect_format`. What is wrong with
+        InputError: at once, before anything is read; see `decide_layouts`. What is wrong with
             single lines does not raise, it is `Rejected`.
     """
     return _read(path, detect_format(path, options or ReadOptions()))

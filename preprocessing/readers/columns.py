@@ -23,6 +23,7 @@ class Layout:
     """How one file is to be read: all that `ReadOptions` leaves open is decided.
 
     `header` is what a CSV file starts with; None when it has no header or is no CSV file.
+    `scale_is_guessed` says that the scale was found by looking at labels.
     """
 
     format: str
@@ -30,6 +31,7 @@ class Layout:
     label_scale: str = "one_two"
     neutral: str = "leave_out"
     header: tuple[str, ...] | None = None
+    scale_is_guessed: bool = False
 
 
 # In the order they are tried: what is special comes before what is general.

@@ -20,7 +20,6 @@ from preprocessing.readers.columns import HEADERLESS, Layout
 from preprocessing.readers.labels import LabelReader
 from preprocessing.readers.line_formats import TOO_LONG
 from preprocessing.readers.records import (
-    BAD_LABEL,
     BROKEN_CSV,
     CORRUPT_ARCHIVE,
     INVALID_UTF8,
@@ -144,7 +143,7 @@ def _clean(position: int, fields: list[str], unclean: bool) -> tuple[int, list[s
 def read_csv(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
     """Reads a CSV file; `position` is the line a record starts on. The header is no record."""
     columns = layout.columns or HEADERLESS
-    labels = LabelReader(layout.label_scale, layout.neutral)
+    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
     header = list(layout.header) if layout.header else None
     names = [name.strip() for name in header or columns if name is not None]
     label_at, text_at = names.index(columns.label), names.index(columns.text)
@@ -165,7 +164,8 @@ def read_csv(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
         else:
             label = labels.read(fields[label_at])
             if label is None:
-                yield rejected(position, BAD_LABEL, f"{columns.label}: {fields[label_at][:200]}")
+                detail = f"{columns.label}: {fields[label_at][:200]}"
+                yield rejected(position, labels.reason(fields[label_at]), detail)
             else:
                 title = "" if title_at is None else fields[title_at]
                 yield make_review(position, label, title, fields[text_at])

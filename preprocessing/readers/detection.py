@@ -1,24 +1,28 @@
-"""Find out how one file is to be read: its format, its columns and the scale of its labels.
+"""Find out how one file is to be read: its format, its columns and what its labels show.
 
 The head of the file (1 MiB of its content) decides. Where that fits no format, the file's
-name does.
+name does. What scale its labels are on is decided for all files of an input, see `agreement`.
 """
 
 from __future__ import annotations
 
 import codecs
 import contextlib
+import hashlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from preprocessing.files import CorruptArchive, InputError, open_bytes
 from preprocessing.readers.columns import HEADERLESS, STAR_COLUMNS, Columns, Layout, find_columns
 from preprocessing.readers.csv_format import csv_records
-from preprocessing.readers.labels import SCALES, LabelReader, find_scale, whole_number
+from preprocessing.readers.labels import ON_A_SCALE, SCALES, LabelReader, whole_number
 from preprocessing.readers.line_formats import FASTTEXT_LINE, parse_object
 from preprocessing.readers.parquet_format import label_values, open_parquet
 from preprocessing.readers.records import ReadOptions, Rejected, seen
+from preprocessing.readers.samples import csv_sample, samples
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
@@ -32,32 +36,70 @@ _NAMES = {
 }
 
 
-def detect_format(path: str, options: ReadOptions) -> Layout:
-    """How to read a file: what `options` leave open is found from its content, then its name.
+class Head(NamedTuple):
+    """The first lines of what is in a file; `is_all` says that there is nothing behind them."""
+
+    data: bytes
+    is_all: bool
+
+    @property
+    def digest(self) -> bytes:
+        return hashlib.sha256(self.data).digest()
+
+
+class Inspection(NamedTuple):
+    """What one file shows.
+
+    `layout` is how to read it, except for the scale of its labels where that is to be guessed.
+    Then `numbers` are the numbers from 0 to 5 among the labels that were looked at; it is None
+    where the scale is known. `size` and `digest` are those of the head's content.
+    """
+
+    path: str
+    layout: Layout
+    numbers: frozenset[int] | None
+    size: int
+    digest: bytes
+    is_all: bool
+
+
+def inspect(path: str, options: ReadOptions) -> Inspection:
+    """Look at a file: what `options` leave open is found from its content, then its name.
 
     fastText shows by `__label__`, JSON lines by objects, Parquet by its magic bytes, CSV by a
     header with known column names, or without a header by a label in front of one or two
     texts. The scale of the labels is stars where the column's name says so (`rating`,
-    `overall`, `Score`, ...); other columns, such as `label`, and a CSV file without a header
-    are looked at, see `labels.find_scale`.
+    `overall`, `Score`, ...). Of other columns, such as `label`, and of a CSV file without a
+    header, labels from the head and from places all over the file are looked at.
 
     Raises:
         InputError: the file cannot be opened, is of no format that is read, lacks a column,
-            has labels whose scale is ambiguous, or an option has a value that does not exist.
+            or an option has a value that does not exist.
     """
     check_options(options)
     head = _read_head(path)
-    if not head:
+    layout, labels = _detect(path, head, options)
+    numbers = None if labels is None else frozenset(_numbers(labels))
+    return Inspection(path, layout, numbers, len(head.data), head.digest, head.is_all)
+
+
+_Detected = tuple[Layout, Iterable[object] | None]
+"""How to read a file, and labels that show their scale; None where the scale is known."""
+
+
+def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
+    data = head.data
+    if not data:
         # Nothing to read, or an archive damaged at its start: any line format tells so.
         if options.format == "parquet" or (options.format == "auto" and _named(path) == "parquet"):
             return _parquet_layout(path, options)
-        return Layout("fasttext", neutral=options.neutral)
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return Layout("fasttext", neutral=options.neutral), None
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{path} is in UTF-16: convert it to UTF-8")
-    head = head.removeprefix(codecs.BOM_UTF8)
-    found = options.format if options.format != "auto" else _find_format(path, head, options)
+    head = head._replace(data=data.removeprefix(codecs.BOM_UTF8))
+    found = options.format if options.format != "auto" else _find_format(path, head.data, options)
     if found == "fasttext":
-        return Layout("fasttext", neutral=options.neutral)
+        return Layout("fasttext", neutral=options.neutral), None
     if found == "jsonl":
         return _jsonl_layout(path, head, options)
     if found == "parquet":
@@ -76,7 +118,7 @@ def check_options(options: ReadOptions) -> None:
             raise InputError(f"{setting} is '{value}': it must be one of {', '.join(known)}")
 
 
-def _read_head(path: str) -> bytes:
+def _read_head(path: str) -> Head:
     """The first lines of what is in a file; of a damaged archive those that are whole."""
     head = bytearray()
     try:
@@ -84,10 +126,11 @@ def _read_head(path: str) -> bytes:
             while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
                 head += data
     except CorruptArchive:
-        return bytes(head[: head.rfind(b"\n") + 1])
-    if len(head) == _HEAD and b"\n" in head:
+        return Head(bytes(head[: head.rfind(b"\n") + 1]), False)
+    is_all = len(head) < _HEAD
+    if not is_all and b"\n" in head:
         del head[head.rindex(b"\n") + 1 :]
-    return bytes(head)
+    return Head(bytes(head), is_all)
 
 
 def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
@@ -121,58 +164,86 @@ def _named(path: str) -> str | None:
     return None
 
 
-def _scale(
-    path: str,
-    options: ReadOptions,
-    column: str | None,
-    values: Iterator[object],
-    ambiguous: str | None = None,
-) -> str:
+def _numbers(labels: Iterable[object]) -> Iterator[int]:
+    for label in labels:
+        if isinstance(label, bytes):
+            label = label.decode("utf-8", "replace")
+        if isinstance(label, bool):
+            yield from (0, 1)  # truth values, even if only one of them was seen
+        number = whole_number(label)
+        if number is not None and number in ON_A_SCALE:
+            yield number
+
+
+def _known_scale(options: ReadOptions, column: str | None) -> str | None:
     if options.label_scale != "auto":
         return options.label_scale
-    if column is not None and column.lower() in STAR_COLUMNS:
-        return "stars"
-    return find_scale(path, values, ambiguous)
+    return "stars" if column is not None and column.lower() in STAR_COLUMNS else None
 
 
-def _jsonl_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
-    parsed = (parse_object(1, line) for line in head.split(b"\n"))
-    objects = [fields for fields in parsed if isinstance(fields, dict)]
+def _layout(
+    layout: Layout, column: str | None, options: ReadOptions, labels: Iterable[object]
+) -> _Detected:
+    known = _known_scale(options, column)
+    if known is None:
+        return layout, labels
+    return replace(layout, label_scale=known), None
+
+
+def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
+    objects = list(_objects(head.data))
     if not objects:
         raise InputError(
-            f"{path} has no JSON object at its head, it starts with '{seen(head)[:60]}': "
+            f"{path} has no JSON object at its head, it starts with '{seen(head.data)[:60]}': "
             "JSON lines has one object on each line; or set data.format to what it is"
         )
     present = list(dict.fromkeys(name for fields in objects for name in fields))
     columns = find_columns(path, present, options)
-    labels = (fields.get(columns.label) for fields in objects)
-    scale = _scale(path, options, columns.label, labels)
-    return Layout("jsonl", columns, scale, options.neutral)
+
+    def labels() -> Iterator[object]:
+        yield from (fields.get(columns.label) for fields in objects)
+        for lines in () if head.is_all else samples(path):
+            yield from (fields.get(columns.label) for fields in _objects(lines))
+
+    layout = Layout("jsonl", columns, neutral=options.neutral)
+    return _layout(layout, columns.label, options, labels())
 
 
-def _parquet_layout(path: str, options: ReadOptions) -> Layout:
+def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
+    for line in lines.split(b"\n"):
+        fields = parse_object(1, line)
+        if isinstance(fields, dict):
+            yield fields
+
+
+def _parquet_layout(path: str, options: ReadOptions) -> _Detected:
     try:
         with open_bytes(path) as stream:
             file = open_parquet(path, stream)
             columns = find_columns(path, file.schema_arrow.names, options)
-            labels = iter(label_values(file, columns.label))
+            is_known = _known_scale(options, columns.label) is not None
+            labels = [] if is_known else label_values(file, columns.label)
     except CorruptArchive as damage:
         raise InputError(f"{damage}; fetch it again") from damage
-    scale = _scale(path, options, columns.label, labels)
-    return Layout("parquet", columns, scale, options.neutral)
+    layout = Layout("parquet", columns, neutral=options.neutral)
+    return _layout(layout, columns.label, options, labels)
 
 
-def _csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
-    columns, header = _csv_columns(path, head, options)
+def _csv_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
+    columns, header = _csv_columns(path, head.data, options)
     if header is None:
         at, name = 0, None
     else:
         at, name = [field.strip() for field in header].index(columns.label), columns.label
     width = len(header or [column for column in columns if column])
-    labels = (fields[at] for fields in _good_records(head) if len(fields) == width)
-    # Files without a header come from one family of datasets, which counts from 1 (negative).
-    scale = _scale(path, options, name, labels, None if header else "one_two")
-    return Layout("csv", columns, scale, options.neutral, header)
+
+    def labels() -> Iterator[object]:
+        yield from (fields[at] for fields in _good_records(head.data) if len(fields) == width)
+        for lines in () if head.is_all else samples(path):
+            yield from (fields[at] for fields in csv_sample(lines, width))
+
+    layout = Layout("csv", columns, neutral=options.neutral, header=header)
+    return _layout(layout, name, options, labels())
 
 
 def _csv_columns(

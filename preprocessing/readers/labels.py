@@ -1,17 +1,18 @@
-"""What the labels of a file mean: which scale they are on, and a label's value on it."""
+"""What labels mean on each scale."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from decimal import Decimal
 
-from preprocessing.errors import InputError
+from preprocessing.readers.records import BAD_LABEL, OTHER_SCALE
 
 SCALES = ("stars", "zero_one", "one_two")
 WORDS = "words"  # no number among the labels, so none is understood
 NEUTRAL = -1
+ON_A_SCALE = range(6)
+"""Every number that a scale has."""
 
 _WHOLE_NUMBER = re.compile(r"\s*([0-9])(?:\.0*)?\s*", re.ASCII)
 _PREFIX = "__label__"
@@ -30,14 +31,16 @@ class LabelReader:
     """Reads labels on one scale: stars (1-2, 3, 4-5), zero_one, one_two, or words only.
 
     `positive`, `negative`, `pos`, `neg`, `neutral` and fastText's `__label__1`, `__label__2`
-    are understood on every scale. `neutral` is as in `ReadOptions`.
+    are understood on every scale. `neutral` is as in `ReadOptions`. `guessed` says that the scale
+    was found by looking at labels, so that a number it does not have puts it into question.
     """
 
-    def __init__(self, scale: str, neutral: str) -> None:
+    def __init__(self, scale: str, neutral: str, guessed: bool = False) -> None:
         as_label = {NEUTRAL: _NEUTRAL_AS[neutral], 0: 0, 1: 1}
         self._numbers = {number: as_label[label] for number, label in _NUMBERS[scale].items()}
         self._words = {word: as_label[label] for word, label in _WORDS.items()}
         self._truths = scale == "zero_one"
+        self._guessed = guessed
 
     def read(self, value: object) -> int | None:
         """0 negative, 1 positive, `NEUTRAL` to be left out; None when it is no label."""
@@ -53,6 +56,11 @@ class LabelReader:
                 return _PREFIXED[word]
         return self._words.get(word)
 
+    def reason(self, value: object) -> str:
+        """Return why a value that `read` does not understand is rejected."""
+        contradicts = self._guessed and whole_number(value) in ON_A_SCALE
+        return OTHER_SCALE if contradicts else BAD_LABEL
+
 
 def whole_number(value: object, truths: bool = True) -> int | None:
     """`4`, `4.0`, `"4"` and `"4.0"` as 4, and with `truths` True as 1; None for the rest."""
@@ -66,32 +74,3 @@ def whole_number(value: object, truths: bool = True) -> int | None:
     if not isinstance(value, (float, Decimal)) or not math.isfinite(value):
         return None
     return int(value) if value == int(value) else None
-
-
-def find_scale(path: str, values: Iterable[object], ambiguous: str | None = None) -> str:
-    """The scale of the labels at the head of a file.
-
-    A 0 or a truth value means zero_one; otherwise 3, 4 or 5 means stars; otherwise a 2 means
-    one_two. With no number there, only words are understood. A head with nothing but 1 fits
-    all three, with opposite meanings: it is taken as `ambiguous`, where that is given.
-
-    Raises:
-        InputError: every number is 1, and `ambiguous` is None.
-    """
-    numbers: set[int | None] = set()
-    for value in values:
-        numbers.add(0 if isinstance(value, bool) else whole_number(value))
-    if 0 in numbers:
-        return "zero_one"
-    if numbers & {3, 4, 5}:
-        return "stars"
-    if 2 in numbers:
-        return "one_two"
-    if 1 not in numbers:
-        return WORDS
-    if ambiguous is None:
-        raise InputError(
-            f"{path}: every label at its head is 1, which is positive on the scale zero_one and "
-            f"negative on one_two and stars: set data.label_scale to one of {', '.join(SCALES)}"
-        )
-    return ambiguous

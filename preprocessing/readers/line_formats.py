@@ -97,15 +97,16 @@ def read_jsonl(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
 def jsonl_parser(layout: Layout) -> LineParser:
     """What makes a record of a line, see `read_jsonl`, and of its position."""
     columns = layout.columns or HEADERLESS
-    labels = LabelReader(layout.label_scale, layout.neutral)
+    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
 
     def parse(position: int, line: bytes) -> Record:
         fields = parse_object(position, line)
         if isinstance(fields, Rejected):
             return fields
-        label = labels.read(fields.get(columns.label))
+        value = fields.get(columns.label)
+        label = labels.read(value)
         if label is None:
-            return rejected(position, BAD_LABEL, _label_seen(fields, columns.label))
+            return rejected(position, labels.reason(value), _label_seen(fields, columns.label))
         title = as_text(fields.get(columns.title)) if columns.title else ""
         body = as_text(fields.get(columns.text))
         if title is None or body is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +16,6 @@ from preprocessing.readers.columns import HEADERLESS, Layout
 from preprocessing.readers.labels import LabelReader
 from preprocessing.readers.line_formats import TOO_LONG
 from preprocessing.readers.records import (
-    BAD_LABEL,
     CORRUPT_ARCHIVE,
     INVALID_UTF8,
     LINE_TOO_LONG,
@@ -28,6 +28,7 @@ from preprocessing.readers.records import (
 )
 
 _ROWS = 4096
+_STEPS = 15
 _NOT_UTF8 = b"\xff"  # what a value counts as whose bytes cannot be had
 _DAMAGED = (OSError, ValueError, pa.ArrowException)
 
@@ -58,10 +59,24 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
 
 
 def label_values(file: pq.ParquetFile, name: str) -> list[Any]:
-    """The labels at the head of the file; none when its first row group is damaged."""
-    for values in _rows(file, 0, [name]) if file.num_row_groups else ():
-        return [] if isinstance(values, str) else values[name]
-    return []
+    """Return the labels that the file has, each once, as far as they are cheaply found.
+
+    All of a few row groups from the first to the last are looked at, and of every row group the
+    least and the greatest where the file's index has them. Damaged row groups are passed over.
+    """
+    found = []
+    last = file.num_row_groups - 1
+    for group in sorted({last * step // _STEPS for step in range(_STEPS + 1)} if last >= 0 else ()):
+        with contextlib.suppress(*_DAMAGED):
+            for batch in file.iter_batches(row_groups=[group], columns=[name]):
+                found += _values(batch.column(batch.schema.names.index(name)).unique())
+    paths = [file.schema.column(index).path for index in range(len(file.schema))]
+    for group in range(last + 1) if name in paths else ():
+        with contextlib.suppress(*_DAMAGED):
+            limits = file.metadata.row_group(group).column(paths.index(name)).statistics
+            if limits is not None and limits.has_min_max:
+                found += [limits.min, limits.max]
+    return found
 
 
 def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
@@ -71,7 +86,7 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
         InputError: see `open_parquet`.
     """
     columns = layout.columns or HEADERLESS
-    labels = LabelReader(layout.label_scale, layout.neutral)
+    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
     file = open_parquet(path, stream)
     position = 0
     for group in range(file.num_row_groups):
@@ -128,7 +143,7 @@ def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: st
         return rejected(position, INVALID_UTF8, error.object[error.start :])
     value = labels.read(label)
     if value is None:
-        return rejected(position, BAD_LABEL, f"{name}: {seen(label)}")
+        return rejected(position, labels.reason(label), f"{name}: {seen(label)}")
     title, body = as_text(title), as_text(body)
     if title is None or body is None:
         return rejected(position, NO_TEXT, "the title or the text is a structure, not text")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 BAD_LABEL = "bad_label"
+OTHER_SCALE = "label_of_another_scale"
 NO_TEXT = "no_text"
 INVALID_UTF8 = "invalid_utf8"
 BROKEN_JSON = "broken_json"
@@ -16,6 +17,7 @@ CORRUPT_ARCHIVE = "corrupt_archive"
 LINE_TOO_LONG = "line_too_long"
 REASONS = (
     BAD_LABEL,
+    OTHER_SCALE,
     NO_TEXT,
     INVALID_UTF8,
     BROKEN_JSON,

@@ -11,7 +11,7 @@ from google.protobuf import json_format
 from kfp import components as kfp_components
 from kfp.pipeline_spec import pipeline_spec_pb2
 
-from kubeflow.compile import ENTRYPOINT, compile_pipeline
+from kubeflow.compile import DRIVER, ENTRYPOINT, compile_pipeline
 from pipeline.settings_file import PRESETS, ConfigError
 from tests.kubeflow.settings import IMAGE, REQUIRED, settings
 
@@ -251,3 +251,36 @@ def test_the_tfx_command_refuses_what_is_missing(tmp_path):
         "vertex.project: not set, and vertex needs it; set that of Google Cloud where the "
         "pipeline is to run"
     )
+
+
+@pytest.mark.parametrize("target", REQUIRED)
+def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, target):
+    """Vertex AI runs this before it looks into its cache; as a process, as there."""
+    compiled = Compiled(tmp_path, target)
+    hook = compiled.container("ReviewExampleGen")["lifecycle"]["preCacheCheck"]
+    assert hook["command"] == DRIVER
+    base = tmp_path / "reviews[2018]"
+    (base / "deep").mkdir(parents=True)
+    for name in ("a.csv", "deep/b.csv"):
+        (base / name).write_text("1,bad\n2,good\n")
+    config = {"splits": [{"name": "all", "pattern": "**/*.csv"}]}
+    output = tmp_path / "output.json"
+    task = {
+        "inputs": {
+            "parameterValues": {"input_base": str(base), "input_config": json.dumps(config)}
+        },
+        "outputs": {
+            "artifacts": {
+                "examples": {
+                    "artifacts": [
+                        {"name": "1", "uri": str(tmp_path), "type": {"schemaTitle": "tfx.Examples"}}
+                    ]
+                }
+            },
+            "outputFile": str(output),
+        },
+    }
+    arguments = [json.dumps(task) if word == "{{$}}" else word for word in hook["args"]]
+    subprocess.run([sys.executable, *DRIVER[1:], *arguments], check=True)
+    fingerprint = json.loads(output.read_text())["parameterValues"]["input_fingerprint"]
+    assert fingerprint.startswith("num_files:2,total_bytes:26,sha256:")

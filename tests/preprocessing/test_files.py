@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import glob as stdlib_glob
 import gzip
 import io
 import os
 import pickle
 import random
+import re
 import struct
 import sys
 from collections.abc import Callable, Iterator
@@ -18,11 +20,12 @@ import zstandard
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from preprocessing import files
-from preprocessing.files import CorruptArchive, InputError, find_files, iter_lines, open_bytes
+from preprocessing.files import CorruptArchive, InputError, iter_lines, open_bytes
+from preprocessing.globs import compile_glob
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
@@ -62,6 +65,11 @@ def one_line(error: pytest.ExceptionInfo[InputError], *parts: str) -> None:
 # ---- find_files
 
 
+def find_files(base: str, pattern: str) -> list[str]:
+    """The paths alone."""
+    return [file.path for file in files.find_files(base, pattern)]
+
+
 def test_find_files_sorts_what_matches(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "c.txt", "deep/d.csv"):
         write(tmp_path, name)
@@ -70,6 +78,35 @@ def test_find_files_sorts_what_matches(tmp_path: Path) -> None:
     assert find_files(str(tmp_path) + "/", "deep/*") == [str(tmp_path / "deep/d.csv")]
     assert find_files(str(tmp_path), "c.txt") == [str(tmp_path / "c.txt")]
     assert len(find_files(str(tmp_path), "**")) == 4
+
+
+def test_two_stars_and_a_slash_match_any_folders_and_none(tmp_path: Path) -> None:
+    names = ["a.csv", "one/a.csv", "one/two/a.csv", "one/two/b.txt"]
+    paths = [write(tmp_path, name) for name in names]
+    assert find_files(str(tmp_path), "**/*.csv") == paths[:3]
+    assert find_files(str(tmp_path), "**/a.csv") == paths[:3]
+    assert find_files(str(tmp_path), "one/**/*.csv") == paths[1:3]
+    assert find_files(str(tmp_path), "**/two/*") == paths[2:]
+    assert find_files(str(tmp_path), "**/*") == paths
+
+
+NAMES = ["a", "b.csv", "]", "-", "d/a", "d/b.csv", "d/e/a", "d[1]/a", "d/e/f/b.csv"]
+TOKENS = ["*", "?", "[ab]", "[!a]", "[a-c]", "[]d]", "[!]x]", "[", "a", "b", "d", "e", ".csv", "1]"]
+PART = st.just("**") | st.lists(st.sampled_from(TOKENS), min_size=1, max_size=3).map("".join)
+
+
+@settings(max_examples=400)
+@given(glob=st.lists(PART, min_size=1, max_size=4).map("/".join))
+def test_globs_match_what_the_standard_library_matches(folder: Path, glob: str) -> None:
+    # A set of the standard library may hold a slash, and its last ** a file with a slash after it.
+    assume(not re.search(r"\[[^\]]*/", glob) and not re.search(r"[^*]/[*]{2}$", glob))
+    for name in NAMES:
+        write(folder, f"globs/{name}")
+    matched = stdlib_glob.glob(str(folder / "globs" / glob), recursive=True)
+    expected = sorted({path for path in matched if os.path.isfile(path)})
+    matches = compile_glob(glob).fullmatch
+    found = sorted(str(folder / "globs" / name) for name in NAMES if matches(name))
+    assert found == expected
 
 
 def test_the_default_pattern_leaves_out_what_is_no_data(tmp_path: Path) -> None:
@@ -84,11 +121,14 @@ def test_the_default_pattern_leaves_out_what_is_no_data(tmp_path: Path) -> None:
     assert find_files(str(tmp_path), "_*") == [str(tmp_path / "_SUCCESS")]
 
 
-@pytest.mark.parametrize("name", ["with space", "a[1]b", "star*", "wh?at", "ünï"])
+@pytest.mark.parametrize(
+    "name", ["with space", "a[1]b", "star*", "wh?at", "ünï", "reviews[2018]", "[!x]", "a]b"]
+)
 def test_a_folder_is_taken_literally(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, f"{name}/x.csv")
     assert find_files(str(tmp_path / name), "*") == [path]
     assert find_files(str(tmp_path / name), "x.csv") == [path]
+    assert find_files(str(tmp_path / name), "**/*.csv") == [path]
 
 
 def test_a_hidden_parent_folder_does_not_hide_the_files(tmp_path: Path) -> None:
@@ -228,7 +268,8 @@ def test_skippable_zstd_frames_are_skipped_wherever_they_are(
 
 @settings(max_examples=40)
 @given(
-    kinds=st.lists(st.sampled_from(ARCHIVES), min_size=2, max_size=2), content=st.binary(max_size=99)
+    kinds=st.lists(st.sampled_from(ARCHIVES), min_size=2, max_size=2),
+    content=st.binary(max_size=99),
 )
 def test_an_archive_is_read_whatever_its_name_claims(
     folder: Path, kinds: list[str], content: bytes

@@ -1,0 +1,132 @@
+"""Make the code that decides a component's output a part of its cache key.
+
+TFX compares inputs and execution properties only, so that changed code would be answered with
+outputs of the old one. What code that is follows from the imports in the sources, and cannot be
+forgotten in a list.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_node import BaseNode
+
+CODE_KEY = "code"
+
+_ROOT = Path(__file__).parents[1]
+_PACKAGES = (
+    "components",
+    "kubeflow",
+    "pipeline",
+    "preprocessing",
+    "sample_data",
+    "serving",
+    "trainer_module",
+)
+_DOTTED_NAME = re.compile(rf"\b(?:{'|'.join(_PACKAGES)})(?:\.\w+)+")
+_LIBRARIES = (
+    "apache-beam",
+    "tensorflow",
+    "tensorflow-data-validation",
+    "tensorflow-model-analysis",
+    "tensorflow-transform",
+    "tf_keras",
+    "tfx",
+)
+"""The libraries that compute with our code. Any output may change when one is upgraded."""
+
+
+def add_code(node: BaseNode) -> None:
+    """Add an execution property `code` to a component; a Resolver has none, and is never cached."""
+    if isinstance(node, BaseComponent):
+        node.spec.exec_properties[CODE_KEY] = fingerprint(roots(node))
+
+
+def roots(component: BaseComponent) -> list[str]:
+    """Return the modules of ours that TFX imports for a component.
+
+    These are the modules of the component, its executor and its driver, and of the functions that
+    execution properties name by dotted paths, as `run_fn` does.
+    """
+    classes = (
+        type(component),
+        component.executor_spec.executor_class,
+        component.DRIVER_CLASS,
+    )
+    found = [item.__module__ for item in classes if _files(item.__module__)]
+    for value in component.spec.exec_properties.values():
+        found += _DOTTED_NAME.findall(value) if isinstance(value, str) else ()
+    return sorted({name for name in found if _files(name)})
+
+
+def fingerprint(modules: Iterable[str]) -> str:
+    """Compute a hash of modules, of all that they import of ours, and of the libraries' versions.
+
+    Args:
+      modules: dotted names; what follows the name of a module in one, as a function's does, is
+        not looked at.
+    """
+    digest = hashlib.sha256()
+    for path in sources(modules):
+        digest.update(f"{path.relative_to(_ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    for library in _LIBRARIES:
+        digest.update(f"{library} {metadata.version(library)}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+def sources(modules: Iterable[str]) -> list[Path]:
+    """Return the files of modules and of all that they import of ours, directly or not, sorted."""
+    found: set[Path] = set()
+    waiting = [path for module in modules for path in _files(module)]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            package = ".".join(path.parent.relative_to(_ROOT).parts)
+            for name in _names(path.read_bytes(), package):
+                waiting += _files(name)
+    return sorted(found)
+
+
+def _files(name: str) -> list[Path]:
+    """The files that Python runs to import what a dotted name begins with, if it is ours."""
+    found: list[Path] = []
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1 if parts[0] in _PACKAGES else 1):
+        place = _ROOT.joinpath(*parts[:count])
+        if not (place / "__init__.py").is_file():
+            module = place.with_name(f"{place.name}.py")
+            return [*found, module] if module.is_file() else found
+        found.append(place / "__init__.py")
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _names(source: bytes, package: str) -> frozenset[str]:
+    """The dotted names that a source imports, or has as strings, as a command to start does."""
+    return frozenset(_walk(ast.parse(source), package))
+
+
+def _walk(tree: ast.AST, package: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            start = [*above, node.module] if node.level and node.module else above
+            module = ".".join(start) if node.level else node.module or ""
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if _DOTTED_NAME.fullmatch(node.value):
+                yield node.value
+        elif isinstance(node, ast.Attribute) and node.attr == "import_module":
+            # What it imports is decided later, so that it may be anything beside this source.
+            folder = _ROOT.joinpath(*package.split("."))
+            yield from (f"{package}.{path.stem}" for path in folder.glob("*.py"))

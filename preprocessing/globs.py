@@ -1,0 +1,62 @@
+"""Match globs against the paths of files, with the rules of the shell."""
+
+from __future__ import annotations
+
+import re
+
+_SPECIAL = "*?["
+# A `]` that comes first is one of the characters, and does not end them.
+_SET = re.compile(r"\[(!?)(\][^\]/]*|[^\]/]+)\]")
+
+
+def literal_prefix(glob: str) -> str:
+    """Return what a glob starts with up to its first special character."""
+    return re.split(r"[*?\[]", glob, maxsplit=1)[0]
+
+
+def is_literal(glob: str) -> bool:
+    """Return whether a glob has no special character, so that it matches one name only."""
+    return not any(character in glob for character in _SPECIAL)
+
+
+def compile_glob(glob: str) -> re.Pattern[str]:
+    """Compile a glob into a pattern for `fullmatch` on a relative path with `/` in it.
+
+    `?` is one character and `*` any number of them within a folder. `[abc]` and `[!abc]` are one
+    character as well, and a `[` without its `]` is itself. `**` is any number of characters
+    across folders, and `**/` any number of folders, none included.
+    """
+    parts, at = [], 0
+    while at < len(glob):
+        starts_name = at == 0 or glob[at - 1] == "/"
+        if starts_name and glob.startswith("**/", at):
+            parts.append("(?:.*/)?")
+            at += 3
+        elif glob.startswith("**", at):
+            parts.append(".*")
+            at += 2
+        elif glob[at] == "*":
+            parts.append("[^/]*")
+            at += 1
+        elif glob[at] == "?":
+            parts.append("[^/]")
+            at += 1
+        elif found := _SET.match(glob, at):
+            parts.append(_one_of(found[2], negated=bool(found[1])))
+            at = found.end()
+        else:
+            parts.append(re.escape(glob[at]))
+            at += 1
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _one_of(characters: str, negated: bool) -> str:
+    choices = ""
+    for first, last, single in re.findall(r"(.)-(.)|(.)", characters, re.DOTALL):
+        if single:
+            choices += re.escape(single)
+        elif first <= last:
+            choices += f"{re.escape(first)}-{re.escape(last)}"
+    if negated:
+        return f"[^/{choices}]"
+    return f"(?!/)[{choices}]" if choices else "(?!)"

@@ -1,0 +1,137 @@
+"""What code is a part of a component's cache key: all that decides its output, and no other."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline import code_version
+from pipeline.config import load_config
+from pipeline.pipeline import create_pipeline
+
+pytestmark = pytest.mark.slow
+
+CHECKOUT = Path(code_version.__file__).parents[1]
+READERS = (
+    "preprocessing/readers/labels.py",
+    "preprocessing/archives.py",
+    "preprocessing/sources.py",
+)
+DEPENDS_ON = {
+    "ReviewExampleGen": (
+        "components/review_example_gen/component.py",
+        "components/review_example_gen/driver.py",
+        "components/review_example_gen/executor.py",
+        "components/review_example_gen/splits.py",
+        "components/review_example_gen/stages.py",
+        "components/tfrecords.py",
+        "components/handover.py",
+        *READERS,
+    ),
+    "ReviewSchemaGen": ("components/schema/executor.py",),
+    "StatisticsGen": ("components/statistics/executor.py", "preprocessing/files.py"),
+    "ExampleValidator": (),
+    "DataGate": ("components/data_gate/executor.py", "preprocessing/errors.py"),
+    "Transform": (
+        "components/transform/executor.py",
+        "components/transform/stages.py",
+        "components/tfrecords.py",
+        "preprocessing/transform.py",
+        "preprocessing/normalise.py",
+        "preprocessing/features.py",
+    ),
+    "Tuner": ("trainer_module/tuner.py", "trainer_module/training.py"),
+    "Trainer": (
+        "components/trainer/executor.py",
+        "components/baseline/pushed.py",
+        "trainer_module/run_fn.py",
+        "trainer_module/loops.py",
+        "trainer_module/local_cluster.py",
+        "trainer_module/task.py",  # which is started as a process
+        "trainer_module/models/cnn_lstm.py",  # which is imported by the name in the settings
+        "trainer_module/export.py",
+    ),
+    "Evaluator": ("components/evaluator/executor.py", "components/baseline/pushed.py"),
+    "Pusher": (),
+}
+NO_PART = (
+    "pipeline/cli.py",
+    "pipeline/monitor.py",
+    "pipeline/pipeline.py",
+    "kubeflow/submit.py",
+    "tests/conftest.py",
+    "docs/data.md",
+)
+"""Of no component's output: what a component is given is in the key by itself."""
+
+
+@pytest.fixture(scope="module")
+def components():
+    environ = {"PIPELINE_SET": "training.tuner_trials=2"}
+    pipeline = create_pipeline(load_config("sample", environ=environ))
+    return {item.id: item for item in pipeline.components if item.id != "LatestBlessedModel"}
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A copy of the sources, which may be changed."""
+    for package in (*code_version._PACKAGES, "docs"):
+        shutil.copytree(CHECKOUT / package, tmp_path / package)
+    (tmp_path / "tests").mkdir()
+    shutil.copy(CHECKOUT / "tests/conftest.py", tmp_path / "tests")
+    monkeypatch.setattr(code_version, "_ROOT", tmp_path)
+    return tmp_path
+
+
+def keys(components):
+    return {
+        name: code_version.fingerprint(code_version.roots(component))
+        for name, component in components.items()
+    }
+
+
+def test_every_component_of_the_pipeline_carries_its_code(components):
+    assert components.keys() == DEPENDS_ON.keys()
+    carried = {name: item.exec_properties["code"] for name, item in components.items()}
+    assert carried == keys(components)
+
+
+def test_a_changed_source_changes_the_key_of_what_depends_on_it_alone(components, checkout):
+    before = keys(components)
+    for source in sorted({path for paths in DEPENDS_ON.values() for path in paths} | set(NO_PART)):
+        text = (checkout / source).read_text()
+        (checkout / source).write_text(text + "\n# changed\n")
+        changed = {name for name, key in keys(components).items() if key != before[name]}
+        expected = {name for name, paths in DEPENDS_ON.items() if source in paths}
+        assert changed >= expected, source
+        if source in NO_PART or source.startswith("components/"):
+            # The base of a component may be in other components' keys, never its executor.
+            assert not source.endswith("executor.py") or changed == expected, source
+            assert source not in NO_PART or not changed, source
+        (checkout / source).write_text(text)
+    assert keys(components) == before
+
+
+def test_any_module_that_a_component_imports_is_in_its_key(components):
+    # Python itself says what was imported, function by function included, by the pipeline so far.
+    sources = {
+        path
+        for component in components.values()
+        for path in code_version.sources(code_version.roots(component))
+    }
+    for name, module in list(sys.modules.items()):
+        ours = name.split(".")[0] in ("components", "preprocessing", "trainer_module")
+        if ours and getattr(module, "__file__", None):
+            assert Path(module.__file__) in sources, name
+
+
+def test_an_upgraded_library_changes_every_key(components, monkeypatch):
+    before = keys(components)
+    versions = {"tensorflow": "99.0"}
+    real = code_version.metadata.version
+    monkeypatch.setattr(
+        code_version.metadata, "version", lambda name: versions.get(name) or real(name)
+    )
+    after = keys(components)
+    assert all(after[name] != before[name] for name in before)
