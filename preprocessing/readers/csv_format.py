@@ -36,6 +36,10 @@ from preprocessing.readers.records import (
 _NUL = "\udc00"
 
 
+# What csv says of a quoted field that is still open at the end.
+_OPEN = "unexpected end of data"
+
+
 class _LineTooLong(Exception):
     """The record starts with a line over the limit."""
 
@@ -127,6 +131,21 @@ def csv_records(stream: BinaryIO) -> Iterator[tuple[int, list[str]] | Rejected]:
             continue
         lines.keep_first_only()
         reader = csv.reader(lines, strict=True)  # the old one is inside the broken field
+
+
+def sampled_records(stream: BinaryIO) -> Iterator[list[str] | Rejected]:
+    """The records of a part of a CSV file that starts where a record does, and ends anywhere.
+
+    The lines of a record that the end cuts would be taken for records they are not, so that
+    nothing is given from where a quoted field is open to the end.
+    """
+    for record in csv_records(stream):
+        if not isinstance(record, Rejected):
+            yield record[1]
+        elif record.detail == _OPEN:
+            return
+        else:
+            yield record
 
 
 def _clean(position: int, fields: list[str], unclean: bool) -> tuple[int, list[str]] | Rejected:

@@ -13,11 +13,12 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from preprocessing.files import CorruptArchive, InputError, open_bytes
 from preprocessing.readers.columns import HEADERLESS, STAR_COLUMNS, Columns, Layout, find_columns
-from preprocessing.readers.csv_format import csv_records
+from preprocessing.readers.csv_format import sampled_records
 from preprocessing.readers.labels import ON_A_SCALE, SCALES, LabelReader, whole_number
 from preprocessing.readers.line_formats import FASTTEXT_LINE, parse_object
 from preprocessing.readers.parquet_format import label_values, open_parquet
@@ -269,10 +270,7 @@ def _is_headerless(fields: list[str]) -> bool:
     return is_number or LabelReader("one_two", "leave_out").read(fields[0]) is not None
 
 
-def _good_records(head: bytes, limit: int = 1 << 30) -> Iterator[list[str]]:
-    for record in csv_records(io.BytesIO(head)):
-        if limit <= 0:
-            return
-        limit -= 1
-        if not isinstance(record, Rejected) and record[1]:
-            yield record[1]
+def _good_records(head: bytes, limit: int | None = None) -> Iterator[list[str]]:
+    for fields in islice(sampled_records(io.BytesIO(head)), limit):
+        if not isinstance(fields, Rejected) and fields:
+            yield fields

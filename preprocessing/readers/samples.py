@@ -6,14 +6,14 @@ import io
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, takewhile
 from typing import BinaryIO
 
 from preprocessing import bz2_blocks
 from preprocessing.archives import MAGIC_BYTES, compression
 from preprocessing.errors import CorruptArchive
 from preprocessing.files import open_raw
-from preprocessing.readers.csv_format import csv_records
+from preprocessing.readers.csv_format import sampled_records
 from preprocessing.readers.records import Rejected
 
 _PLACES = 8
@@ -70,17 +70,18 @@ def _bz2(raw: BinaryIO, size: int) -> Iterator[bytes]:
 def csv_sample(lines: bytes, width: int) -> list[list[str]]:
     """Return the records of some lines of a CSV file that have so many fields.
 
-    The first line may be inside a quoted field, which cannot be seen from it. Of the two ways to
-    read the lines the wrong one takes text for quotes, and breaks their rules again and again.
+    The first line may be inside a quoted field, which cannot be seen from it. So the lines are
+    read both ways, and the records are returned that come out in the end whichever is right.
     """
-    found = []
-    for before in (b"", b'"'):
-        # The last record may be cut. The first one that is read from inside a field is cut.
-        records = list(csv_records(io.BytesIO(before + lines)))[len(before) : -1]
-        good = [
-            record[1]
-            for record in records
-            if not isinstance(record, Rejected) and len(record[1]) == width
-        ]
-        found.append((len(records) - len(good), -len(good), good))
-    return min(found)[2]
+    outside = _records(lines, width)
+    if b'"' not in lines:
+        return outside
+    both = zip(reversed(outside), reversed(_records(b'"' + lines, width)), strict=False)
+    return [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
+
+
+def _records(lines: bytes, width: int) -> list[list[str]]:
+    records = sampled_records(io.BytesIO(lines))
+    return [
+        fields for fields in records if not isinstance(fields, Rejected) and len(fields) == width
+    ]
