@@ -1,6 +1,7 @@
 """ReviewExampleGen's executor on real files: Examples, splits, caps, duplicates, accounting."""
 
 import glob
+import gzip
 import json
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -186,6 +187,43 @@ def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_pat
         Read(tmp_path, inputs, {"all": "*"}, max_rejected_fraction=0.4)
     assert "2 of 4 lines (50.0%) cannot be used" in str(error.value)
     assert "a.txt:2 bad_label (no label); a.txt:4 bad_label" in str(error.value)
+
+
+def test_sorted_shards_are_read_on_one_scale(tmp_path, inputs):
+    for name, labels in (("a.csv", (1, 2)), ("b.csv", (4, 5))):
+        rows = [f"{labels[i % 2]},{name} {i}" for i in range(50)]
+        write(inputs, name, ["label,text", *rows])
+    read = Read(tmp_path, inputs, {"all": "*"})
+    found = {
+        (_bytes(example, "text")[:1], example.features.feature["label"].int64_list.value[0])
+        for examples in read.splits.values()
+        for example in examples
+    }
+    assert found == {(b"a", 0), (b"b", 1)}
+
+
+def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs):
+    inputs.mkdir()
+    # Of gzip only the head is looked at.
+    rows = [f"{1 + i % 2},review {i} {'of some words ' * 9}" for i in range(9_000)]
+    text = "\n".join(["label,text", *rows, "4,late", "x,no label", ""])
+    (inputs / "a.csv.gz").write_bytes(gzip.compress(text.encode(), 1))
+    with pytest.raises(InputError) as error:
+        Read(tmp_path / "guessed", inputs, {"all": "*"})
+    assert "1 labels contradict the scale" in str(error.value)
+    assert "data.label_scale" in str(error.value)
+    assert "a.csv.gz:9002 label_of_another_scale (label: 4)" in str(error.value)
+    read = Read(tmp_path / "told", inputs, {"all": "*"}, read={"label_scale": "one_two"})
+    assert read.counts["rejected/bad_label"] == 2
+
+
+def test_a_file_of_two_splits_is_counted_once(tmp_path, inputs):
+    write(inputs, "a.txt", [line(i) for i in range(100)])
+    write(inputs, "b.txt", [line(i) for i in range(100, 130)])
+    read = Read(tmp_path, inputs, {"train": "*.txt", "test": "b.txt"})
+    assert sum(read.counts.values()) == 130
+    assert len(read.splits["test"]) == 30
+    assert not read.rejected
 
 
 def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):

@@ -4,7 +4,7 @@ import google.auth
 import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
-from pipeline.config import PipelineConfig
+from pipeline.config import PipelineConfig, load_config
 from pipeline.metadata import connection_config
 from pipeline.preflight import check
 from pipeline.settings_file import ConfigError
@@ -68,6 +68,33 @@ def test_a_file_of_no_known_format_is_named(tmp_path):
     (inputs / "a.txt").write_text("neither this nor that\n")
     with pytest.raises(InputError, match=r"a.txt"):
         check(config(tmp_path, data={"input_base": str(inputs)}))
+
+
+def test_files_that_repeat_each_other_are_both_named(tmp_path):
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    for name in ("train.ft.txt", "train.ft.txt.bz2"):
+        (inputs / name).write_text(REVIEWS)
+    data = {"input_base": str(inputs), "splits": {"train": "train.ft.txt*"}}
+    with pytest.raises(
+        InputError, match=r"train\.ft\.txt and .*/train\.ft\.txt\.bz2 hold the same"
+    ):
+        check(config(tmp_path, data=data))
+
+
+def test_files_that_contradict_each_other_are_both_named(tmp_path):
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    (inputs / "a.csv").write_text("label,text\n0,bad\n1,good\n")
+    (inputs / "b.csv").write_text("label,text\n4,good\n5,good\n")
+    with pytest.raises(InputError, match=r"a\.csv has the label 0 and .*b\.csv the label 5"):
+        check(config(tmp_path, data={"input_base": str(inputs)}))
+
+
+@pytest.mark.parametrize("preset", ["amazon", "reduced", "vertex", "gke"])
+def test_presets_name_their_files_exactly(preset):
+    patterns = load_config(preset, environ={}).data.splits
+    assert patterns == {"train": "train.ft.txt.bz2", "test": "test.ft.txt.bz2"}
 
 
 def test_mysql_takes_its_password_from_the_environment(monkeypatch):
