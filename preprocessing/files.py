@@ -149,7 +149,8 @@ def open_bytes(path: str) -> BinaryIO:
 
 def file_size(path: str) -> int:
     """Bytes of a file, as it is stored."""
-    return int(FileSystems.match([path])[0].metadata_list[0].size_in_bytes)
+    # Not `FileSystems.match`, to which the `[` of a folder's name would be a pattern.
+    return int(FileSystems.get_filesystem(path).size(path))
 
 
 def open_raw(path: str) -> BinaryIO:

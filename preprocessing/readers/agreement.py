@@ -77,7 +77,7 @@ def _find_scale(found: Sequence[Inspection]) -> str:
     alone fits all three with opposite meanings, except in CSV files without a header, which
     come from one family of datasets that counts from 1. With no number, only words are understood.
     """
-    first = {}  # number -> the first file that has it
+    first: dict[int, Inspection] = {}  # number -> the first file that has it
     for item in found:
         for number in item.numbers or ():
             first.setdefault(number, item)

@@ -1,6 +1,7 @@
 """What code is a part of a component's cache key: all that decides its output, and no other."""
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -113,17 +114,35 @@ def test_a_changed_source_changes_the_key_of_what_depends_on_it_alone(components
     assert keys(components) == before
 
 
-def test_any_module_that_a_component_imports_is_in_its_key(components):
-    # Python itself says what was imported, function by function included, by the pipeline so far.
-    sources = {
-        path
-        for component in components.values()
-        for path in code_version.sources(code_version.roots(component))
-    }
-    for name, module in list(sys.modules.items()):
-        ours = name.split(".")[0] in ("components", "preprocessing", "trainer_module")
-        if ours and getattr(module, "__file__", None):
-            assert Path(module.__file__) in sources, name
+IMPORTS = """
+import importlib, sys
+for name in sys.argv[1:]:
+    while True:
+        try:
+            importlib.import_module(name)
+            break
+        except ModuleNotFoundError:
+            name = name.rpartition(".")[0]  # of a function
+print(*(name for name in sys.modules if name.split(".")[0] in %r))
+"""
+
+
+def test_what_python_imports_for_a_component_is_in_its_key(components):
+    roots = {root for component in components.values() for root in code_version.roots(component)}
+    program = IMPORTS % (code_version._PACKAGES,)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *roots],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    files = set(code_version.sources(roots))
+    imported = done.stdout.splitlines()[-1].split()
+    assert "preprocessing.readers.labels" in imported
+    for name in imported:
+        place = CHECKOUT.joinpath(*name.split("."))
+        assert {place.with_suffix(".py"), place / "__init__.py"} & files, name
 
 
 def test_an_upgraded_library_changes_every_key(components, monkeypatch):

@@ -76,9 +76,7 @@ def test_files_that_repeat_each_other_are_both_named(tmp_path):
     for name in ("train.ft.txt", "train.ft.txt.bz2"):
         (inputs / name).write_text(REVIEWS)
     data = {"input_base": str(inputs), "splits": {"train": "train.ft.txt*"}}
-    with pytest.raises(
-        InputError, match=r"train\.ft\.txt and .*/train\.ft\.txt\.bz2 hold the same"
-    ):
+    with pytest.raises(InputError, match=r"train\.ft\.txt and .*train\.ft\.txt\.bz2 hold"):
         check(config(tmp_path, data=data))
 
 

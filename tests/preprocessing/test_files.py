@@ -129,6 +129,7 @@ def test_a_folder_is_taken_literally(tmp_path: Path, name: str) -> None:
     assert find_files(str(tmp_path / name), "*") == [path]
     assert find_files(str(tmp_path / name), "x.csv") == [path]
     assert find_files(str(tmp_path / name), "**/*.csv") == [path]
+    assert files.file_size(path) == 1
 
 
 def test_a_hidden_parent_folder_does_not_hide_the_files(tmp_path: Path) -> None:
