@@ -206,9 +206,9 @@ def _check(
     """
     if counts[f"rejected/{OTHER_SCALE}"]:
         raise InputError(
-            f"{counts[f'rejected/{OTHER_SCALE}']} labels contradict the scale that was found by "
-            "looking at samples of the files: set data.label_scale to stars, zero_one or one_two; "
-            "the first: " + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
+            f"{counts[f'rejected/{OTHER_SCALE}']} of the labels contradict the scale that samples "
+            "of the files showed: set data.label_scale to stars, zero_one or one_two; the first: "
+            + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
         )
     lost = counts[stages.LOST_BYTES]
     total = counts.total() - lost

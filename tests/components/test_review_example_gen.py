@@ -210,7 +210,7 @@ def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs
     (inputs / "a.csv.gz").write_bytes(gzip.compress(text.encode(), 1))
     with pytest.raises(InputError) as error:
         Read(tmp_path / "guessed", inputs, {"all": "*"})
-    assert "1 labels contradict the scale" in str(error.value)
+    assert "1 of the labels contradict the scale" in str(error.value)
     assert "data.label_scale" in str(error.value)
     assert "a.csv.gz:9002 label_of_another_scale (label: 4)" in str(error.value)
     read = Read(tmp_path / "told", inputs, {"all": "*"}, read={"label_scale": "one_two"})
