@@ -120,3 +120,6 @@ class Kubeflow(Section):
     """Of the training pods."""
     training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
     """A TFJob that takes longer is ended, and the step fails."""
+    refused_timeout_minutes: Annotated[float, Field(gt=0)] = 10.0
+    """A TFJob whose pods are refused for that long, for a reason that does not pass by itself, is
+    ended, and the step fails."""

@@ -298,6 +298,7 @@ def tfjob_settings(config: PipelineConfig) -> dict[str, Any]:
         volume_claim=volume.claim if volume else None,
         volume_mount=volume.mount if volume else None,
         timeout_seconds=kubeflow.training_timeout_hours * 3600,
+        refused_seconds=kubeflow.refused_timeout_minutes * 60,
     ).model_dump()
 
 

@@ -23,6 +23,7 @@ from typing import Any
 from absl import logging
 
 from preprocessing import progress
+from trainer_module import lost_peer
 
 PIPE_VARIABLE = "TRAINING_EVENTS_FD"
 
@@ -142,11 +143,16 @@ class Child:
     @property
     def killed_by(self) -> str | None:
         """Name of the signal that ended it, or that it says it ended itself for."""
-        if self.code is None:
+        if self.code is None or self.lost_peer:
             return None
         # The shell's way to say it, which a process that handles the signal uses.
         number = -self.code if self.code < 0 else self.code - 128
         return signal.Signals(number).name if number in set(signal.Signals) else None
+
+    @property
+    def lost_peer(self) -> bool:
+        """Whether it ended because another process of the cluster was gone."""
+        return self.code == lost_peer.EXIT_CODE
 
     @property
     def killed_from_outside(self) -> bool:

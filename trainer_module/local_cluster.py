@@ -230,6 +230,7 @@ class _LocalCluster:
             key=lambda child: (
                 not child.killed_from_outside,
                 child.code != BAD_SETTINGS,
+                child.lost_peer,
                 child.noticed,
             ),
         )

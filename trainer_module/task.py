@@ -21,7 +21,7 @@ from absl import logging
 from pydantic import ValidationError
 
 from preprocessing.settings import first_problem
-from trainer_module import child, local_cluster
+from trainer_module import child, local_cluster, lost_peer
 from trainer_module.cluster import Cluster
 from trainer_module.settings import TrainingJob
 
@@ -32,13 +32,18 @@ _OURS = ("trainer_module", "preprocessing", "__main__")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Trains; returns the exit code: 0, 2 where a setting is wrong, 1 for other failures.
+    """Trains; returns the exit code.
+
+    0: trained; 2: a setting is wrong; `lost_peer.EXIT_CODE`: another process of the cluster is
+    gone, and a restart of all of them continues from the last checkpoint; 143: SIGTERM came; 1:
+    any other failure.
 
     A failure whose message says everything is one line on stderr, any other one is a traceback.
     """
     parent = child.attach()
     logging.set_verbosity(logging.INFO)
     asked = _parser().parse_args(arguments)
+    cluster = None
     try:
         cluster = Cluster.from_environ(os.environ)
         job = read_job(asked.job, asked.set)
@@ -52,6 +57,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except Exception as error:
+        if lost_peer.is_lost_peer(error, cluster):
+            logging.warning("The training ends here", exc_info=True)
+            line = f"another process of the cluster is gone: {_in_short(error)}"
+            print(
+                f"{line}; started again, this one continues from the last checkpoint",
+                file=sys.stderr,
+            )
+            parent.failed(line)
+            return lost_peer.EXIT_CODE
         if not _is_told_by_us(error):
             logging.exception("The training failed")
             parent.failed(_in_short(error))

@@ -17,12 +17,12 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
 from components.trainer.tfjob_manifest import API_GROUP, API_VERSION, CONTAINER, PLURAL
-from components.trainer.tfjob_pods import JOB_LABEL, Pod
+from components.trainer.tfjob_pods import JOB_LABEL, Event, Pod
 from preprocessing.errors import InputError
 
 PERMISSIONS = (
     "the step's service account takes a Role with the verbs create, get and delete on "
-    f"{PLURAL} ({API_GROUP}), list on pods and get on pods/log"
+    f"{PLURAL} ({API_GROUP}), list on pods and events, and get on pods/log"
 )
 
 # Of the server, of a proxy before it, and 0 of the Python client for trouble with TLS.
@@ -162,6 +162,23 @@ class TFJobClient:
             )
 
         return [Pod.read(item) for item in self._call("list", "pods", request)["items"]]
+
+    def warnings(self, uid: str) -> list[Event]:
+        """Return the warnings that Kubernetes keeps about one object, for an hour.
+
+        Args:
+          uid: of the TFJob or pod.
+        """
+
+        def request() -> Any:
+            return self._core.list_namespaced_event(
+                self.namespace,
+                field_selector=f"involvedObject.uid={uid},type=Warning",
+                _preload_content=False,
+                _request_timeout=self._timeouts,
+            )
+
+        return [Event.read(item) for item in self._call("list", "events", request)["items"]]
 
     def log(self, pod: str, since_seconds: int | None) -> urllib3.HTTPResponse:
         """The log of a pod as it is written, each line after its time; one attempt.

@@ -49,6 +49,7 @@ class TFJobExecutor(Executor):
             client,
             make_manifest(job, _write(job), settings),
             timeout_seconds=settings.timeout_seconds,
+            refused_seconds=settings.refused_seconds,
             poll_seconds=settings.poll_seconds,
             is_done=lambda: fileio.exists(job.serving_model_dir),
         )

@@ -1,4 +1,4 @@
-"""A pod of a TFJob, as far as following the training takes it."""
+"""A pod of a TFJob and the events about it, as far as following the training takes them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.trainer.tfjob_manifest import CONTAINER
+from trainer_module import lost_peer
 from trainer_module.cluster import CHIEF
 
 JOB_LABEL = "training.kubeflow.org/job-name"
@@ -13,6 +14,7 @@ TYPE_LABEL = "training.kubeflow.org/replica-type"
 INDEX_LABEL = "training.kubeflow.org/replica-index"
 
 _FIRST_RETRYABLE = 128
+_SECONDS = len("2026-11-22T09:00:00")
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing")
 
 
@@ -27,6 +29,7 @@ class Pod:
       phase: Kubernetes's: Pending, Running, Succeeded, Failed, Unknown.
       exit_code: of the training; None: it has not ended, or the pod was evicted.
       reason: why it ended, in Kubernetes's word, such as OOMKilled or Evicted.
+      created_at: when it was created, in RFC 3339.
       finished_at: when it ended, in RFC 3339.
       waits_for: why it does not run yet, if for nothing usual.
     """
@@ -37,6 +40,7 @@ class Pod:
     phase: str
     exit_code: int | None
     reason: str
+    created_at: str
     finished_at: str
     waits_for: str
 
@@ -46,22 +50,21 @@ class Pod:
         metadata, status = pod["metadata"], pod.get("status", {})
         labels = metadata.get("labels", {})
         kind, index = labels.get(TYPE_LABEL, ""), labels.get(INDEX_LABEL, "")
-        states = [
-            container.get("state", {})
-            for container in status.get("containerStatuses", [])
-            if container["name"] == CONTAINER
-        ]
-        state = states[0] if states else {}
+        containers = status.get("containerStatuses") or []
+        state: dict[str, Any] = next(
+            (each.get("state", {}) for each in containers if each["name"] == CONTAINER), {}
+        )
         terminated = state.get("terminated", {})
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
-            replica=CHIEF if kind == CHIEF else f"{kind} {index}",
+            replica=replica_name(kind, index),
             phase=status.get("phase", "Unknown"),
             exit_code=terminated.get("exitCode"),
             reason=status.get("reason") or terminated.get("reason", ""),
+            created_at=metadata.get("creationTimestamp") or "",
             finished_at=terminated.get("finishedAt") or "",
-            waits_for=_waits_for(status, state),
+            waits_for=_waits_for(status),
         )
 
     @property
@@ -85,8 +88,15 @@ class Pod:
         return self.failed and self.exit_code is not None and self.exit_code < _FIRST_RETRYABLE
 
     @property
+    def lost_peer(self) -> bool:
+        """Whether it ended because another replica was gone."""
+        return self.exit_code == lost_peer.EXIT_CODE
+
+    @property
     def how(self) -> str:
         """How it ended, in words that follow the replica's name."""
+        if self.lost_peer:
+            return f"lost another replica, exit code {self.exit_code}"
         if self.exit_code is None:
             return f"was ended ({self.reason or 'for no reason that Kubernetes names'})"
         why = f", {self.reason}" if self.reason not in ("", "Error", "Completed") else ""
@@ -94,12 +104,52 @@ class Pod:
         return f"{verb} exit code {self.exit_code}{why}"
 
 
-def _waits_for(status: dict[str, Any], state: dict[str, Any]) -> str:
+@dataclass(frozen=True)
+class Event:
+    """What Kubernetes reported about an object.
+
+    Attributes:
+      reason: in one word, such as FailedCreatePod.
+      message: in whole sentences.
+      last_at: when it happened last, in RFC 3339 without a fraction.
+    """
+
+    reason: str
+    message: str
+    last_at: str
+
+    @classmethod
+    def read(cls, event: dict[str, Any]) -> Event:
+        """Read an Event of the Kubernetes API."""
+        series = event.get("series") or {}
+        last_at = (
+            event.get("lastTimestamp")
+            or series.get("lastObservedTime")
+            or event.get("eventTime")
+            or event["metadata"].get("creationTimestamp")
+            or ""
+        )
+        return cls(
+            reason=event.get("reason") or "",
+            message=" ".join((event.get("message") or "").split()),
+            last_at=f"{last_at[:_SECONDS]}Z",
+        )
+
+
+def replica_name(kind: str, index: int | str) -> str:
+    """Return what a replica is called in the cluster: `chief`, `worker 1`."""
+    return CHIEF if kind == CHIEF else f"{kind} {index}"
+
+
+def _waits_for(status: dict[str, Any]) -> str:
     for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"{condition.get('reason', '')}: {condition.get('message', '')}"
-    waiting = state.get("waiting", {})
-    reason = waiting.get("reason", "")
-    if not reason or reason in _USUAL_WAITS:
-        return ""
-    return f"{reason}: {waiting.get('message', '')}"
+    # Init containers are those that the cluster puts into every pod, such as a proxy's.
+    for statuses in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(statuses) or []:
+            waiting = container.get("state", {}).get("waiting") or {}
+            reason = waiting.get("reason") or ""
+            if reason and reason not in _USUAL_WAITS:
+                return f"{reason}: {waiting.get('message', '')}"
+    return ""

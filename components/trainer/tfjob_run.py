@@ -16,14 +16,13 @@ from components.trainer.tfjob_client import Forbidden, TFJobClient, Unreachable
 from components.trainer.tfjob_logs import Logs, printed_line, telling_line
 from components.trainer.tfjob_manifest import MOST_RESTARTS
 from components.trainer.tfjob_pods import Pod
+from components.trainer.tfjob_refusals import Refusal, Refusals
 from preprocessing.errors import InputError
 from trainer_module.cluster import CHIEF, WORKER
 from trainer_module.local_cluster import BAD_SETTINGS
 
 _SUCCEEDED, _FAILED = "Succeeded", "Failed"
 _SECONDS_TO_BE_GONE = 600.0
-_SECONDS_TO_BE_TAKEN = 60.0
-"""By the operator. It takes a moment."""
 _SECONDS_TO_FAIL = 60.0
 """Between the failure of a replica for good and that of the TFJob: operators before 1.8.1 leave it
 `Restarting` for ever when another replica was killed at the same time."""
@@ -45,6 +44,7 @@ def run(
     manifest: dict[str, Any],
     *,
     timeout_seconds: float,
+    refused_seconds: float,
     poll_seconds: float,
     is_done: Callable[[], bool],
 ) -> None:
@@ -59,12 +59,15 @@ def run(
       client: for the manifest's namespace.
       manifest: what is created.
       timeout_seconds: how long it may take from now on.
+      refused_seconds: how long replicas may be refused for a reason that does not pass by itself,
+        such as a missing service account. For what may pass, such as a quota, it waits.
       poll_seconds: between two looks at it.
       is_done: whether what the training is for is there.
 
     Raises:
       InputError: Kubernetes or the training refuses what it was told.
-      TFJobFailed: the training failed, was deleted by somebody else, or took too long.
+      TFJobFailed: the training failed, was refused, was deleted by somebody else, or took too
+        long.
       Unreachable: the Kubernetes API did not answer for minutes; the TFJob is left alone.
       SystemExit, KeyboardInterrupt: SIGTERM, SIGINT came.
     """
@@ -72,7 +75,7 @@ def run(
     with _sigterm_raises():
         try:
             uid = _create_or_find(client, manifest, poll_seconds, is_done)
-            follow = _Follow(client, name, uid, timeout_seconds, poll_seconds)
+            follow = _Follow(client, name, uid, timeout_seconds, refused_seconds, poll_seconds)
             follow.until_end()
         except (SystemExit, KeyboardInterrupt, _GivenUp):
             _delete(client, name)
@@ -129,12 +132,19 @@ class _Follow:
     """Looks at a TFJob time and again, until it ends."""
 
     def __init__(
-        self, client: TFJobClient, name: str, uid: str, timeout_seconds: float, poll_seconds: float
+        self,
+        client: TFJobClient,
+        name: str,
+        uid: str,
+        timeout_seconds: float,
+        refused_seconds: float,
+        poll_seconds: float,
     ):
         self._client = client
         self._name = name
         self._uid = uid
         self._timeout_seconds = timeout_seconds
+        self._refused_seconds = refused_seconds
         self._poll_seconds = poll_seconds
         self._started = time.monotonic()
         self._logs = Logs(client)
@@ -144,6 +154,9 @@ class _Follow:
         self._restarts: Counter[str] = Counter()
         self._lost: dict[str, str] = {}
         self._failed_since: float | None = None
+        self._refusals = Refusals(client, name, uid)
+        self._refused: list[Refusal] = []
+        self._refused_since: float | None = None
         self._said: dict[str, str] = {}
 
     def until_end(self) -> None:
@@ -170,6 +183,7 @@ class _Follow:
                 else:
                     self._fail(f"failed: {_said(end)}")
                 return
+            self._look_at_refusals(job)
             self._give_up_in_time()
             time.sleep(self._poll_seconds)
 
@@ -197,22 +211,29 @@ class _Follow:
                 self._lost[pod.replica] = pod.how
             if pod.ended:
                 self._say(pod.replica, pod.how)
-            elif pod.waits_for:
-                self._say(pod.replica, f"does not run yet, {pod.waits_for}")
+
+    def _look_at_refusals(self, job: dict[str, Any]) -> None:
+        if not self._pods_are_told:
+            return
+        self._refused = self._refusals.look(job, self._pods)
+        for refusal in self._refused:
+            self._say(refusal.who, f"{refusal.why}; {refusal.remedy}", logging.WARNING)
+        if all(refusal.passes for refusal in self._refused):
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = time.monotonic()
 
     def _say_conditions(self, job: dict[str, Any]) -> None:
         conditions = _conditions(job)
         if conditions:
             last = conditions[-1]
             self._say("the TFJob", f"is {last['type']}: {_said(last)}")
-        elif time.monotonic() - self._started > _SECONDS_TO_BE_TAKEN:
-            self._say("the TFJob", "no training operator has taken it up yet; is one running?")
 
-    def _say(self, who: str, what: str) -> None:
+    def _say(self, who: str, what: str, level: int = logging.INFO) -> None:
         """In the log, once."""
         if self._said.get(who) != what:
             self._said[who] = what
-            logging.info("%s: %s %s", self._name, who, what)
+            logging.log(level, "%s: %s %s", self._name, who, what)
 
     def _give_up_in_time(self) -> None:
         now = time.monotonic()
@@ -222,6 +243,12 @@ class _Follow:
                 f"{self._which} did not end within {self._timeout_seconds / 3600:g} hours "
                 "(kubeflow.training_timeout_hours); run again to continue from the last checkpoint"
                 + self._waiting()
+            )
+        if self._refused_since and now - self._refused_since > self._refused_seconds:
+            stays = next(each for each in self._refused if not each.passes)
+            raise _GivenUp(
+                f"{self._which}: {stays}; it was given up after {self._refused_seconds / 60:g} "
+                "minutes (kubeflow.refused_timeout_minutes)"
             )
         for replica, restarts in self._restarts.items():
             if restarts > MOST_RESTARTS:
@@ -243,8 +270,7 @@ class _Follow:
         return any(pod.replica == chief and pod.phase == _SUCCEEDED for pod in self._pods)
 
     def _waiting(self) -> str:
-        waits = [f"{pod.replica}: {pod.waits_for}" for pod in self._pods if pod.waits_for]
-        return f"; not running: {'; '.join(waits)}" if waits else ""
+        return f"; {'; '.join(map(str, self._refused))}" if self._refused else ""
 
     def _fail(self, message: str, kind: type[TFJobFailed] = TFJobFailed) -> None:
         """Raises what says most about a failure."""
@@ -299,6 +325,7 @@ def _cause(pods: Sequence[Pod]) -> Pod | None:
         key=lambda pod: (
             pod.exit_code != BAD_SETTINGS,
             not pod.failed_for_good,
+            pod.lost_peer,
             pod.finished_at,
             pod.replica,
         ),

@@ -28,6 +28,7 @@ class TFJobSettings(Section):
       volume_claim: a PersistentVolumeClaim that the pods mount; None: none.
       volume_mount: where they mount it.
       timeout_seconds: after which a TFJob is ended.
+      refused_seconds: after which it is ended if Kubernetes refuses its pods all that time.
       poll_seconds: between two looks at the TFJob.
     """
 
@@ -43,4 +44,5 @@ class TFJobSettings(Section):
     volume_claim: str | None = None
     volume_mount: str | None = None
     timeout_seconds: Annotated[float, Field(gt=0)]
+    refused_seconds: Annotated[float, Field(gt=0)] = 600.0
     poll_seconds: Annotated[float, Field(gt=0)] = 10.0

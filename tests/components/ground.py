@@ -45,14 +45,15 @@ class Ground:
         """Lets pods go on that `wait_for` this word: no test counts on how fast a pod is."""
         (self.folder / word).touch()
 
-    def run(self, script="", timeout_seconds=300.0, **training):
-        self.run_manifest(self.manifest(script, **training), timeout_seconds)
+    def run(self, script="", timeout_seconds=300.0, refused_seconds=300.0, **training):
+        self.run_manifest(self.manifest(script, **training), timeout_seconds, refused_seconds)
 
-    def run_manifest(self, manifest, timeout_seconds=300.0):
+    def run_manifest(self, manifest, timeout_seconds=300.0, refused_seconds=300.0):
         tfjob_run.run(
             self.client,
             manifest,
             timeout_seconds=timeout_seconds,
+            refused_seconds=refused_seconds,
             poll_seconds=0.05,
             is_done=lambda: self.done,
         )

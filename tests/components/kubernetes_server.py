@@ -1,7 +1,7 @@
 """A Kubernetes API server for tests.
 
-It keeps TFJobs and pods, and answers what a real one answers to the few requests that following a
-TFJob takes, errors included.
+It keeps TFJobs, pods and events, and answers what a real one answers to the few requests that
+following a TFJob takes, errors included.
 """
 
 import json
@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 TFJOBS = re.compile(r"/apis/kubeflow\.org/v1/namespaces/([^/]+)/tfjobs(?:/([^/]+))?$")
+EVENTS = re.compile(r"/api/v1/namespaces/([^/]+)/events$")
 PODS = re.compile(r"/api/v1/namespaces/([^/]+)/pods(?:/([^/]+)/log)?$")
 REASONS = {
     400: "BadRequest",
@@ -67,6 +68,9 @@ class KubernetesServer:
       tfjobs: name -> TFJob.
       pods: name -> pod.
       logs: uid of a pod -> its Log.
+      events: what was reported about TFJobs and pods.
+      admission: called with the name and the spec of each pod that is to be made; text: the pod is
+        refused with it, as by a quota or a policy.
       on_create: called with each new TFJob.
       on_delete: called with each TFJob that is to be deleted; None: it is gone at once.
     """
@@ -77,6 +81,8 @@ class KubernetesServer:
         self.tfjobs = {}
         self.pods = {}
         self.logs = {}
+        self.events = []
+        self.admission = lambda name, spec: None
         self.on_create = lambda job: None
         self.on_delete = None
         self._faults = []
@@ -179,6 +185,28 @@ class KubernetesServer:
             self.pods[name] = pod
             self.logs[pod["metadata"]["uid"]] = Log()
         return pod
+
+    def warn(self, about, reason, message):
+        """A warning about a TFJob or a pod; the same one again is counted."""
+        with self.lock:
+            uid = about["metadata"]["uid"]
+            for event in self.events:
+                same = (event["involvedObject"]["uid"], event["reason"], event["message"])
+                if same == (uid, reason, message):
+                    event |= {"count": event["count"] + 1, "lastTimestamp": now()}
+                    return
+            self.events.append(
+                {
+                    "metadata": {"name": str(uuid.uuid4()), "creationTimestamp": now()},
+                    "involvedObject": {"uid": uid, "name": about["metadata"]["name"]},
+                    "type": "Warning",
+                    "reason": reason,
+                    "message": message,
+                    "count": 1,
+                    "firstTimestamp": now(),
+                    "lastTimestamp": now(),
+                }
+            )
 
     def log_of(self, pod):
         return self.logs[pod["metadata"]["uid"]]
@@ -315,6 +343,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._log(pods[2], query)
         elif pods:
             self._list_pods(query)
+        elif EVENTS.match(path):
+            self._list_events(query)
         else:
             # Of what it knows no resource for, a real server says just this.
             self._answer(404, "404 page not found\n")
@@ -363,6 +393,21 @@ class _Handler(BaseHTTPRequestHandler):
             ]
             text = json.dumps(
                 {"kind": "PodList", "apiVersion": "v1", "metadata": {}} | {"items": items}
+            )
+        self._answer(200, text)
+
+    def _list_events(self, query):
+        fields = dict(each.split("=") for each in query["fieldSelector"][0].split(","))
+        assert set(fields) == {"involvedObject.uid", "type"}
+        with self.kubernetes.lock:
+            items = [
+                event
+                for event in self.kubernetes.events
+                if event["involvedObject"]["uid"] == fields["involvedObject.uid"]
+                and event["type"] == fields["type"]
+            ]
+            text = json.dumps(
+                {"kind": "EventList", "apiVersion": "v1", "metadata": {}} | {"items": items}
             )
         self._answer(200, text)
 

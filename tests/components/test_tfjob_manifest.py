@@ -7,6 +7,7 @@ import pytest
 from components.trainer.tfjob_manifest import job_name, make_manifest
 from components.trainer.tfjob_settings import TFJobSettings
 from tests.crd import problems
+from tests.pod_security import violations
 from trainer_module.settings import Training, TrainingJob
 
 JOB_FILE = "gs://bucket/model_run/7/job.json"
@@ -94,6 +95,38 @@ def test_each_pod_runs_the_training_with_what_it_asked_for(training):
         metadata = replica["template"]["metadata"]
         for notes in (metadata["annotations"], metadata["labels"]):
             assert notes["sidecar.istio.io/inject"] == "false"
+
+
+@pytest.mark.parametrize("settings", [ALL_SETTINGS, make_settings()])
+@pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER, {}])
+def test_every_pod_satisfies_the_restricted_pod_security_standard(training, settings):
+    manifest = make_manifest(make_job(**training), JOB_FILE, settings)
+    for replica in replicas(manifest).values():
+        assert violations(replica["template"]["spec"]) == []
+
+
+def test_the_check_of_the_standard_sees_what_violates_it():
+    [worker] = replicas(make_manifest(make_job(), JOB_FILE, ALL_SETTINGS)).values()
+    pod, container = pod_and_container(worker)
+    pod["hostNetwork"] = True
+    pod["volumes"].append({"name": "node", "hostPath": {"path": "/"}})
+    pod["securityContext"] = {"runAsUser": 0}
+    container["securityContext"] = {"capabilities": {"add": ["SYS_ADMIN"]}, "privileged": True}
+    container["ports"] = [{"containerPort": 2222, "hostPort": 2222}]
+    found = "\n".join(violations(pod))
+    for each in (
+        "hostNetwork=true",
+        'volume "node" uses "hostPath"',
+        "runAsNonRoot != true",
+        "runAsUser=0",
+        "seccompProfile",
+        "allowPrivilegeEscalation != false",
+        'must set capabilities.drop=["ALL"]',
+        'must not include "SYS_ADMIN"',
+        "privileged",
+        "hostPort",
+    ):
+        assert each in found
 
 
 def test_without_settings_the_cluster_decides():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.trainer import tfjob_logs, tfjob_run
+from components.trainer import tfjob_logs
 from components.trainer.tfjob_client import TFJobClient, Unreachable, connect
 from components.trainer.tfjob_run import TFJobFailed
 from tests.components.ground import QUICK, in_background, lines
@@ -76,33 +76,6 @@ def test_what_takes_too_long_is_deleted(ground):
     with pytest.raises(TFJobFailed, match=r"within 0.0001\d* hours \(kubeflow.training_timeout_ho"):
         ground.run("time.sleep(600)", timeout_seconds=0.5)
     wait(lambda: not ground.tfjobs and not ground.operator.running)
-
-
-def test_a_pod_that_finds_no_node_is_told_with_the_schedulers_words(quiet, log):
-    manifest = quiet.manifest()
-    quiet.client.create(manifest)
-    [job] = quiet.tfjobs
-    why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
-    quiet.server.add_pod(job, "chief", 0)["status"]["conditions"] = [
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
-    ]
-    image = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "registry/x:1"'}
-    quiet.server.add_pod(job, "worker", 0)["status"]["containerStatuses"] = [
-        {"name": "tensorflow", "state": {"waiting": image}}
-    ]
-    with pytest.raises(TFJobFailed, match=r"not running: chief: Unschedulable: 0/3.*; worker 0: "):
-        quiet.run_manifest(manifest, timeout_seconds=0.5)
-    [chief] = [line for line in lines(log) if "chief does not run yet" in line]
-    assert chief.endswith(f"Unschedulable: {why}")
-    [worker] = [line for line in lines(log) if "worker 0 does not run yet" in line]
-    assert worker.endswith('ImagePullBackOff: Back-off pulling image "registry/x:1"')
-
-
-def test_nobody_to_take_it_up_is_told(quiet, log, monkeypatch):
-    monkeypatch.setattr(tfjob_run, "_SECONDS_TO_BE_TAKEN", 0.1)
-    with pytest.raises(TFJobFailed):
-        quiet.run(timeout_seconds=0.5)
-    assert any("no training operator has taken it up yet" in line for line in lines(log))
 
 
 def test_a_tfjob_that_somebody_deletes_is_missed(ground):

@@ -6,12 +6,21 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 from tests.components.kubernetes_server import now
 
 REPOSITORY = str(Path(__file__).parents[2])
 SECONDS_TO_END = 2
+NO_EXIT_CODE = 0xBEEF
+"""What the operator takes the exit code of a pod for that ended without one: an evicted pod."""
+FIRST_WAIT, LONGEST_WAIT = 0.05, 1000
+"""Seconds after which it makes a pod again that was refused, from the first to the last time."""
+
+
+class Refused(Exception):
+    """The API server refused a pod."""
 
 
 class Operator:
@@ -32,6 +41,7 @@ class Operator:
         server.on_delete = lambda job: None
         self._ended = threading.Event()
         self._addresses = {}
+        self._waits = {}
         self._ticker = threading.Thread(target=self._reconcile_for_ever, daemon=True)
         self._ticker.start()
 
@@ -64,17 +74,33 @@ class Operator:
                 del self._server.tfjobs[name]
             return
         conditions = job.get("status", {}).get("conditions", [])
-        if not conditions:
-            self._server.set_condition(name, "Created", f"TFJob {name} is created.")
         if any(each["type"] in ("Succeeded", "Failed") for each in conditions):
             # cleanPodPolicy: Running
             assert job["spec"]["runPolicy"]["cleanPodPolicy"] == "Running"
             self._terminate([p for p in self._pods(name) if p["status"]["phase"] == "Running"])
             return
-        specs = job["spec"]["tfReplicaSpecs"]
+        uid = job["metadata"]["uid"]
+        wait, again_at = self._waits.get(uid, (FIRST_WAIT, 0.0))
+        if time.monotonic() < again_at:
+            return
+        try:
+            news = self._reconcile_pods(job)
+        except Refused:
+            # The operator writes no status when it could not make what is missing.
+            self._waits[uid] = min(2 * wait, LONGEST_WAIT), time.monotonic() + wait
+            return
+        if not conditions:
+            self._server.set_condition(name, "Created", f"TFJob {name} is created.")
+        for kind, message in news:
+            self._server.set_condition(name, kind, message)
+
+    def _reconcile_pods(self, job):
+        """Makes the pods that are missing; the conditions that hold then, with their messages."""
+        name, specs = job["metadata"]["name"], job["spec"]["tfReplicaSpecs"]
+        news = []
         for kind, spec in specs.items():
             for index in range(spec["replicas"]):
-                self._reconcile_pod(job, kind, index)
+                news += self._reconcile_pod(job, kind, index)
         phases = {
             (
                 p["metadata"]["labels"]["training.kubeflow.org/replica-type"],
@@ -85,10 +111,11 @@ class Operator:
         chief = ("chief", f"{name}-chief-0") if "Chief" in specs else ("worker", f"{name}-worker-0")
         if phases.get(chief) == "Succeeded":
             message = f"TFJob {job['metadata']['namespace']}/{name} successfully completed."
-            self._server.set_condition(name, "Succeeded", message)
+            news.append(("Succeeded", message))
         elif phases.get(chief) == "Running":
             message = f"TFJob {job['metadata']['namespace']}/{name} is running."
-            self._server.set_condition(name, "Running", message)
+            news.append(("Running", message))
+        return news
 
     def _reconcile_pod(self, job, kind, index):
         name = job["metadata"]["name"]
@@ -97,15 +124,16 @@ class Operator:
         if pod is None:
             self._run(job, kind, index)
         elif pod["status"]["phase"] == "Failed":
-            [container] = pod["status"]["containerStatuses"]
-            if container["state"]["terminated"]["exitCode"] >= 128:
+            containers = pod["status"].get("containerStatuses", [])
+            codes = [each["state"]["terminated"]["exitCode"] for each in containers]
+            if (codes or [NO_EXIT_CODE])[0] >= 128:
                 self.restarts += 1
                 self._server.remove_pod(pod_name)
-                message = f"job {name} is restarting because {kind} replica(s) failed."
-                self._server.set_condition(name, "Restarting", message)
-            else:
-                message = f'job "{name}" is failing because "{kind}" replica(s) failed.'
-                self._server.set_condition(name, "Failed", message)
+                return [
+                    ("Restarting", f"job {name} is restarting because {kind} replica(s) failed.")
+                ]
+            return [("Failed", f'job "{name}" is failing because "{kind}" replica(s) failed.')]
+        return []
 
     def _pods(self, job_name):
         label = "training.kubeflow.org/job-name"
@@ -136,8 +164,14 @@ class Operator:
                 killer.start()
 
     def _run(self, job, kind, index):
-        pod = self._server.add_pod(job, kind.lower(), index)
         spec = job["spec"]["tfReplicaSpecs"][kind]["template"]["spec"]
+        name = f"{job['metadata']['name']}-{kind.lower()}-{index}"
+        why = self._server.admission(name, spec)
+        if why:
+            message = f'Error creating: pods "{name}" is forbidden: {why}'
+            self._server.warn(job, "FailedCreatePod", message)
+            raise Refused
+        pod = self._server.add_pod(job, kind.lower(), index)
         [container] = spec["containers"]
         assert container["name"] == "tensorflow"
         command = [*container["command"], *container.get("args", [])]
