@@ -97,6 +97,7 @@ class TFJobClient:
         self._patience = patience or Patience()
         self._custom = CustomObjectsApi(api)
         self._core = CoreV1Api(api)
+        self._accepted = False
         # As numbers they would be taken for no limit unless they are whole.
         self._timeouts = (min(10.0, self._patience.request), self._patience.request)
 
@@ -204,7 +205,7 @@ class TFJobClient:
                 **since,
             )
         except ApiException as error:
-            if error.status in (401, 403):
+            if error.status == 403 or self._has_no_credentials(error):
                 raise self._refusal("get", "pods/log", error) from None
             raise
 
@@ -222,9 +223,12 @@ class TFJobClient:
         while True:
             asked_to_wait = 0.0
             try:
-                return json.loads(request().data)
+                answer = json.loads(request().data)
+                self._accepted = True
+                return answer
             except ApiException as error:
-                if error.status not in _TRANSIENT:
+                refused = error.status not in (*_TRANSIENT, 401)
+                if refused or self._has_no_credentials(error):
                     raise self._refusal(verb, resource, error) from None
                 trouble = f"{error.status} {_said(error)}"
                 asked_to_wait = _retry_after(error)
@@ -237,6 +241,14 @@ class TFJobClient:
             logging.warning("%s; trying again in %.1f s", doing, pause)
             time.sleep(pause)
             wait = min(2 * wait, self._patience.longest_wait)
+
+    def _has_no_credentials(self, error: ApiException) -> bool:
+        """Whether the credentials were never accepted.
+
+        A token that expired is replaced in its file, which the client reads again every minute;
+        and an API server that starts may take no token yet.
+        """
+        return error.status == 401 and not self._accepted
 
     def _refusal(self, verb: str, resource: str, error: ApiException) -> Exception:
         status, said = _status(error), _said(error)

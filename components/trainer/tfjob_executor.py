@@ -52,6 +52,7 @@ class TFJobExecutor(Executor):
             refused_seconds=settings.refused_seconds,
             poll_seconds=settings.poll_seconds,
             is_done=lambda: fileio.exists(job.serving_model_dir),
+            progress=lambda: _last_checkpoint(job.checkpoint_dir),
         )
         if not fileio.exists(job.serving_model_dir):
             raise RuntimeError(
@@ -68,3 +69,13 @@ def _write(job: TrainingJob) -> str:
         file.write(job.model_dump_json(indent=2))
     fileio.rename(f"{path}.new", path, overwrite=True)
     return path
+
+
+def _last_checkpoint(folder: str) -> str:
+    """Name of the last checkpoint in a folder; empty: there is none, or it cannot be read now."""
+    import tensorflow as tf
+
+    try:
+        return tf.train.latest_checkpoint(folder) or ""
+    except tf.errors.OpError:
+        return ""

@@ -15,7 +15,8 @@ API_GROUP, API_VERSION, PLURAL = "kubeflow.org", "v1", "tfjobs"
 CONTAINER = "tensorflow"
 """The container that the operator gives TF_CONFIG to, and whose exit code it looks at."""
 MOST_RESTARTS = 10
-"""Of one replica. The operator does not count those of `restartPolicy: ExitCode`."""
+"""Of one replica, without a new checkpoint between them. The operator does not count those of
+`restartPolicy: ExitCode`."""
 
 _COMMAND = ("python", "-m", "trainer_module.task")
 _LABELS = {

@@ -47,6 +47,7 @@ def run(
     refused_seconds: float,
     poll_seconds: float,
     is_done: Callable[[], bool],
+    progress: Callable[[], str],
 ) -> None:
     """Returns when the TFJob has succeeded; its logs are in this process's log by then.
 
@@ -63,6 +64,8 @@ def run(
         such as a missing service account. For what may pass, such as a quota, it waits.
       poll_seconds: between two looks at it.
       is_done: whether what the training is for is there.
+      progress: text that changes when the training has come further. A training is given up when a
+        replica was restarted MOST_RESTARTS times without any change.
 
     Raises:
       InputError: Kubernetes or the training refuses what it was told.
@@ -75,7 +78,9 @@ def run(
     with _sigterm_raises():
         try:
             uid = _create_or_find(client, manifest, poll_seconds, is_done)
-            follow = _Follow(client, name, uid, timeout_seconds, refused_seconds, poll_seconds)
+            follow = _Follow(
+                client, name, uid, timeout_seconds, refused_seconds, poll_seconds, is_done, progress
+            )
             follow.until_end()
         except (SystemExit, KeyboardInterrupt, _GivenUp):
             _delete(client, name)
@@ -139,6 +144,8 @@ class _Follow:
         timeout_seconds: float,
         refused_seconds: float,
         poll_seconds: float,
+        is_done: Callable[[], bool],
+        progress: Callable[[], str],
     ):
         self._client = client
         self._name = name
@@ -146,13 +153,16 @@ class _Follow:
         self._timeout_seconds = timeout_seconds
         self._refused_seconds = refused_seconds
         self._poll_seconds = poll_seconds
+        self._is_done = is_done
+        self._progress = progress
+        self._progress_then = ""
         self._started = time.monotonic()
         self._logs = Logs(client)
         self._pods: list[Pod] = []
         self._pods_are_told = True
         self._uids: dict[str, str] = {}
         self._restarts: Counter[str] = Counter()
-        self._lost: dict[str, str] = {}
+        self._lost: dict[str, Pod] = {}
         self._failed_since: float | None = None
         self._refusals = Refusals(client, name, uid)
         self._refused: list[Refusal] = []
@@ -183,6 +193,11 @@ class _Follow:
                 else:
                     self._fail(f"failed: {_said(end)}")
                 return
+            if self._chief_trains_alone(job):
+                # The others have ended, so the model is there; nobody would train with the chief.
+                logging.warning("%s: the chief was lost when the training was over", self._which)
+                _delete(self._client, self._name)
+                return
             self._look_at_refusals(job)
             self._give_up_in_time()
             time.sleep(self._poll_seconds)
@@ -205,12 +220,19 @@ class _Follow:
         for pod in self._pods:
             if self._uids.setdefault(pod.replica, pod.uid) != pod.uid:
                 self._uids[pod.replica] = pod.uid
-                self._restarts[pod.replica] += 1
+                self._count_restart(pod.replica)
                 self._say(pod.replica, "was started again")
             if pod.failed and not pod.failed_for_good:
-                self._lost[pod.replica] = pod.how
+                self._lost[pod.replica] = pod
             if pod.ended:
                 self._say(pod.replica, pod.how)
+
+    def _count_restart(self, replica: str) -> None:
+        progress = self._progress()
+        if progress != self._progress_then:
+            self._progress_then = progress
+            self._restarts.clear()
+        self._restarts[replica] += 1
 
     def _look_at_refusals(self, job: dict[str, Any]) -> None:
         if not self._pods_are_told:
@@ -250,13 +272,13 @@ class _Follow:
                 f"{self._which}: {stays}; it was given up after {self._refused_seconds / 60:g} "
                 "minutes (kubeflow.refused_timeout_minutes)"
             )
-        for replica, restarts in self._restarts.items():
-            if restarts > MOST_RESTARTS:
-                how = self._lost.get(replica, "ended")
-                raise _GivenUp(
-                    f"{self._which}: {replica} {how}, again after {MOST_RESTARTS} restarts"
-                    + _advice(how)
-                )
+        if any(restarts > MOST_RESTARTS for restarts in self._restarts.values()):
+            replica = min(self._restarts, key=self._blame)
+            how = self._lost[replica].how if replica in self._lost else "ended"
+            raise _GivenUp(
+                f"{self._which}: {replica} {how}, again after {MOST_RESTARTS} restarts"
+                + _advice(how)
+            )
         if any(pod.failed_for_good for pod in self._pods):
             self._failed_since = self._failed_since or now
             if now - self._failed_since > _SECONDS_TO_FAIL:
@@ -265,9 +287,21 @@ class _Follow:
         else:
             self._failed_since = None
 
+    def _blame(self, replica: str) -> tuple[bool, int]:
+        """Order of the replicas that were restarted; one that was lost restarts all the others."""
+        lost = self._lost.get(replica)
+        return lost is not None and lost.lost_peer, -self._restarts[replica]
+
     def _chief_succeeded(self, job: dict[str, Any]) -> bool:
-        chief = CHIEF if "Chief" in job["spec"]["tfReplicaSpecs"] else f"{WORKER} 0"
+        chief = _chief(job)
         return any(pod.replica == chief and pod.phase == _SUCCEEDED for pod in self._pods)
+
+    def _chief_trains_alone(self, job: dict[str, Any]) -> bool:
+        """Whether the chief was restarted after another replica had trained to the end."""
+        chief = _chief(job)
+        ended = [pod.finished_at for pod in self._pods if pod.phase == _SUCCEEDED]
+        restarted = [pod.created_at for pod in self._pods if pod.replica == chief]
+        return bool(ended and restarted) and restarted[0] >= min(ended) and self._is_done()
 
     def _waiting(self) -> str:
         return f"; {'; '.join(map(str, self._refused))}" if self._refused else ""
@@ -292,11 +326,16 @@ class _Follow:
     def _also_lost(self, failed: str = "") -> str:
         """Replicas that were started again: the others fail when they lose one."""
         again = [
-            f"{replica} {self._lost.get(replica, 'ended and was started again')}"
+            f"{replica} "
+            + (self._lost[replica].how if replica in self._lost else "ended and was started again")
             for replica in {**self._lost, **self._restarts}
             if replica != failed
         ]
         return f"; before that {', '.join(again)}" if again else ""
+
+
+def _chief(job: dict[str, Any]) -> str:
+    return CHIEF if "Chief" in job["spec"]["tfReplicaSpecs"] else f"{WORKER} 0"
 
 
 def _end(job: dict[str, Any]) -> dict[str, Any] | None:

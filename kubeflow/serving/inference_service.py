@@ -29,6 +29,8 @@ older than the TensorFlow of either stack: a server loads what its own version o
 saved, and a model that is served may come from the image or from any machine that pushes."""
 
 _RESOURCES = {"cpu": "1", "memory": "2Gi"}
+_USER = 1000
+"""A server needs no rights, and the image of TensorFlow Serving names no user but root."""
 _LABELS = {
     "app.kubernetes.io/name": "amazon-reviews",
     "app.kubernetes.io/component": "serving",
@@ -59,7 +61,16 @@ def inference_service(config: PipelineConfig) -> dict[str, Any]:
             "runtimeVersion": RUNTIME_VERSION,
             "storageUri": _storage_uri(config),
             "resources": {"requests": dict(_RESOURCES), "limits": dict(_RESOURCES)},
+            # KServe gives its init container, which copies the model, the same one.
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": _USER,
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
         },
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
     }
     if kubeflow.service_account:
         predictor["serviceAccountName"] = kubeflow.service_account

@@ -28,6 +28,7 @@ class Ground:
         self.folder = folder
         self.client = TFJobClient(connect(), "ml", QUICK)
         self.done = True
+        self.progress = ""
 
     def manifest(self, script="", **training):
         training = {"strategy": "multi_worker_mirrored", "workers": 2} | training
@@ -56,6 +57,7 @@ class Ground:
             refused_seconds=refused_seconds,
             poll_seconds=0.05,
             is_done=lambda: self.done,
+            progress=lambda: self.progress,
         )
 
     @property

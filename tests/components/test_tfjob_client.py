@@ -5,6 +5,7 @@ import socket
 import time
 
 import pytest
+from kubernetes.client.exceptions import ApiException
 from kubernetes.config import incluster_config
 
 from components.trainer.tfjob_client import Forbidden, Patience, TFJobClient, Unreachable, connect
@@ -91,6 +92,17 @@ def test_what_passes_by_itself_is_tried_again_and_logged(server, kubernetes, log
     lines = [record.getMessage() for record in log.records if "Kubernetes API" in record.message]
     assert len(lines) == 2
     assert all(re.search("tfjobs in namespace kubeflow.*trying again in", line) for line in lines)
+
+
+def test_a_token_that_expired_is_replaced_and_the_request_tried_again(server, kubernetes, log):
+    kubernetes.create(JOB)
+    unauthorized = (401, status(401, "Unauthorized"))
+    server.fail("GET", "/tfjobs", unauthorized, unauthorized)
+    assert kubernetes.get(NAME)["metadata"]["uid"]
+    assert len([line for line in log.messages if "401 Unauthorized; trying again" in line]) == 2
+    server.fail("GET", "/log", unauthorized)
+    with pytest.raises(ApiException):
+        kubernetes.log("pod", None)
 
 
 def test_the_server_says_how_long_to_wait(server):

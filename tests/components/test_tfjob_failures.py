@@ -81,6 +81,100 @@ def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground, log):
     assert re.search("chief ended with exit code 1: Una.*; before that worker 0 ", str(error))
 
 
+def test_replicas_that_lost_a_killed_one_are_restarted_and_the_training_goes_on(ground, log):
+    script = (
+        "mark = os.path.join(FOLDER, me)\n"
+        "if not os.path.exists(mark):\n"
+        "    open(mark, 'w')\n"
+        "    if me == 'worker 1':\n"
+        "        wait_for('kill')\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    wait_for('lost')\n"
+        "    sys.exit(138)\n"
+        "print('again', me)\n"
+        "wait_for('end')"
+    )
+    thread, raised = in_background(lambda: ground.run(script, workers=3))
+    wait(lambda: len(ground.operator.running) == 3)
+    ground.tell("kill")
+    wait(lambda: "[worker 1] again worker 1" in lines(log))
+    ground.tell("lost")
+    wait(lambda: {"[chief] again chief 0", "[worker 0] again worker 0"} <= set(lines(log)))
+    ground.tell("end")
+    thread.join(120)
+    assert raised == []
+    assert len(ground.server.asked("POST", "/tfjobs")) == 1
+    assert ground.operator.restarts == 3
+
+
+def test_a_replica_that_is_always_killed_is_named_and_not_those_that_lose_it(
+    quiet, log, monkeypatch
+):
+    monkeypatch.setattr(tfjob_run, "MOST_RESTARTS", 2)
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    for times in range(1, 5):
+        chief, worker = (
+            quiet.server.add_pod(job, "chief", 0),
+            quiet.server.add_pod(job, "worker", 0),
+        )
+        for pod, code in ((chief, 138), (worker, 137)):
+            quiet.server.start_pod(pod)
+            quiet.server.end_pod(pod, code)
+        if times <= 3:
+            looks = len(quiet.server.asked("GET", "/pods"))
+            wait(lambda before=looks: len(quiet.server.asked("GET", "/pods")) > before + 2)
+            quiet.server.remove_pod(chief["metadata"]["name"])
+            quiet.server.remove_pod(worker["metadata"]["name"])
+    thread.join(120)
+    [error] = raised
+    assert re.search(
+        "namespace ml: worker 0 was killed, exit code 137, again after 2 r", str(error)
+    )
+    assert any("chief lost another replica, exit code 138" in line for line in lines(log))
+
+
+def test_restarts_are_counted_from_the_last_progress_on(quiet, log, monkeypatch):
+    monkeypatch.setattr(tfjob_run, "MOST_RESTARTS", 1)
+    manifest = quiet.manifest(workers=1)
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    for times in range(6):
+        quiet.progress = f"checkpoint {min(times, 4)}"
+        pod = quiet.server.add_pod(job, "worker", 0)
+        looks = len(quiet.server.asked("GET", "/pods"))
+        wait(lambda before=looks: len(quiet.server.asked("GET", "/pods")) > before + 2)
+        assert thread.is_alive()
+        quiet.server.remove_pod(pod["metadata"]["name"])
+    quiet.server.add_pod(job, "worker", 0)
+    thread.join(120)
+    [error] = raised
+    assert "worker 0 ended, again after 1 restarts" in str(error)
+
+
+def test_a_chief_that_is_lost_when_the_others_have_ended_is_not_waited_for(quiet, log):
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 0)
+    chief = quiet.server.add_pod(job, "chief", 0)
+    chief["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    quiet.server.start_pod(chief)
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    looks = len(quiet.server.asked("GET", "/pods"))
+    wait(lambda: len(quiet.server.asked("GET", "/pods")) > looks + 2)
+    assert thread.is_alive()
+    quiet.server.remove_pod(chief["metadata"]["name"])
+    quiet.server.start_pod(quiet.server.add_pod(job, "chief", 0))
+    thread.join(120)
+    assert raised == []
+    assert any("the chief was lost when the training was over" in line for line in lines(log))
+    assert quiet.tfjobs == []
+
+
 def test_a_chief_that_succeeded_is_enough(quiet, log):
     manifest = quiet.manifest()
     quiet.client.create(manifest)

@@ -102,7 +102,8 @@ from components.trainer.tfjob_client import TFJobClient, connect
 logging.set_verbosity(logging.INFO)
 manifest = json.loads(sys.argv[1])
 tfjob_run.run(TFJobClient(connect(), "ml"), manifest, timeout_seconds=600,
-              refused_seconds=600, poll_seconds=0.1, is_done=lambda: True)
+              refused_seconds=600, poll_seconds=0.1, is_done=lambda: True,
+              progress=lambda: "")
 """
 
 

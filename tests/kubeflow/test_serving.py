@@ -19,6 +19,7 @@ from pipeline.config import load_config
 from pipeline.settings_file import ConfigError
 from tests.crd import problems
 from tests.kubeflow.image_machine import ROOT
+from tests.pod_security import violations
 
 BUCKET = "paths.serving=gs://bucket/serving"
 VOLUME = "paths.serving=/mnt/reviews/serving,kubeflow.volume={claim: reviews, mount: /mnt/reviews/}"
@@ -35,6 +36,17 @@ def test_tensorflow_serving_reads_what_the_pusher_left():
     assert predictor["model"]["modelFormat"] == {"name": "tensorflow"}
     assert predictor["model"]["storageUri"] == "gs://bucket/serving"
     assert "serviceAccountName" not in predictor
+
+
+def test_the_server_satisfies_the_restricted_pod_security_standard():
+    predictor = manifest(BUCKET)["spec"]["predictor"]
+    container = {"name": "kserve-container", **predictor["model"]}
+    # KServe gives its init container the security context of the server.
+    init = {"name": "storage-initializer", "securityContext": container["securityContext"]}
+    pod = {**predictor, "containers": [container], "initContainers": [init]}
+    assert violations(pod) == []
+    # TensorFlow Serving's image names no user, and Kubernetes starts no root where none is allowed.
+    assert container["securityContext"]["runAsUser"] > 0
 
 
 @pytest.mark.parametrize(

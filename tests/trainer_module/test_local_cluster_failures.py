@@ -43,6 +43,27 @@ def test_of_two_that_fail_the_first_is_to_blame(ground):
     assert message.startswith("worker 1 ended with exit code 7: ValueError: the first; nothing")
 
 
+def test_one_that_lost_a_peer_is_not_to_blame_though_it_is_seen_to_end_first(ground):
+    message = failure(
+        ground,
+        'if me == "worker 0":\n'
+        '    attach().failed("another process of the cluster is gone")\n'
+        "    sys.exit(138)\n"
+        'wait_until_gone("worker 0")\n'
+        'sys.exit("RuntimeError: the cause")',
+    )
+    assert message.startswith("worker 1 ended with exit code 1: RuntimeError: the cause; ")
+
+
+def test_where_all_lost_a_peer_one_of_them_tells_it(ground):
+    message = failure(
+        ground,
+        'attach().failed("another process of the cluster is gone: UnavailableError: silent")\n'
+        "sys.exit(138)",
+    )
+    assert "failed: another process of the cluster is gone: UnavailableError: silent; " in message
+
+
 def test_what_a_process_says_it_failed_of_comes_before_the_end_of_others(ground):
     message = failure(
         ground,

@@ -143,6 +143,73 @@ def test_any_other_error_is_a_traceback_and_exit_code_1(file, training, caplog):
     assert "JSONDecodeError: Expecting value" in caplog.text
 
 
+def tensorflow_error(kind, message):
+    """An error as TensorFlow raises it, without importing TensorFlow."""
+    return type(kind, (Exception,), {"__module__": "tensorflow.python.framework.errors_impl"})(
+        message
+    )
+
+
+def chain(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+REMOTE = "Additional GRPC error information from remote target /job:worker/replica:0/task:0"
+RESTARTED = (
+    "Device /job:chief/replica:0/task:0/device:CPU:0 current incarnation doesn't match with one in "
+    "the group. This usually means this worker has restarted but the collective leader hasn't"
+)
+WORKERS = {"chief": ["a:1"], "worker": ["b:1"]}
+SERVERS = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
+GONE, FAILED = 138, 1
+
+
+@pytest.mark.parametrize(
+    ("error", "cluster", "code"),
+    [
+        (tensorflow_error("UnavailableError", "Connection reset by peer"), WORKERS, GONE),
+        (tensorflow_error("UnavailableError", "Connection reset by peer"), SERVERS, GONE),
+        (tensorflow_error("AbortedError", "connected with a new incarnation"), WORKERS, GONE),
+        (tensorflow_error("FailedPreconditionError", RESTARTED), WORKERS, GONE),
+        (tensorflow_error("InternalError", f"no step\n{REMOTE}"), WORKERS, GONE),
+        (
+            chain(RuntimeError("not written"), tensorflow_error("UnavailableError", "gone")),
+            WORKERS,
+            GONE,
+        ),
+        # A worker beside parameter servers reports its errors and goes on.
+        (tensorflow_error("InvalidArgumentError", f"no step\n{REMOTE}"), SERVERS, FAILED),
+        (tensorflow_error("InvalidArgumentError", "no step"), WORKERS, FAILED),
+        (tensorflow_error("NotFoundError", "/data/train-0.gz"), WORKERS, FAILED),
+        (tensorflow_error("ResourceExhaustedError", "no room"), WORKERS, FAILED),
+        (tensorflow_error("UnavailableError", "the bucket"), None, FAILED),
+        (RuntimeError("Unavailable"), WORKERS, FAILED),
+    ],
+    ids=str,
+)
+def test_the_loss_of_another_process_has_an_exit_code_of_its_own(
+    file, training, monkeypatch, capsys, error, cluster, code
+):
+    def fail():
+        raise error
+
+    if cluster:
+        monkeypatch.setenv("TF_CONFIG", Cluster(cluster, "chief", 0).to_json())
+    training.act = fail
+    assert task.main([file]) == code
+    said = capsys.readouterr().err.splitlines()
+    assert bool([line for line in said if "another process of the cluster is gone" in line]) == (
+        code == GONE
+    )
+
+
+def test_a_loss_of_another_process_is_no_excuse_for_a_wrong_setting(file, training, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", Cluster(WORKERS, "chief", 0).to_json())
+    training.act = lambda: Cluster.from_environ({"TF_CONFIG": "worker 0"})
+    assert task.main([file]) == 2
+
+
 def test_the_exit_code_of_a_training_that_was_told_to_end_is_kept(file, training):
     def end():
         raise SystemExit(143)
