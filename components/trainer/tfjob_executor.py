@@ -13,6 +13,7 @@ from components.baseline.pushed import without_missing_model
 from components.trainer import tfjob_run
 from components.trainer.executor import Executor, with_run_parameters
 from components.trainer.tfjob_client import TFJobClient, connect
+from components.trainer.tfjob_follow import Terms
 from components.trainer.tfjob_manifest import make_manifest
 from components.trainer.tfjob_settings import TFJOB_KEY, TFJobSettings
 from trainer_module.local_cluster import JOB_FILE
@@ -45,15 +46,14 @@ class TFJobExecutor(Executor):
         settings = TFJobSettings(**fn_args.custom_config[TFJOB_KEY])
         job = make_job(fn_args)
         client = TFJobClient(connect(), settings.namespace)
-        tfjob_run.run(
-            client,
-            make_manifest(job, _write(job), settings),
+        terms = Terms(
             timeout_seconds=settings.timeout_seconds,
             refused_seconds=settings.refused_seconds,
             poll_seconds=settings.poll_seconds,
             is_done=lambda: fileio.exists(job.serving_model_dir),
             progress=lambda: _last_checkpoint(job.checkpoint_dir),
         )
+        tfjob_run.run(client, make_manifest(job, _write(job), settings), terms)
         if not fileio.exists(job.serving_model_dir):
             raise RuntimeError(
                 f"The TFJob succeeded, but there is no model in {job.serving_model_dir}: do its "

@@ -5,6 +5,7 @@ import threading
 
 from components.trainer import tfjob_run
 from components.trainer.tfjob_client import Patience, TFJobClient, connect
+from components.trainer.tfjob_follow import Terms
 from components.trainer.tfjob_manifest import make_manifest
 from tests.components.test_tfjob_manifest import make_job, make_settings
 
@@ -50,15 +51,14 @@ class Ground:
         self.run_manifest(self.manifest(script, **training), timeout_seconds, refused_seconds)
 
     def run_manifest(self, manifest, timeout_seconds=300.0, refused_seconds=300.0):
-        tfjob_run.run(
-            self.client,
-            manifest,
+        terms = Terms(
             timeout_seconds=timeout_seconds,
             refused_seconds=refused_seconds,
             poll_seconds=0.05,
             is_done=lambda: self.done,
             progress=lambda: self.progress,
         )
+        tfjob_run.run(self.client, manifest, terms)
 
     @property
     def tfjobs(self):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from components.trainer import tfjob_refusals
-from components.trainer.tfjob_run import TFJobFailed
+from components.trainer.tfjob_follow import TFJobFailed
 from tests.components.ground import in_background, lines
 from tests.components.kubernetes_server import forbidden
 from tests.pod_security import refusal

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from components.trainer.tfjob_run import TFJobFailed
+from components.trainer.tfjob_follow import TFJobFailed
 from tests.components.ground import in_background, lines
 from tests.components.training_operator import REPOSITORY
 from tests.waiting import wait
@@ -98,12 +98,13 @@ import json, sys
 from absl import logging
 from components.trainer import tfjob_run
 from components.trainer.tfjob_client import TFJobClient, connect
+from components.trainer.tfjob_follow import Terms
 
 logging.set_verbosity(logging.INFO)
 manifest = json.loads(sys.argv[1])
-tfjob_run.run(TFJobClient(connect(), "ml"), manifest, timeout_seconds=600,
-              refused_seconds=600, poll_seconds=0.1, is_done=lambda: True,
-              progress=lambda: "")
+terms = Terms(timeout_seconds=600, refused_seconds=600, poll_seconds=0.1,
+              is_done=lambda: True, progress=lambda: "")
+tfjob_run.run(TFJobClient(connect(), "ml"), manifest, terms)
 """
 
 

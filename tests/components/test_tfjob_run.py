@@ -8,7 +8,7 @@ import pytest
 
 from components.trainer import tfjob_logs
 from components.trainer.tfjob_client import TFJobClient, Unreachable, connect
-from components.trainer.tfjob_run import TFJobFailed
+from components.trainer.tfjob_follow import TFJobFailed
 from tests.components.ground import QUICK, in_background, lines
 from tests.components.kubernetes_server import forbidden, status
 from tests.waiting import wait

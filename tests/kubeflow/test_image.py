@@ -158,6 +158,12 @@ def test_dockerfile_is_clean():
     assert (done.returncode, done.stdout) == (0, "")
 
 
+def test_the_image_names_its_user_by_number():
+    """For a name Kubernetes cannot tell whether it is root, and would not start the container."""
+    user = re.findall(r"^USER (\S+)$", DOCKERFILE.read_text(), re.MULTILINE)[-1]
+    assert int(user.partition(":")[0]) > 0
+
+
 def test_image_and_checkout_are_installed_by_the_same_uv():
     assert dockerfile_argument("UV_VERSION") == bootstrap.UV_VERSION
 
