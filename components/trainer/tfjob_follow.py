@@ -218,7 +218,7 @@ class Follow:
         chief = _chief(job)
         ended = [pod.finished_at for pod in self._pods if pod.phase == SUCCEEDED]
         restarted = [pod.created_at for pod in self._pods if pod.replica == chief]
-        return bool(ended and restarted) and restarted[0] >= min(ended) and self._terms.is_done()
+        return bool(ended and restarted) and restarted[0] > min(ended) and self._terms.is_done()
 
     def _waiting(self) -> str:
         return f"; {'; '.join(map(str, self._refused))}" if self._refused else ""

@@ -107,6 +107,24 @@ def test_replicas_that_lost_a_killed_one_are_restarted_and_the_training_goes_on(
     assert ground.operator.restarts == 3
 
 
+def test_an_error_of_one_replica_is_no_reason_to_restart_those_that_lost_it(ground):
+    script = (
+        "if me == 'worker 0':\n"
+        "    wait_for('fail')\n"
+        "    print('NotFoundError: /data/train-0.gz')\n"
+        "    sys.exit(1)\n"
+        "wait_for('fail')\n"
+        "print('UnavailableError: lost a peer')\n"
+        "sys.exit(138)"
+    )
+    thread, raised = in_background(lambda: ground.run(script, workers=3))
+    wait(lambda: len(ground.operator.running) == 3)
+    ground.tell("fail")
+    thread.join(120)
+    [error] = raised
+    assert "worker 0 ended with exit code 1: NotFoundError: /data/train-0.gz" in str(error)
+
+
 def test_a_replica_that_is_always_killed_is_named_and_not_those_that_lose_it(
     quiet, log, monkeypatch
 ):
@@ -168,7 +186,9 @@ def test_a_chief_that_is_lost_when_the_others_have_ended_is_not_waited_for(quiet
     wait(lambda: len(quiet.server.asked("GET", "/pods")) > looks + 2)
     assert thread.is_alive()
     quiet.server.remove_pod(chief["metadata"]["name"])
-    quiet.server.start_pod(quiet.server.add_pod(job, "chief", 0))
+    chief = quiet.server.add_pod(job, "chief", 0)
+    chief["metadata"]["creationTimestamp"] = "2100-01-01T00:00:00Z"
+    quiet.server.start_pod(chief)
     thread.join(120)
     assert raised == []
     assert any("the chief was lost when the training was over" in line for line in lines(log))
