@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import tensorflow as tf
-import tf_keras
 
 from trainer_module.agreement import Agreement
 from trainer_module.cluster import Cluster
@@ -20,8 +19,8 @@ class Inputs:
     """The train and the eval split of a job, as datasets that its strategy can be fed with.
 
     Every process makes batches for its own replicas from its own share (`batch_size_per_replica`
-    Examples each), so an epoch is every Example once. Parameter servers know no common step:
-    each worker goes round its share, and an epoch is as many steps as the split has batches.
+    Examples each), so an epoch is every Example once. Beside parameter servers the coordinator
+    alone reads: a step is what one worker does, with a batch for each of its replicas.
     """
 
     def __init__(
@@ -36,11 +35,9 @@ class Inputs:
     ):
         training = job.training
         self._strategy = strategy
-        self._asynchronous = isinstance(strategy, tf.distribute.ParameterServerStrategy)
-        self._processes = cluster.workers if cluster else 1
-        self._replicas_here = (
-            1 if self._asynchronous else strategy.num_replicas_in_sync // self._processes
-        )
+        self._by_coordinator = isinstance(strategy, tf.distribute.ParameterServerStrategy)
+        self._processes = cluster.workers if cluster and not self._by_coordinator else 1
+        self._replicas_here = strategy.num_replicas_in_sync // self._processes
         self._batching = Batching(
             feature_names,
             job.transform,
@@ -77,31 +74,24 @@ class Inputs:
         return make_dataset(share, batching)
 
     def _steps(self, split: Split) -> int:
-        if self._asynchronous:
-            return self._batching.batches(split.examples)
         largest = max(share.examples for share in split.shares(self._processes))
         return math.ceil(self._batching.batches(largest) / self._replicas_here)
 
     def _distributed(self, split: Split, first_step: int, *, shuffle_buffer: int) -> Any:
-        def in_step(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            share = split.shares(context.num_input_pipelines)[context.input_pipeline_id]
-            one_pass = self._one_pass(share, shuffle_buffer)
+        def of_process(process: int, processes: int) -> tf.data.Dataset:
+            share = split.shares(processes)[process]
             return endless(
-                one_pass,
+                self._one_pass(share, shuffle_buffer),
                 self._batching.batches(share.examples),
                 self._steps(split) * self._replicas_here,
                 done=first_step * self._replicas_here,
             )
 
-        def on_its_own(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            # The same function is sent to every worker, which learns only there which it is.
-            worker = tf.distribute.coordinator.experimental_get_current_worker_index()
-            share = Share(split.files, split.examples, worker, self._processes)
-            return self._one_pass(share, shuffle_buffer).repeat()
-
-        if self._asynchronous:
-            return tf_keras.utils.experimental.DatasetCreator(on_its_own)
-        return self._strategy.distribute_datasets_from_function(in_step)
+        if self._by_coordinator:
+            return of_process(0, 1)
+        return self._strategy.distribute_datasets_from_function(
+            lambda context: of_process(context.input_pipeline_id, context.num_input_pipelines)
+        )
 
     def _one_pass(self, share: Share, shuffle_buffer: int) -> tf.data.Dataset:
         return make_dataset(

@@ -10,10 +10,14 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from trainer_module import metrics
 from trainer_module.callbacks import EpochMetrics, numbers
+from trainer_module.scheduling import Scheduled
 
 Step = Callable[[Any], dict[str, tf.Tensor]]
-"""A batch of a replica -> its loss, by name."""
+"""A batch of a replica -> figures of it, by name."""
+Record = Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], dict[str, tf.Tensor]]
+"""What a step does with (label, logit, weight), and returns."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +25,15 @@ class Plan:
     """What a loop has to do.
 
     Attributes:
-      train: steps done before -> endless distributed dataset (under parameter servers a
-        DatasetCreator) that begins after them.
+      train: steps done before -> endless distributed dataset (under parameter servers the
+        coordinator's own) that begins after them.
       evaluation: the same of the eval split.
       steps, eval_steps: of one epoch, over all replicas.
       epochs: how many there are in all.
       first_step: steps that were done before, by a training that this one continues.
       steps_per_execution: steps that one call of the compiled function does.
       jit_compile: whether XLA compiles the step.
+      workers: how many there are beside parameter servers.
     """
 
     train: Callable[[int], Any]
@@ -39,6 +44,7 @@ class Plan:
     first_step: int = 0
     steps_per_execution: int = 1
     jit_compile: bool = False
+    workers: int = 1
 
     def rounds(self) -> list[tuple[int, int, int]]:
         """(step before it, epoch to stop before, steps of an epoch): the rest of an epoch that was
@@ -54,15 +60,15 @@ class Plan:
 def fit(
     model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
 ) -> dict[str, float]:
-    """Trains with Keras's fit; returns the metrics of the last epoch."""
-    last: dict[str, float] = {}
+    """Trains with Keras's fit; returns the metrics of the last epoch.
+
+    Beside parameter servers with our own loop: there Keras does not say which step reads what.
+    """
     if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
-        model.train_step = _as_it_is(model.train_step)
-        model.test_step = _as_it_is(model.test_step)
-    else:
-        model.train_step, model.test_step = train_step(model), test_step(model)
-        model.distribute_reduction_method = "first"
-        callbacks = [EpochMetrics(), *callbacks]
+        return custom(model, plan, callbacks)
+    last: dict[str, float] = {}
+    model.train_step, model.test_step = train_step(model), test_step(model)
+    model.distribute_reduction_method = "first"
     for first_step, stop, steps in plan.rounds():
         history = model.fit(
             plan.train(first_step),
@@ -71,7 +77,7 @@ def fit(
             epochs=stop,
             validation_data=plan.evaluation,
             validation_steps=plan.eval_steps,
-            callbacks=list(callbacks),
+            callbacks=[EpochMetrics(), *callbacks],
             verbose=2,
         )
         last = {name: values[-1] for name, values in history.history.items()}
@@ -86,9 +92,7 @@ def custom(
     It does what fit does, call for call, and is the place to begin when a training needs
     something that fit cannot do.
     """
-    strategy = model.distribute_strategy
-    train_steps = _distributed(train_step(model), strategy, plan)
-    test_steps = _distributed(test_step(model), strategy, plan)
+    train_steps, test_steps = _executors(model, plan)
     hooks = tf_keras.callbacks.CallbackList(callbacks, model=model, epochs=plan.epochs)
     last: dict[str, float] = {}
     model.stop_training = False
@@ -97,18 +101,18 @@ def custom(
         train_data = iter(plan.train(first_step))
         for epoch in range(first_step // plan.steps, stop):
             hooks.on_epoch_begin(epoch)
-            model.reset_metrics()
+            train_steps.reset()
             for step, count in _executions(steps, plan.steps_per_execution):
                 hooks.on_train_batch_begin(step)
-                loss = train_steps(train_data, tf.constant(count))
+                loss = train_steps(train_data, count)
                 hooks.on_train_batch_end(step + count - 1, {"loss": loss})
-            last = numbers(model)
-            model.reset_metrics()
+            last = train_steps.means()
+            test_steps.reset()
             hooks.on_test_begin()
             test_data = iter(plan.evaluation)
             for _, count in _executions(plan.eval_steps, plan.steps_per_execution):
-                test_steps(test_data, tf.constant(count))
-            evaluated = numbers(model)
+                test_steps(test_data, count)
+            evaluated = test_steps.means()
             hooks.on_test_end(evaluated)
             last |= {f"val_{name}": value for name, value in evaluated.items()}
             hooks.on_epoch_end(epoch, last)
@@ -127,8 +131,12 @@ def _executions(steps: int, at_once: int) -> list[tuple[int, int]]:
     return [(step, min(at_once, steps - step)) for step in range(0, steps, at_once)]
 
 
-def train_step(model: tf_keras.Model) -> Step:
-    """What a replica does in a step: Keras's own train_step, but that reads no metrics."""
+def train_step(model: tf_keras.Model, record: Record | None = None) -> Step:
+    """What a replica does in a step: Keras's own train_step, but that reads no metrics.
+
+    Without `record` it adds the batch to the model's metrics, and returns its loss.
+    """
+    record = record or _into_keras(model)
 
     def step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
@@ -136,25 +144,33 @@ def train_step(model: tf_keras.Model) -> Step:
             logit = model(inputs, training=True)
             # The mean over this replica's Examples, divided by the replicas; the optimizer sums
             # the gradients over them.
-            loss = model.compute_loss(inputs, label, logit, weight)
+            loss = metrics.mean_loss(label, logit, weight)
+            loss /= model.distribute_strategy.num_replicas_in_sync
         model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
-        model.compiled_metrics.update_state(label, logit, weight)
-        return {"loss": loss}
+        return record(label, logit, weight)
 
     return _as_it_is(step)
 
 
-def test_step(model: tf_keras.Model) -> Step:
+def test_step(model: tf_keras.Model, record: Record | None = None) -> Step:
     """The same of an evaluation."""
+    record = record or _into_keras(model)
 
     def step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        logit = model(inputs, training=False)
-        loss = model.compute_loss(inputs, label, logit, weight)
-        model.compiled_metrics.update_state(label, logit, weight)
-        return {"loss": loss}
+        return record(label, model(inputs, training=False), weight)
 
     return _as_it_is(step)
+
+
+def _into_keras(model: tf_keras.Model) -> Record:
+    def record(
+        label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        model.compiled_metrics.update_state(label, logit, weight)
+        return {"loss": metrics.mean_loss(label, logit, weight)}
+
+    return record
 
 
 def _as_it_is(step: Step) -> Step:
@@ -167,19 +183,42 @@ def _as_it_is(step: Step) -> Step:
     return untouched
 
 
-def _distributed(
-    step: Step, strategy: tf.distribute.Strategy, plan: Plan
-) -> Callable[..., tf.Tensor]:
-    """Does a step on all replicas several times; returns the last loss of one of them."""
-    if plan.jit_compile:
-        step = tf.function(step, jit_compile=True, reduce_retracing=True)
+def _executors(model: tf_keras.Model, plan: Plan) -> Sequence[_Together | Scheduled]:
+    """What takes the steps of a training and of an evaluation."""
+    strategy = model.distribute_strategy
+    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        steps = (make(model, metrics.sums) for make in (train_step, test_step))
+        return [Scheduled(step, strategy, plan.workers) for step in steps]
+    return [_Together(make(model), model, plan) for make in (train_step, test_step)]
 
-    @tf.function
-    def steps(data: Any, count: tf.Tensor) -> tf.Tensor:
-        loss = tf.constant(0.0)
-        for _ in tf.range(count):
-            of_replicas = strategy.run(step, args=(next(data),))["loss"]
-            loss = strategy.experimental_local_results(of_replicas)[0]
-        return loss
 
-    return steps
+class _Together:
+    """Takes steps on all replicas at once; what they come to is in the model's metrics."""
+
+    def __init__(self, step: Step, model: tf_keras.Model, plan: Plan):
+        strategy = model.distribute_strategy
+        if plan.jit_compile:
+            step = tf.function(step, jit_compile=True, reduce_retracing=True)
+
+        @tf.function
+        def steps(data: Any, count: tf.Tensor) -> tf.Tensor:
+            loss = tf.constant(0.0)
+            for _ in tf.range(count):
+                of_replicas = strategy.run(step, args=(next(data),))["loss"]
+                loss = strategy.experimental_local_results(of_replicas)[0]
+            return loss
+
+        self._steps = steps
+        self._model = model
+
+    def reset(self) -> None:
+        """Begins new means."""
+        self._model.reset_metrics()
+
+    def __call__(self, data: Any, count: int) -> tf.Tensor:
+        """Takes `count` steps with what the iterator gives; returns the last loss of a replica."""
+        return self._steps(data, tf.constant(count))
+
+    def means(self) -> dict[str, float]:
+        """Of all steps and replicas since `reset`."""
+        return numbers(self._model)

@@ -87,11 +87,6 @@ class Training(Section):
                 "training.jit_compile: true compiles the step of a single device; set "
                 "training.strategy: one_device (a TPU's steps are compiled as they are)"
             )
-        if self.loop == "custom" and self.strategy == "parameter_server":
-            raise ValueError(
-                "training.loop: custom takes steps together, which parameter_server does not; "
-                "set fit"
-            )
         return self
 
     def with_values(self, values: Mapping[str, Any]) -> Training:

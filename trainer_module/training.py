@@ -13,7 +13,7 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module import models, schedule, strategies, warm_start
+from trainer_module import metrics, models, schedule, strategies, warm_start
 from trainer_module.agreement import Agreement
 from trainer_module.callbacks import StepProgress, StopAtNoNumber
 from trainer_module.checkpoints import Checkpoints, SaveRegularly, Termination
@@ -101,6 +101,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         first_step=first_step,
         steps_per_execution=training.steps_per_execution,
         jit_compile=training.jit_compile,
+        workers=cluster.workers if cluster else 1,
     )
     with Termination() as termination:
         callbacks = [
@@ -112,10 +113,10 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
             ),
             *_callbacks_asked_for(training, log_dir),
         ]
-        metrics = LOOPS[training.loop](model, plan, callbacks)
+        results = LOOPS[training.loop](model, plan, callbacks)
     if chief:
-        _write_summary(job, inputs, model, cluster, prepared_seconds, usage, metrics)
-    return Trained(model, module, metrics, checkpoints, agreement, chief, name)
+        _write_summary(job, inputs, model, cluster, prepared_seconds, usage, results)
+    return Trained(model, module, results, checkpoints, agreement, chief, name)
 
 
 def build_model(
@@ -142,9 +143,8 @@ def build_model(
         )
         model.compile(
             optimizer=module.optimizer(rate),
-            loss=tf_keras.losses.BinaryCrossentropy(from_logits=True),
-            # Weighted: what fills up a batch to its static shape weighs nothing.
-            weighted_metrics=[tf_keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)],
+            # The loss is in the steps of `loops`; it is a metric too, so that its mean is exact.
+            weighted_metrics=metrics.keras_metrics(),
             jit_compile=training.jit_compile,
             steps_per_execution=training.steps_per_execution,
         )
@@ -240,7 +240,7 @@ def _write_summary(
     cluster: Cluster | None,
     prepared_seconds: float,
     usage: Usage,
-    metrics: dict[str, float],
+    results: dict[str, float],
 ) -> None:
     strategy = model.distribute_strategy
     figures: dict[str, Any] = {
@@ -255,7 +255,7 @@ def _write_summary(
         "prepare_seconds": round(prepared_seconds, 3),
         "parameter_server_bytes": _bytes_on_servers(model),
         **usage.summary(),
-        **metrics,
+        **results,
     }
     figures["seconds"] = round(prepared_seconds + sum(figures["seconds_per_epoch"]), 3)
     tf.io.gfile.makedirs(job.model_run_dir)

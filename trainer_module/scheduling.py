@@ -1,0 +1,102 @@
+"""Steps beside parameter servers: each is scheduled together with its data.
+
+Keras gives every worker a dataset of its own, and a step to whichever worker is free: what an epoch
+reads, or an evaluation counts, then depends on how fast the workers are, and a worker that comes
+back begins its dataset again. Here the coordinator reads the split once, in one order, and sends
+each step its batches. A step that is repeated, because its worker was lost, has the same batches; a
+training that goes on skips what the steps before it had.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from trainer_module import metrics
+
+_STEPS_AHEAD = 8
+"""Steps of each worker that are read before they are taken: memory is bounded, and a worker that is
+this many times slower than the others does not keep them waiting."""
+
+
+class Scheduled:
+    """Takes steps on the workers; their sums are added up here, each exactly once.
+
+    Args:
+      step: a batch of a replica -> `metrics.sums` of it.
+      strategy: with its workers.
+      workers: how many they are.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[Any], dict[str, tf.Tensor]],
+        strategy: tf.distribute.ParameterServerStrategy,
+        workers: int,
+    ):
+        self._step = step
+        self._strategy = strategy
+        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        self._most_pending = workers * _STEPS_AHEAD
+        self._pending: deque[Any] = deque()
+        self._function: Any = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins new sums."""
+        self._totals: dict[str, Any] = {}
+        self._loss = 0.0
+
+    def __call__(self, data: Any, count: int) -> float:
+        """Schedules `count` steps with batches from the iterator `data`, one for each replica of a
+        worker; returns the mean loss of the last step that is known to be done."""
+        if self._function is None:
+            self._function = self._on_worker(data.element_spec)
+        for _ in range(count):
+            batches = tuple(next(data) for _ in range(self._strategy.num_replicas_in_sync))
+            while len(self._pending) >= self._most_pending:
+                self._collect()
+            self._pending.append(self._coordinator.schedule(self._function, args=(batches,)))
+        return self._loss
+
+    def means(self) -> dict[str, float]:
+        """Of all steps since `reset`, once they are done."""
+        while self._pending:
+            self._collect()
+        return metrics.means(self._totals)
+
+    def _collect(self) -> None:
+        """Adds the sums of the oldest step, which may have to be waited for."""
+        try:
+            of_step = self._pending.popleft().fetch()
+        except tf.errors.CancelledError:
+            # Another step failed, and this one was given up with it: that error tells more.
+            self._coordinator.join()
+            raise
+        for name, values in of_step.items():
+            # Python's floats, to count beyond 2^24.
+            self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
+        total, examples = of_step["loss"]
+        self._loss = float(total / max(examples, 1.0))
+
+    def _on_worker(self, batch_spec: Any) -> Any:
+        """The function that a worker runs: on each of its GPUs a batch, or one on its CPU."""
+        strategy = self._strategy
+
+        def function(batches: tuple[Any, ...]) -> dict[str, tf.Tensor]:
+            def of_replica() -> dict[str, tf.Tensor]:
+                replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+                return self._step(batches[int(tf.get_static_value(replica))])
+
+            of_replicas = strategy.run(of_replica)
+            return {
+                name: strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
+                for name, values in of_replicas.items()
+            }
+
+        signature = ((batch_spec,) * strategy.num_replicas_in_sync,)
+        return tf.function(function, input_signature=signature, autograph=False)
