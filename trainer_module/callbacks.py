@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
+from absl import logging
 
 from preprocessing.progress import report
 
@@ -57,6 +60,35 @@ class StepProgress(StepCallback):
         if self.step - self._said >= self._every or self.step == self._total:
             self._said = self.step
             report("steps", self.step, self._total)
+
+
+def harmless(callback: tf_keras.callbacks.Callback) -> tf_keras.callbacks.Callback:
+    """The same callback, which from its first error on logs it and does nothing more.
+
+    For what only reports: a full disk or a profiler that cannot start must not end a training.
+    """
+    failed = False
+
+    def guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
+        # With what Keras marks the hooks with that do nothing.
+        @functools.wraps(hook)
+        def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal failed
+            if failed:
+                return None
+            try:
+                return hook(*arguments, **named)
+            except Exception as error:
+                failed = True
+                logging.warning("%s does nothing from now on: %s", type(callback).__name__, error)
+                return None
+
+        return call
+
+    for name in dir(tf_keras.callbacks.Callback):
+        if name.startswith("on_") or name == "set_model":
+            setattr(callback, name, guarded(getattr(callback, name)))
+    return callback
 
 
 class EpochMetrics(tf_keras.callbacks.Callback):

@@ -155,4 +155,6 @@ def _gpus(environ: Mapping[str, str]) -> list[str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return listed.stdout.split() if listed.returncode == 0 else []
+    names = listed.stdout.split()
+    # A machine without a driver may print an excuse, and call it a success.
+    return names if listed.returncode == 0 and all(map(str.isdecimal, names)) else []

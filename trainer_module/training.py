@@ -15,7 +15,7 @@ from absl import logging
 
 from trainer_module import metrics, models, schedule, strategies, warm_start
 from trainer_module.agreement import Agreement
-from trainer_module.callbacks import StepProgress, StopAtNoNumber
+from trainer_module.callbacks import StepProgress, StopAtNoNumber, harmless
 from trainer_module.checkpoints import Checkpoints, SaveRegularly, Termination
 from trainer_module.cluster import Cluster
 from trainer_module.inputs import Inputs
@@ -191,11 +191,13 @@ def _callbacks_asked_for(
     callbacks = []
     if log_dir:
         callbacks.append(
-            tf_keras.callbacks.TensorBoard(
-                log_dir,
-                write_graph=False,
-                update_freq="epoch",
-                profile_batch=training.profile_steps or 0,
+            harmless(
+                tf_keras.callbacks.TensorBoard(
+                    log_dir,
+                    write_graph=False,
+                    update_freq="epoch",
+                    profile_batch=training.profile_steps or 0,
+                )
             )
         )
     if training.early_stopping is not None:
@@ -258,9 +260,14 @@ def _write_summary(
         **results,
     }
     figures["seconds"] = round(prepared_seconds + sum(figures["seconds_per_epoch"]), 3)
-    tf.io.gfile.makedirs(job.model_run_dir)
-    with tf.io.gfile.GFile(os.path.join(job.model_run_dir, SUMMARY_FILE), "w") as file:
-        file.write(json.dumps(figures, indent=1))
+    file = os.path.join(job.model_run_dir, SUMMARY_FILE)
+    try:
+        tf.io.gfile.makedirs(job.model_run_dir)
+        with tf.io.gfile.GFile(file, "w") as stream:
+            stream.write(json.dumps(figures, indent=1))
+    except tf.errors.OpError as error:
+        # What was trained is worth more than what is told about it.
+        logging.warning("%s cannot be written: %s; it would say %s", file, error, figures)
 
 
 def _bytes_on_servers(model: tf_keras.Model) -> list[int]:
