@@ -12,7 +12,7 @@ from pipeline.settings_file import ConfigError
 from pipeline.target_checks import check_target
 from preprocessing.readers import decide_layouts
 from preprocessing.sources import find_sources
-from trainer_module.machine import NO_TPU, tpu_address
+from trainer_module import machine
 
 
 def check(config: PipelineConfig) -> None:
@@ -20,7 +20,7 @@ def check(config: PipelineConfig) -> None:
 
     Raises:
       ConfigError: a gs:// path without credentials, a folder that cannot be written, a
-        hyperparameter that the model does not know, or `tpu` without a TPU.
+        hyperparameter that the model does not know, or a training that this machine cannot do.
       InputError: no file, an unreadable one, one of no known format, or files that contradict
         or repeat each other.
     """
@@ -35,8 +35,10 @@ def check(config: PipelineConfig) -> None:
         if place.startswith("gs://"):
             find_credentials(key, place)
     check_places(config)
-    if config.training.strategy == "tpu" and tpu_address(config.training, os.environ) is None:
-        raise ConfigError(NO_TPU)
+    try:
+        machine.check(config.training, os.environ)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     check_hyperparameters(config)
     decide_layouts(find_sources(*input_files(config)), read_options(config))
 

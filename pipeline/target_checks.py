@@ -7,6 +7,7 @@ from typing import Literal
 
 from pipeline.config import PipelineConfig
 from pipeline.settings_file import ConfigError
+from trainer_module import combinations
 
 Target = Literal["local", "vertex", "kubeflow"]
 ClusterTarget = Literal["vertex", "kubeflow"]
@@ -26,6 +27,7 @@ def check_target(config: PipelineConfig, target: Target) -> None:
         return
     if not config.cluster.image:
         raise _missing("cluster.image", target, "HOST/PROJECT/amazon-reviews:TAG")
+    _check_training(config)
     if target == "vertex":
         _check_vertex(config)
     else:
@@ -50,6 +52,20 @@ def _check_local(config: PipelineConfig) -> None:
         raise ConfigError("push.destination: vertex is for --target vertex; set filesystem or none")
     _check_baseline(config, "local")
     _check_dataflow(config)
+
+
+def _check_training(config: PipelineConfig) -> None:
+    """What contradicts the GPUs that each training process is given."""
+    training = config.training
+    trainer = config.cluster.resources.get("Trainer")
+    gpus = trainer.gpus if trainer else 0
+    of_gpus = f"cluster.resources.Trainer.gpus is {gpus}"
+    found = combinations.too_few_gpus(training, gpus)
+    if found is None and training.strategy == "auto":
+        name = combinations.of_one_process(training, gpus)
+        found = combinations.problem(training, name, f"auto: {of_gpus}")
+    if found:
+        raise ConfigError(found if of_gpus in found else f"{found} ({of_gpus})")
 
 
 def _check_vertex(config: PipelineConfig) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from trainer_module import cluster
+from trainer_module import cluster, combinations
 from trainer_module.cluster import Cluster
 from trainer_module.settings import Training
 
@@ -77,6 +77,42 @@ def share(counts: Mapping[str, int]) -> list[Place]:
     return [Place(*place) for place in zip(tasks, environs, cores, strict=True)]
 
 
+def check(training: Training, environ: Mapping[str, str]) -> None:
+    """Finds what this machine lacks for a training, before anything is started.
+
+    Raises:
+      ValueError: no TPU, too few GPUs, a malformed TF_CONFIG, or settings that are impossible under
+        the strategy that `auto` is here; one line.
+    """
+    address = tpu_address(training, environ)
+    if training.strategy == "tpu" and address is None:
+        raise ValueError(NO_TPU)
+    in_cluster = Cluster.from_environ(environ)
+    gpus = len(_gpus(environ))
+    problems = []
+    if training.strategy == "auto":
+        if address is not None:
+            problems.append(combinations.problem(training, "tpu", f"auto: {address}"))
+        name, reason = auto_without_tpu(training, in_cluster, gpus)
+        problems.append(combinations.problem(training, name, reason))
+    if training.strategy in ("auto", "one_device", "mirrored", "central_storage"):
+        problems.append(combinations.too_few_gpus(training, gpus))
+    elif training.strategy != "tpu" and in_cluster is None and 0 < gpus < training.workers:
+        problems.append(_too_few_gpus_for_workers(training.workers, gpus))
+    for problem in filter(None, problems):
+        raise ValueError(problem)
+
+
+def auto_without_tpu(training: Training, there: Cluster | None, gpus: int) -> tuple[str, str]:
+    """(strategy, why) of `auto` in the cluster of TF_CONFIG, or in a process with `gpus` GPUs."""
+    if there is not None:
+        if there.has_parameter_servers:
+            return "parameter_server", "auto: TF_CONFIG names parameter servers"
+        return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
+    found = f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {training.devices or '-'}"
+    return combinations.of_one_process(training, gpus), found
+
+
 def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
     """Where a TPU may be: as set, as the environment says, or on this very machine; or None."""
     if training.tpu:
@@ -131,13 +167,17 @@ def _not_by_proxy(environ: Mapping[str, str]) -> list[str]:
 def _share_gpus(gpus: Sequence[str], processes: int) -> list[str]:
     """A value of CUDA_VISIBLE_DEVICES for each process, the same number of GPUs in each."""
     if len(gpus) < processes:
-        raise ValueError(
-            f"training.workers: {processes} workers, but {len(gpus)} GPUs; set at most that many, "
-            f"or {_GPU_VARIABLE}= in the environment to train on the CPU"
-        )
+        raise ValueError(_too_few_gpus_for_workers(processes, len(gpus)))
     # Collective operations need the same number of devices in every process.
     even = gpus[: len(gpus) // processes * processes]
     return [",".join(stretch) for stretch in stretches(even, processes)]
+
+
+def _too_few_gpus_for_workers(workers: int, gpus: int) -> str:
+    return (
+        f"training.workers: {workers} workers, but {gpus} GPUs; set at most that many, "
+        f"or {_GPU_VARIABLE}= in the environment to train on the CPU"
+    )
 
 
 def _gpus(environ: Mapping[str, str]) -> list[str]:

@@ -63,11 +63,15 @@ class Scheduled:
             self._pending.append(self._coordinator.schedule(self._function, args=(batches,)))
         return self._loss
 
-    def means(self) -> dict[str, float]:
-        """Of all steps since `reset`, once they are done."""
+    def totals(self) -> dict[str, Any]:
+        """What all steps since `reset` add up to, once they are done: name -> float64."""
         while self._pending:
             self._collect()
-        return metrics.means(self._totals)
+        return self._totals
+
+    def means(self) -> dict[str, float]:
+        """The same on average over the Examples."""
+        return metrics.means(self.totals())
 
     def _collect(self) -> None:
         """Adds the sums of the oldest step, which may have to be waited for."""
@@ -78,7 +82,7 @@ class Scheduled:
             self._coordinator.join()
             raise
         for name, values in of_step.items():
-            # Python's floats, to count beyond 2^24.
+            # float64 counts beyond 2^24, where float32 ends.
             self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
         total, examples = of_step["loss"]
         self._loss = float(total / max(examples, 1.0))

@@ -8,12 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from preprocessing.settings import Fraction, PositiveInt, Section, Transform
-
-ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
-"""Strategies of a single process; the others need a cluster."""
-
-COMPILED = ("auto", "one_device", "tpu")
-"""Strategies whose step XLA can compile: it reaches no variable on another device."""
+from trainer_module import combinations
 
 
 class Training(Section):
@@ -32,7 +27,7 @@ class Training(Section):
         "tpu",
     ] = "auto"
     devices: PositiveInt | None = None
-    """Devices a process trains on; without GPUs the CPU is split into that many."""
+    """Devices that a single process trains on; without GPUs the CPU is split into that many."""
     workers: PositiveInt = 1
     """Processes that train; more than one need a cluster strategy."""
     parameter_servers: PositiveInt = 1
@@ -69,24 +64,10 @@ class Training(Section):
     seed: Annotated[int, Field(ge=0)] = 42
 
     @model_validator(mode="after")
-    def _shape_fits_strategy(self) -> Training:
-        if self.strategy == "one_device" and (self.devices or 1) > 1:
-            raise ValueError(
-                f"{self.devices} devices need training.strategy: mirrored (or auto), one_device "
-                "uses one"
-            )
-        if self.workers > 1 and self.strategy in ONE_PROCESS:
-            raise ValueError(
-                f"{self.workers} workers need training.strategy: multi_worker_mirrored or "
-                f"parameter_server, {self.strategy} trains in one process"
-            )
-        if self.jit_compile and (
-            self.strategy not in COMPILED or (self.strategy != "tpu" and (self.devices or 1) > 1)
-        ):
-            raise ValueError(
-                "training.jit_compile: true compiles the step of a single device; set "
-                "training.strategy: one_device (a TPU's steps are compiled as they are)"
-            )
+    def _can_be_combined(self) -> Training:
+        problem = combinations.problem(self, self.strategy)
+        if problem:
+            raise ValueError(problem)
         return self
 
     def with_values(self, values: Mapping[str, Any]) -> Training:

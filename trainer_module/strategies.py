@@ -7,8 +7,9 @@ import os
 import tensorflow as tf
 from absl import logging
 
+from trainer_module import combinations
 from trainer_module.cluster import Cluster
-from trainer_module.machine import NO_TPU, tpu_address
+from trainer_module.machine import NO_TPU, auto_without_tpu, tpu_address
 from trainer_module.settings import Training
 
 _SMALLEST_SHARD = 256 << 10
@@ -36,12 +37,9 @@ def make_strategy(training: Training, cluster: Cluster | None) -> tf.distribute.
             f"training.strategy: {name} trains in one process, but TF_CONFIG puts this one into a "
             f"cluster of {cluster.processes}; set multi_worker_mirrored or parameter_server"
         )
+    if training.strategy == "auto":
+        _check(combinations.problem(training, name, reason))
     strategy = _MAKERS[name](training, cluster)
-    if training.jit_compile and name != "tpu" and strategy.num_replicas_in_sync > 1:
-        raise ValueError(
-            f"training.jit_compile: true compiles the step of a single device, {reason} gives "
-            f"{strategy.num_replicas_in_sync}; set training.strategy: one_device"
-        )
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     logging.info(
         "Strategy %s (%s): %d replicas, %s%s",
@@ -81,13 +79,12 @@ def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
             logging.warning("auto: %s", error)
         else:
             return "tpu", f"auto: a TPU answers at {address}"
-    if cluster is not None:
-        if cluster.has_parameter_servers:
-            return "parameter_server", "auto: TF_CONFIG names parameter servers"
-        return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    found = f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {training.devices or '-'}"
-    return ("mirrored" if (training.devices or gpus) > 1 else "one_device"), found
+    return auto_without_tpu(training, cluster, len(tf.config.list_physical_devices("GPU")))
+
+
+def _check(problem: str | None) -> None:
+    if problem:
+        raise ValueError(problem)
 
 
 def _devices(training: Training) -> list[str]:
@@ -97,9 +94,8 @@ def _devices(training: Training) -> list[str]:
     """
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
+        _check(combinations.too_few_gpus(training, len(gpus)))
         wanted = training.devices or len(gpus)
-        if wanted > len(gpus):
-            raise ValueError(f"training.devices: {wanted} asked for, {len(gpus)} GPUs are there")
         return [f"GPU:{i}" for i in range(wanted)]
     wanted = training.devices or 1
     cpu = tf.config.list_physical_devices("CPU")[0]
@@ -126,6 +122,12 @@ def _central_storage(training: Training, cluster: Cluster | None) -> tf.distribu
 
 
 def _multi_worker_mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    if cluster is not None and cluster.has_parameter_servers:
+        # Its workers serve, and would be waited for without end.
+        raise ValueError(
+            "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; set "
+            "parameter_server, or leave the ps tasks out"
+        )
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 

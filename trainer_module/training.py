@@ -77,7 +77,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     tf_keras.utils.set_random_seed(training.seed)
     started = time.perf_counter()
     module = models.load(training.model)
-    static_shapes = training.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy)
+    static_shapes = training.jit_compile or _on_tpu(strategy)
     agreement = Agreement(strategy, cluster)
     inputs = Inputs(job, module.FEATURES, strategy, cluster, agreement, static_shapes=static_shapes)
     model = build_model(job, module, inputs, strategy, static_shapes=static_shapes)
@@ -100,7 +100,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         epochs=training.epochs,
         first_step=first_step,
         steps_per_execution=training.steps_per_execution,
-        jit_compile=training.jit_compile,
+        jit_compile=training.jit_compile and not _on_tpu(strategy),
         workers=cluster.workers if cluster else 1,
     )
     with Termination() as termination:
@@ -145,7 +145,7 @@ def build_model(
             optimizer=module.optimizer(rate),
             # The loss is in the steps of `loops`; it is a metric too, so that its mean is exact.
             weighted_metrics=metrics.keras_metrics(),
-            jit_compile=training.jit_compile,
+            jit_compile=training.jit_compile and not _on_tpu(strategy),
             steps_per_execution=training.steps_per_execution,
         )
     logging.info(
@@ -159,6 +159,11 @@ def build_model(
         peak,
     )
     return model
+
+
+def _on_tpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether every step is compiled as it is, with static shapes."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def _plain(job: TrainingJob, module: ModuleType) -> tf_keras.Model:

@@ -42,6 +42,12 @@ def test_tpu_needs_one(tmp_path, monkeypatch):
     check(tpu)
 
 
+def test_more_devices_than_gpus_are_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    with pytest.raises(ConfigError, match=r"training.devices: 3 asked for, 2 GPUs are there"):
+        check(config(tmp_path, training={"strategy": "mirrored", "devices": 3}))
+
+
 def test_a_hyperparameter_that_the_model_does_not_know_is_told(tmp_path):
     wrong = config(tmp_path, training={"model": "cnn_lstm", "hyperparameters": {"layers": 3}})
     told = r"hyperparameters.layers: unknown key, known here: embedding.*is cnn_lstm"

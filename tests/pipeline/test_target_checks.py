@@ -50,6 +50,16 @@ def test_nothing_is_taken_from_a_preset_alone(target):
             "kubeflow.volume={claim: c, mount: /data},paths.serving=/database/serving",
             "paths.serving: /database/serving",
         ),
+        (
+            "kubeflow",
+            "cluster.resources={Trainer: {gpus: 2}},training.devices=4",
+            "training.devices: 4 asked for, 2 GPUs are there (cluster.resources.Trainer.gpus is 2",
+        ),
+        (
+            "vertex",
+            "cluster.resources={Trainer: {gpus: 2}},training.jit_compile=true",
+            "training.jit_compile: true compiles the step of a single device, not of mirrored (",
+        ),
         ("kubeflow", "beam.runner=dataflow", "beam.dataflow.project: not set"),
         ("kubeflow", "beam={runner: dataflow, dataflow: {project: p}}", "beam.dataflow.region"),
     ],

@@ -1,0 +1,221 @@
+"""Which settings of a training go together: what does not is refused, what is accepted trains."""
+
+import itertools
+import json
+import re
+from typing import get_args
+
+import pytest
+from pydantic import ValidationError
+
+from tests.trainer_module.conftest import make_job, run_task, summary
+from trainer_module import machine, task
+from trainer_module.settings import Training, TrainingJob
+
+STRATEGIES = get_args(Training.model_fields["strategy"].annotation)
+CLUSTERS = ("multi_worker_mirrored", "parameter_server")
+REFUSED = [
+    # strategies, further settings, how the line begins
+    (("one_device",), {"devices": 2}, "2 devices need training.strategy: mirrored"),
+    ((*CLUSTERS, "tpu"), {"devices": 1}, "training.devices: 1, but {} trains on all devices of"),
+    ((*CLUSTERS, "tpu"), {"devices": 2}, "training.devices: 2, but {} trains on all devices of"),
+    (
+        ("auto", "one_device", "mirrored", "central_storage", "tpu"),
+        {"workers": 2},
+        "2 workers need training.strategy: multi_worker_mirrored or parameter_server, {} trains",
+    ),
+    (
+        ("mirrored", "central_storage", *CLUSTERS),
+        {"jit_compile": True},
+        "training.jit_compile: true compiles the step of a single device, not of {}; set",
+    ),
+    (
+        ("auto", "mirrored", "central_storage"),
+        {"jit_compile": True, "devices": 2},
+        "training.jit_compile: true compiles the step of a single device, not of {}; set",
+    ),
+    (
+        ("central_storage", "parameter_server", "tpu"),
+        {"mixed_precision": "float16"},
+        "training.mixed_precision: float16 needs a scaled loss, which Keras does not support under",
+    ),
+    (STRATEGIES, {"profile_steps": (5, 3)}, "training.profile_steps: [5, 3] ends before"),
+]
+VALUES = {
+    "strategy": STRATEGIES,
+    "devices": (None, 1, 2),
+    "workers": (1, 2),
+    "mixed_precision": ("none", "float16", "bfloat16"),
+    "jit_compile": (False, True),
+    "loop": ("fit", "custom"),
+    "steps_per_execution": (1, 3),
+    "early_stopping": (None, 1),
+    "cache_input": (False, True),
+    "tuner_trials": (None, 2),
+}
+
+
+def refusals(settings):
+    """Beginnings of lines that `settings` may be refused with."""
+    return [
+        line.format(settings["strategy"])
+        for strategies, other, line in REFUSED
+        if settings["strategy"] in strategies
+        and all(settings.get(name) == value for name, value in other.items())
+    ]
+
+
+def test_of_all_combinations_those_are_refused_that_are_listed():
+    for values in itertools.product(*VALUES.values()):
+        settings = dict(zip(VALUES, values, strict=True))
+        expected = refusals(settings)
+        try:
+            Training(**settings)
+            refused = None
+        except ValidationError as error:
+            refused = error.errors()[0]["msg"].removeprefix("Value error, ")
+        assert bool(refused) == bool(expected), (settings, refused)
+        if refused:
+            assert refused.startswith(tuple(expected)), (settings, refused)
+
+
+@pytest.mark.parametrize(("strategies", "settings", "line"), REFUSED)
+def test_a_refusal_is_one_line_and_exit_code_2(
+    tmp_path, monkeypatch, capsys, strategies, settings, line
+):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    job = TrainingJob(
+        train_files=["t"],
+        eval_files=["e"],
+        transform_graph="g",
+        serving_model_dir="s",
+        model_run_dir="r",
+        checkpoint_dir="c",
+    )
+    (tmp_path / "job.json").write_text(job.model_dump_json())
+    for strategy in strategies:
+        words = [f"training.{name}={json.dumps(value)}" for name, value in settings.items()]
+        words.append(f"training.strategy={strategy}")
+        options = [word for each in words for word in ("--set", each)]
+        assert task.main([str(tmp_path / "job.json"), *options]) == 2
+        [told] = capsys.readouterr().err.splitlines()
+        assert line.format(strategy) in told
+
+
+def tf_config(**counts):
+    ports = itertools.count(2000)
+    spec = {kind: [f"h:{next(ports)}" for _ in range(count)] for kind, count in counts.items()}
+    kind = next(iter(spec))
+    return json.dumps({"cluster": spec, "task": {"type": kind, "index": 0}})
+
+
+SERVERS = tf_config(chief=1, worker=2, ps=1)
+PEERS = tf_config(worker=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "line"),
+    [
+        ({"jit_compile": True}, {"TF_CONFIG": SERVERS}, r"jit.* \(auto: TF_CONFIG names parameter"),
+        ({"jit_compile": True}, {"TF_CONFIG": PEERS}, r"jit.* \(auto: TF_CONFIG names several"),
+        (
+            {"jit_compile": True},
+            {"CUDA_VISIBLE_DEVICES": "0,1"},
+            r"jit.* mirrored \(.* 2 GPU",
+        ),
+        ({"mixed_precision": "float16"}, {"TF_CONFIG": SERVERS}, r"float16.* parameter_server \("),
+        ({"mixed_precision": "float16"}, {"TPU_NAME": "t"}, r"float16.* tpu \(auto: t\); set bfl"),
+        ({"devices": 2}, {"TPU_NAME": "t"}, r"training.devices: 2, but tpu \(auto: t\) trains on"),
+        ({"devices": 2}, {"TF_CONFIG": PEERS}, r"training.devices: 2, but multi_worker_mirrored"),
+        ({"devices": 3}, {"CUDA_VISIBLE_DEVICES": "0,1"}, r"devices: 3 asked for, 2 GPUs"),
+        (
+            {"strategy": "mirrored", "devices": 3},
+            {"CUDA_VISIBLE_DEVICES": "0,1"},
+            "devices: 3 asked for, 2 GPUs",
+        ),
+        (
+            {"strategy": "parameter_server", "workers": 3},
+            {"CUDA_VISIBLE_DEVICES": "0,1"},
+            "training.workers: 3 workers, but 2 GPUs",
+        ),
+        ({"strategy": "tpu"}, {}, "there is no TPU"),
+        ({}, {"TF_CONFIG": "worker"}, "TF_CONFIG: not JSON"),
+    ],
+)
+def test_what_a_machine_lacks_is_found_before_anything_starts(settings, environ, line):
+    with pytest.raises(ValueError, match=line) as error:
+        machine.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ"),
+    [
+        ({}, {}),
+        ({}, {"TPU_NAME": "t"}),
+        ({}, {"TF_CONFIG": SERVERS}),
+        ({"devices": 2}, {}),
+        ({"devices": 2}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
+        ({"jit_compile": True}, {"CUDA_VISIBLE_DEVICES": "0"}),
+        ({"jit_compile": True, "strategy": "one_device"}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
+        ({"mixed_precision": "float16"}, {"TF_CONFIG": PEERS}),
+        ({"strategy": "parameter_server", "workers": 2}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
+        ({"strategy": "parameter_server", "workers": 9}, {}),
+    ],
+)
+def test_what_a_machine_can_do_passes(settings, environ):
+    machine.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("environ", "training", "line"),
+    [
+        (SERVERS, {"jit_compile": True}, r"training.jit_compile: .* of parameter_server \(auto: "),
+        (SERVERS, {"strategy": "multi_worker_mirrored"}, "but TF_CONFIG names parameter servers"),
+    ],
+)
+def test_a_process_of_a_cluster_refuses_what_its_cluster_cannot_do(
+    prepared, tmp_path, monkeypatch, environ, training, line
+):
+    monkeypatch.setenv("TF_CONFIG", environ)
+    done = run_task(make_job(prepared, tmp_path, **{"strategy": "auto", **training}), tmp_path)
+    assert done.code == 2
+    assert re.search(line, done.log.strip().splitlines()[-1])
+
+
+EVERYTHING = {
+    "model": "text_cnn",
+    "epochs": 3,
+    "learning_rate": 0.01,
+    "steps_per_execution": 3,
+    "early_stopping": 2,
+    "cache_input": True,
+    "profile_steps": (2, 4),
+    "checkpoint_steps": 7,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"strategy": "one_device", "mixed_precision": "float16", "jit_compile": True},
+        {"strategy": "one_device", "mixed_precision": "bfloat16", "loop": "custom"},
+        {"strategy": "one_device", "jit_compile": True, "loop": "custom", "model": "cnn_lstm"},
+        {"strategy": "mirrored", "devices": 2, "mixed_precision": "float16"},
+        {"strategy": "mirrored", "devices": 2, "mixed_precision": "bfloat16", "loop": "custom"},
+        {"strategy": "central_storage", "devices": 2, "mixed_precision": "bfloat16"},
+        {"strategy": "central_storage", "devices": 2, "loop": "custom"},
+        {"strategy": "multi_worker_mirrored", "workers": 2, "mixed_precision": "float16"},
+        {"strategy": "multi_worker_mirrored", "workers": 2, "loop": "custom"},
+        {"strategy": "parameter_server", "workers": 2, "mixed_precision": "bfloat16"},
+        {"strategy": "parameter_server", "loop": "custom", "model": "transformer"},
+    ],
+    ids=lambda training: "-".join(str(value) for value in training.values()),
+)
+def test_what_is_accepted_trains_with_everything_else_set(prepared, tmp_path, training):
+    done = run_task(make_job(prepared, tmp_path, **{**EVERYTHING, **training}), tmp_path)
+    assert done.code == 0, done.log
+    assert "does nothing from now on" not in done.log
+    assert summary(tmp_path)["val_loss"] > 0
