@@ -120,7 +120,7 @@ class StopAtNoNumber(StepCallback):
     """Ends the training when the loss is NaN or infinite, before anything is saved.
 
     Keras's TerminateOnNaN ends it too, but as if it had succeeded. Under ParameterServerStrategy
-    the loss of a step stays with its worker, so there it is looked at after each epoch.
+    the loss is that of the last step that is known to be done, a few steps before.
     """
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

@@ -195,6 +195,6 @@ def _gpus(environ: Mapping[str, str]) -> list[str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    names = listed.stdout.split()
+    indices = listed.stdout.split()
     # A machine without a driver may print an excuse, and call it a success.
-    return names if listed.returncode == 0 and all(map(str.isdecimal, names)) else []
+    return indices if listed.returncode == 0 and all(map(str.isdecimal, indices)) else []
