@@ -12,6 +12,7 @@ import tf_keras
 from absl import logging
 
 from preprocessing.progress import report
+from trainer_module.state import State
 
 
 class StepCallback(tf_keras.callbacks.Callback):
@@ -96,15 +97,31 @@ class EpochMetrics(tf_keras.callbacks.Callback):
 
     A step's logs have its loss in this process alone: to add metrics up over all processes takes
     them longer than a small step. To come before the callbacks that read an epoch's logs.
+
+    Args:
+      state: of the checkpoints. It keeps the metrics of the steps while the epoch is evaluated,
+        for a training that was broken off meanwhile and begins with that evaluation.
     """
+
+    def __init__(self, state: State):
+        super().__init__()
+        self._state = state
+        self._trains = False
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._trains = True
+        self._state.trained = {}
 
     def on_test_begin(self, logs: Any = None) -> None:
         # The evaluation is about to begin with new ones.
-        self._trained = numbers(self.model)
+        if self._trains:
+            self._state.trained = numbers(self.model)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         evaluated = numbers(self.model)
-        logs.update(self._trained | {f"val_{name}": value for name, value in evaluated.items()})
+        logs.update(
+            self._state.trained | {f"val_{name}": value for name, value in evaluated.items()}
+        )
 
 
 def numbers(model: tf_keras.Model) -> dict[str, float]:

@@ -1,25 +1,25 @@
 """Checkpoints: a training that was killed, or told to end, goes on where it was.
 
-A checkpoint holds the model, the optimizer and the steps done. The input is a function of the
-seed and the steps done, so a training that goes on sees the Examples that it would have seen.
+A checkpoint holds the model, the optimizer, the steps done and what the callbacks know. The input
+is a function of the seed and the steps done, so a training that goes on sees the Examples that it
+would have seen.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import threading
-from types import FrameType, TracebackType
+import re
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module.agreement import Agreement
 from trainer_module.callbacks import StepCallback
+from trainer_module.state import State
+from trainer_module.termination import EXIT_CODE, Vote
 
-_STEPS_BETWEEN_ASKING = 16
+_BEST = "best-"
 
 
 class CheckpointError(RuntimeError):
@@ -40,9 +40,11 @@ class Checkpoints:
     def __init__(self, folder: str, model: tf_keras.Model, *, chief: bool, name: str):
         self._folder = folder
         self._mine = folder if chief else os.path.join(folder, f"scratch-{name}")
+        self._model = model
+        self.state = State()
         self.steps_done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
         self._checkpoint = tf.train.Checkpoint(
-            model=model, optimizer=model.optimizer, steps_done=self.steps_done
+            model=model, optimizer=model.optimizer, steps_done=self.steps_done, state=self.state
         )
         self._manager = tf.train.CheckpointManager(self._checkpoint, self._mine, max_to_keep=2)
 
@@ -54,10 +56,7 @@ class Checkpoints:
         try:
             self._checkpoint.restore(latest)
         except (tf.errors.OpError, ValueError) as error:
-            raise CheckpointError(
-                f"{latest}: this checkpoint cannot be read ({_first_line(error)}); remove "
-                f"{self._folder} to start the training afresh"
-            ) from error
+            raise self._unreadable(latest, error) from error
         done = int(self.steps_done.numpy())
         logging.info("Going on after step %d from %s", done, latest)
         return done
@@ -66,18 +65,62 @@ class Checkpoints:
         """Writes a checkpoint; the one before it is kept until this one is whole."""
         self.steps_done.assign(steps_done)
         try:
-            self._manager.save(checkpoint_number=steps_done)
+            # Numbered one after the other: one step may be saved before and after an evaluation.
+            self._manager.save()
         except (tf.errors.OpError, OSError) as error:
-            raise CheckpointError(
-                f"{self._mine}: the checkpoint of step {steps_done} cannot be written "
-                f"({_first_line(error)}); make room and run again, the last one that was "
-                "written is intact"
-            ) from error
+            raise self._unwritable(f"the checkpoint of step {steps_done}", error) from error
+        self._remove_old_best()
+
+    def save_best(self) -> None:
+        """Keeps the weights as they are now as those of `state.best_epoch`.
+
+        The best ones before stay until a checkpoint is written that knows of these.
+        """
+        try:
+            self._weights().write(os.path.join(self._mine, self._best_name()))
+        except (tf.errors.OpError, OSError) as error:
+            raise self._unwritable("the best weights", error) from error
+
+    def restore_best(self) -> None:
+        """Gives the model the weights of `state.best_epoch`, if there is one."""
+        if self.state.best_epoch is None:
+            return
+        path = os.path.join(self._folder, self._best_name())
+        try:
+            self._weights().read(path).expect_partial()
+        except (tf.errors.OpError, ValueError) as error:
+            raise self._unreadable(path, error) from error
+        logging.info("The best weights are those of epoch %d", self.state.best_epoch + 1)
 
     def remove(self) -> None:
         """Removes them all, once the training has come to its end; the chief does it."""
         if self._mine == self._folder and tf.io.gfile.exists(self._folder):
             tf.io.gfile.rmtree(self._folder)
+
+    def _weights(self) -> tf.train.Checkpoint:
+        return tf.train.Checkpoint(weights=self._model.variables)
+
+    def _best_name(self) -> str:
+        return f"{_BEST}{self.state.best_epoch}"
+
+    def _remove_old_best(self) -> None:
+        best = re.compile(rf"{_BEST}(\d+)\.")
+        for name in tf.io.gfile.listdir(self._mine):
+            found = best.match(name)
+            if found and int(found[1]) != self.state.best_epoch:
+                tf.io.gfile.remove(os.path.join(self._mine, name))
+
+    def _unreadable(self, path: str, error: Exception) -> CheckpointError:
+        return CheckpointError(
+            f"{path}: this checkpoint cannot be read ({_first_line(error)}); remove "
+            f"{self._folder} to start the training afresh"
+        )
+
+    def _unwritable(self, what: str, error: Exception) -> CheckpointError:
+        return CheckpointError(
+            f"{self._mine}: {what} cannot be written ({_first_line(error)}); make room and run "
+            "again, the last checkpoint that was written is intact"
+        )
 
 
 class SaveRegularly(StepCallback):
@@ -87,70 +130,51 @@ class SaveRegularly(StepCallback):
       SystemExit: after the checkpoint that SIGTERM asked for; the code is the shell's for it.
     """
 
-    def __init__(
-        self,
-        checkpoints: Checkpoints,
-        every: int,
-        first_step: int,
-        termination: Termination,
-        agreement: Agreement,
-    ):
+    def __init__(self, checkpoints: Checkpoints, every: int, first_step: int, vote: Vote):
         super().__init__(first_step)
         self._checkpoints = checkpoints
         self._every = every
-        self._saved = self._asked = first_step
-        self._termination = termination
-        self._agreement = agreement
-        self._steps_between_asking = _STEPS_BETWEEN_ASKING if agreement.needed else 1
+        self._vote = vote
+        self._saved = (first_step, *self._progress())
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
-        if self.step - self._saved >= self._every:
+        if self.step - self._saved[0] >= self._every:
             self._save()
-        # Processes that train in step have to save at the same step. Asking costs about as much
-        # as a small step, so they do it now and then.
-        if self.step - self._asked >= self._steps_between_asking:
-            self._asked = self.step
-            if self._agreement.any(self._termination.asked_for):
-                self._save()
-                logging.info("SIGTERM: saved after step %d, ending", self.step)
-                raise SystemExit(128 + signal.SIGTERM)
+        if self._vote.after_step():
+            self._save_and_end()
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._vote.after_step():
+            self._save_and_end()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_end(epoch, logs)
+        state = self._checkpoints.state
+        state.epochs = epoch + 1
+        state.stopped = bool(self.model.stop_training)
+        state.metrics = {name: float(value) for name, value in (logs or {}).items()}
         self._save()
+        # What comes after the last epoch saves nothing, and ends at once when it is told to.
+        if self._vote.now():
+            self._save_and_end()
+
+    def _save_and_end(self) -> None:
+        self._save()
+        logging.info("SIGTERM: saved after step %d, ending", self.step)
+        raise SystemExit(EXIT_CODE)
 
     def _save(self) -> None:
-        if self._saved < self.step:
+        now = (self.step, *self._progress())
+        if self._saved != now:
             self.wait_for_steps()
             self._checkpoints.save(self.step)
-            self._saved = self.step
+            self._saved = now
 
-
-class Termination:
-    """While it is entered, SIGTERM does not end the process but sets `asked_for`."""
-
-    def __init__(self) -> None:
-        self.asked_for = False
-        self._handler_before: Any = None
-
-    def __enter__(self) -> Termination:
-        # Only the main thread may; elsewhere SIGTERM does what it did without us.
-        if threading.current_thread() is threading.main_thread():
-            self._handler_before = signal.signal(signal.SIGTERM, self._notice)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._handler_before is not None:
-            signal.signal(signal.SIGTERM, self._handler_before)
-
-    def _notice(self, signum: int, frame: FrameType | None) -> None:
-        self.asked_for = True
+    def _progress(self) -> tuple[int, bool]:
+        """What an evaluation changes in the state."""
+        state = self._checkpoints.state
+        return state.epochs, bool(state.trained)
 
 
 def _first_line(error: Exception) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +13,7 @@ from absl import logging
 from trainer_module import metrics
 from trainer_module.callbacks import EpochMetrics, numbers
 from trainer_module.scheduling import Scheduled
+from trainer_module.state import State
 
 Step = Callable[[Any], dict[str, tf.Tensor]]
 """A batch of a replica -> figures of it, by name."""
@@ -31,6 +32,7 @@ class Plan:
       steps, eval_steps: of one epoch, over all replicas.
       epochs: how many there are in all.
       first_step: steps that were done before, by a training that this one continues.
+      state: of that training, or a new one.
       steps_per_execution: steps that one call of the compiled function does.
       jit_compile: whether XLA compiles the step.
       workers: how many there are beside parameter servers.
@@ -42,6 +44,7 @@ class Plan:
     eval_steps: int
     epochs: int
     first_step: int = 0
+    state: State = field(default_factory=State)
     steps_per_execution: int = 1
     jit_compile: bool = False
     workers: int = 1
@@ -49,6 +52,8 @@ class Plan:
     def rounds(self) -> list[tuple[int, int, int]]:
         """(step before it, epoch to stop before, steps of an epoch): the rest of an epoch that was
         broken off, then the whole ones."""
+        if self.state.stopped:
+            return []
         epoch, done = divmod(self.first_step, self.steps)
         rounds = [(self.first_step, epoch + 1, self.steps - done)] if done else []
         whole = epoch + bool(done)
@@ -56,71 +61,88 @@ class Plan:
             rounds.append((whole * self.steps, self.epochs, self.steps))
         return rounds
 
+    @property
+    def owes_evaluation(self) -> bool:
+        """Whether the last epoch was trained, but the training ended before its evaluation did."""
+        return self.first_step == (self.state.epochs + 1) * self.steps
+
 
 def fit(
     model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
-) -> dict[str, float]:
-    """Trains with Keras's fit; returns the metrics of the last epoch.
+) -> None:
+    """Trains with Keras's fit.
 
     Beside parameter servers with our own loop: there Keras does not say which step reads what.
     """
     if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
-        return custom(model, plan, callbacks)
-    last: dict[str, float] = {}
+        custom(model, plan, callbacks)
+        return
     model.train_step, model.test_step = train_step(model), test_step(model)
     model.distribute_reduction_method = "first"
+    callbacks = [EpochMetrics(plan.state), *callbacks]
+    if plan.owes_evaluation:
+        hooks = tf_keras.callbacks.CallbackList(callbacks, model=model, epochs=plan.epochs)
+        model.evaluate(plan.evaluation, steps=plan.eval_steps, callbacks=hooks, verbose=2)
+        hooks.on_epoch_end(plan.state.epochs)
     for first_step, stop, steps in plan.rounds():
-        history = model.fit(
+        if model.stop_training:
+            break
+        model.fit(
             plan.train(first_step),
             steps_per_epoch=steps,
             initial_epoch=first_step // plan.steps,
             epochs=stop,
             validation_data=plan.evaluation,
             validation_steps=plan.eval_steps,
-            callbacks=[EpochMetrics(), *callbacks],
+            callbacks=list(callbacks),
             verbose=2,
         )
-        last = {name: values[-1] for name, values in history.history.items()}
-    return last
 
 
 def custom(
     model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
-) -> dict[str, float]:
-    """Trains with our own loop over `strategy.run`; returns the metrics of the last epoch.
+) -> None:
+    """Trains with our own loop over `strategy.run`.
 
     It does what fit does, call for call, and is the place to begin when a training needs
     something that fit cannot do.
     """
     train_steps, test_steps = _executors(model, plan)
     hooks = tf_keras.callbacks.CallbackList(callbacks, model=model, epochs=plan.epochs)
-    last: dict[str, float] = {}
+
+    def evaluate(epoch: int) -> None:
+        test_steps.reset()
+        hooks.on_test_begin()
+        test_data = iter(plan.evaluation)
+        for step, count in _executions(plan.eval_steps, plan.steps_per_execution):
+            hooks.on_test_batch_begin(step)
+            loss = test_steps(test_data, count)
+            hooks.on_test_batch_end(step + count - 1, {"loss": loss})
+        evaluated = test_steps.means()
+        hooks.on_test_end(evaluated)
+        results = plan.state.trained | {f"val_{name}": value for name, value in evaluated.items()}
+        hooks.on_epoch_end(epoch, results)
+        logging.info("Epoch %d/%d: %s", epoch + 1, plan.epochs, results)
+
     model.stop_training = False
     hooks.on_train_begin()
+    if plan.owes_evaluation:
+        evaluate(plan.state.epochs)
     for first_step, stop, steps in plan.rounds():
         train_data = iter(plan.train(first_step))
         for epoch in range(first_step // plan.steps, stop):
+            if model.stop_training:
+                break
+            plan.state.trained = {}
             hooks.on_epoch_begin(epoch)
             train_steps.reset()
             for step, count in _executions(steps, plan.steps_per_execution):
                 hooks.on_train_batch_begin(step)
                 loss = train_steps(train_data, count)
                 hooks.on_train_batch_end(step + count - 1, {"loss": loss})
-            last = train_steps.means()
-            test_steps.reset()
-            hooks.on_test_begin()
-            test_data = iter(plan.evaluation)
-            for _, count in _executions(plan.eval_steps, plan.steps_per_execution):
-                test_steps(test_data, count)
-            evaluated = test_steps.means()
-            hooks.on_test_end(evaluated)
-            last |= {f"val_{name}": value for name, value in evaluated.items()}
-            hooks.on_epoch_end(epoch, last)
-            logging.info("Epoch %d/%d: %s", epoch + 1, plan.epochs, last)
-            if model.stop_training:
-                break
-    hooks.on_train_end(last)
-    return last
+            plan.state.trained = train_steps.means()
+            evaluate(epoch)
+    hooks.on_train_end()
 
 
 LOOPS = {"fit": fit, "custom": custom}

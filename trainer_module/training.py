@@ -13,14 +13,16 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module import metrics, models, schedule, strategies, warm_start
+from trainer_module import metrics, models, schedule, strategies, warm_start, weights
 from trainer_module.agreement import Agreement
 from trainer_module.callbacks import StepProgress, StopAtNoNumber, harmless
-from trainer_module.checkpoints import Checkpoints, SaveRegularly, Termination
+from trainer_module.checkpoints import Checkpoints, SaveRegularly
 from trainer_module.cluster import Cluster
+from trainer_module.early_stopping import EarlyStopping
 from trainer_module.inputs import Inputs
 from trainer_module.loops import LOOPS, Plan
 from trainer_module.settings import Training, TrainingJob
+from trainer_module.termination import Termination, Vote
 from trainer_module.usage import Usage
 
 SUMMARY_FILE = "training.json"
@@ -53,11 +55,10 @@ class Trained:
     Attributes:
       model: under its strategy.
       module: the file in `models` that it is from.
-      metrics: of the last epoch: loss, accuracy, val_loss, val_accuracy.
+      metrics: of the epoch whose weights these are: loss, accuracy, val_loss, val_accuracy.
       checkpoints: to be removed when the model is where it should be.
       agreement: with the other processes.
       chief: whether this process is the one that exports.
-      name: of this process.
     """
 
     model: tf_keras.Model
@@ -66,7 +67,6 @@ class Trained:
     checkpoints: Checkpoints
     agreement: Agreement
     chief: bool
-    name: str
 
 
 def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
@@ -91,7 +91,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     prepared_seconds = time.perf_counter() - started
 
     log_dir = os.path.join(job.model_run_dir, "logs") if chief else None
-    usage = Usage(log_dir, inputs.global_batch)
+    usage = Usage(log_dir, inputs.global_batch, first_step, checkpoints.state.usage)
     plan = Plan(
         train=inputs.train_dataset,
         evaluation=inputs.eval_dataset(),
@@ -99,24 +99,31 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         eval_steps=inputs.eval_steps,
         epochs=training.epochs,
         first_step=first_step,
+        state=checkpoints.state,
         steps_per_execution=training.steps_per_execution,
         jit_compile=training.jit_compile and not _on_tpu(strategy),
         workers=cluster.workers if cluster else 1,
     )
     with Termination() as termination:
+        vote = Vote(termination, agreement)
         callbacks = [
             StopAtNoNumber(first_step),
             usage,
             StepProgress(inputs.steps, training.epochs, first_step),
-            SaveRegularly(
-                checkpoints, training.checkpoint_steps, first_step, termination, agreement
+            *(
+                [EarlyStopping(training.early_stopping, checkpoints)]
+                if training.early_stopping
+                else []
             ),
-            *_callbacks_asked_for(training, log_dir),
+            SaveRegularly(checkpoints, training.checkpoint_steps, first_step, vote),
+            *([_tensor_board(training, log_dir)] if log_dir else []),
         ]
-        results = LOOPS[training.loop](model, plan, callbacks)
+        LOOPS[training.loop](model, plan, callbacks)
+    checkpoints.restore_best()
+    results = checkpoints.state.best_metrics or checkpoints.state.metrics
     if chief:
         _write_summary(job, inputs, model, cluster, prepared_seconds, usage, results)
-    return Trained(model, module, results, checkpoints, agreement, chief, name)
+    return Trained(model, module, results, checkpoints, agreement, chief)
 
 
 def build_model(
@@ -190,54 +197,39 @@ def _set_first_weights(
         adapt(model, inputs.adapt_dataset(), agreement.sum)
 
 
-def _callbacks_asked_for(
-    training: Training, log_dir: str | None
+def _early_stopping(
+    training: Training, checkpoints: Checkpoints
 ) -> list[tf_keras.callbacks.Callback]:
-    callbacks = []
-    if log_dir:
-        callbacks.append(
-            harmless(
-                tf_keras.callbacks.TensorBoard(
-                    log_dir,
-                    write_graph=False,
-                    update_freq="epoch",
-                    profile_batch=training.profile_steps or 0,
-                )
-            )
+    patience = training.early_stopping
+    return [] if patience is None else [EarlyStopping(patience, checkpoints)]
+
+
+def _tensor_board(training: Training, log_dir: str) -> tf_keras.callbacks.Callback:
+    return harmless(
+        tf_keras.callbacks.TensorBoard(
+            log_dir,
+            write_graph=False,
+            update_freq="epoch",
+            profile_batch=training.profile_steps or 0,
         )
-    if training.early_stopping is not None:
-        callbacks.append(
-            tf_keras.callbacks.EarlyStopping(
-                patience=training.early_stopping, restore_best_weights=True, verbose=1
-            )
-        )
-    return callbacks
+    )
 
 
 def _export(job: TrainingJob, trained: Trained) -> None:
-    """The chief exports; the others save to a scratch folder and wait for it.
-
-    Through a checkpoint, because it fits variables on any number of devices and servers, into a
-    model that knows nothing of them. Writing one is collective.
-    """
-    scratch = os.path.join(job.model_run_dir, f"scratch-{trained.name}")
-    weights = tf.train.Checkpoint(model=trained.model).write(os.path.join(scratch, "weights"))
+    """The chief exports, a model that knows nothing of devices and servers; the others wait."""
+    plain = _plain(job, trained.module)
+    # In every process: reading a variable can be collective.
+    weights.gather(trained.model, plain)
     if trained.chief:
         # Importing TFT takes seconds that only the one who exports has to spend.
         from trainer_module import export
 
-        plain = _plain(job, trained.module)
-        status = tf.train.Checkpoint(model=plain).read(weights)
-        status.assert_existing_objects_matched()
-        # The optimizer's state is in there too, and stays behind.
-        status.expect_partial()
         export.save(plain, job.transform_graph, job.serving_model_dir)
         warm_start.write_origin(job, trained.module.FEATURES)
         logging.info(
             "Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__
         )
     trained.agreement.wait_for_all()
-    tf.io.gfile.rmtree(scratch)
 
 
 def _write_summary(

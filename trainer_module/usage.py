@@ -32,20 +32,34 @@ class Usage(StepCallback):
     log and that figure, never the training.
     """
 
-    def __init__(self, log_dir: str | None, global_batch: int):
-        super().__init__()
+    def __init__(
+        self, log_dir: str | None, global_batch: int, first_step: int, so_far: dict[str, Any]
+    ):
+        """Begins to measure, or goes on.
+
+        Args:
+          log_dir: of TensorBoard; None: nothing is written.
+          global_batch: Examples a step, over all replicas.
+          first_step: steps done before.
+          so_far: what was measured of them; kept up to date, for the checkpoints.
+        """
+        super().__init__(first_step)
         self._writer = _Writer(log_dir) if log_dir else None
         self._global_batch = global_batch
         self._cpus = len(os.sched_getaffinity(0))
         self._gpus = GpuSampler() if _has_gpu() else None
         self._gpu_samples_written = 0
-        self._seconds_per_epoch: list[float] = []
-        self._cpu_seconds: float | None = 0.0
+        self._so_far = so_far
+        self._seconds_per_epoch: list[float] = so_far.setdefault("seconds_per_epoch", [])
+        so_far.setdefault("steps", 0)
+        so_far.setdefault("cpu_seconds", 0.0)
         self._training = False
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._training = True
-        self._seconds_per_epoch.append(0.0)
+        # A training that goes on is in the epoch that was broken off.
+        if epoch == len(self._seconds_per_epoch):
+            self._seconds_per_epoch.append(0.0)
         self._open_window()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -65,13 +79,13 @@ class Usage(StepCallback):
 
     def summary(self) -> dict[str, Any]:
         """Figures of the whole training, for training.json; None for what is not known."""
-        seconds = sum(self._seconds_per_epoch)
+        seconds, steps = sum(self._seconds_per_epoch), self._so_far["steps"]
         return {
             "seconds_per_epoch": [round(epoch, 3) for epoch in self._seconds_per_epoch],
             "steps": self.step,
-            "step_seconds": seconds / max(1, self.step),
-            "examples_per_second": self.step * self._global_batch / max(1e-9, seconds),
-            "cpu_utilisation": self._cpu_utilisation(self._cpu_seconds, seconds),
+            "step_seconds": seconds / max(1, steps),
+            "examples_per_second": steps * self._global_batch / max(1e-9, seconds),
+            "cpu_utilisation": self._cpu_utilisation(self._so_far["cpu_seconds"], seconds),
             "gpu_utilisation": self._gpu_utilisation(),
             "cpus": self._cpus,
             "peak_rss_bytes": peak_rss(),
@@ -103,7 +117,8 @@ class Usage(StepCallback):
         seconds = time.perf_counter() - self._since
         cpu_seconds = _difference(_measured(_cpu_seconds), self._cpu_since)
         self._seconds_per_epoch[-1] += seconds
-        self._cpu_seconds = _sum(self._cpu_seconds, cpu_seconds)
+        self._so_far["steps"] += steps
+        self._so_far["cpu_seconds"] = _sum(self._so_far["cpu_seconds"], cpu_seconds)
         if not steps:
             return
         scalars = {

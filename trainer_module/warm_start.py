@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +12,7 @@ import tf_keras
 from absl import logging
 
 from preprocessing import features
+from trainer_module import weights
 from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
@@ -70,11 +70,7 @@ def load_weights(
     base = tf.saved_model.load(job.base_model)
     for variable, value in zip(plain.variables, base.model_variables, strict=True):
         variable.assign(value)
-    with tempfile.TemporaryDirectory() as folder:
-        # Through a checkpoint, because it also fits variables that are cut into shards.
-        written = tf.train.Checkpoint(model=plain).write(os.path.join(folder, "base"))
-        # Its optimizer's state is not in there, and begins anew.
-        tf.train.Checkpoint(model=model).read(written).expect_partial()
+    weights.spread(plain, model)
     logging.info("Warm start: weights of %s", job.base_model)
     return True
 
