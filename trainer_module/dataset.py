@@ -17,27 +17,15 @@ import tensorflow as tf
 from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module.agreement import Agreement
-from trainer_module.length_batches import length_batches
+from trainer_module.length_batches import length_batches, window_batches
+from trainer_module.reading import Reader, Share
 
 NGRAM_PADDING = -1
 """Fills the rows of NGRAMS where shapes are static; no n-gram has this id."""
 _COUNT_CHUNK = 1024
-_BLOCK = 16
-"""Examples that are read and shuffled as one: what an Example costs on its way through tf.data is
-mostly a price per element, and 16 neighbours more in a batch of hundreds change nothing."""
 _FILES_AT_ONCE = 8
 _FAIR = 1.1
 """Sharding by file may give one process this much more than the mean."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one process reads of a split: of each of `files` every `of`-th Example from `index`."""
-
-    files: tuple[str, ...]
-    examples: int
-    index: Any = 0
-    of: int = 1
 
 
 @dataclass(frozen=True)
@@ -72,14 +60,18 @@ class Split:
             by_file[least].append(place)
             loads[least] += count
         if max(loads) * processes <= _FAIR * self.examples:
+            chosen = [sorted(places) for places in by_file]
             return [
-                Share(tuple(self.files[place] for place in sorted(places)), load)
-                for places, load in zip(by_file, loads, strict=True)
+                Share(
+                    tuple(self.files[place] for place in places),
+                    tuple(self.counts[place] for place in places),
+                )
+                for places in chosen
             ]
         return [
             Share(
                 self.files,
-                sum(len(range(index, count, processes)) for count in self.counts),
+                tuple(len(range(index, count, processes)) for count in self.counts),
                 index,
                 processes,
             )
@@ -114,80 +106,116 @@ class Batching:
         }
         return {features.LABEL: tf.io.FixedLenFeature([1], tf.int64), **ragged}
 
+    @property
+    def by_length(self) -> bool:
+        """Whether batches are of reviews of about the same length."""
+        return features.TOKENS in self.names and not self.static_shapes
+
+    @property
+    def window(self) -> int:
+        """Batches that are sorted by length together."""
+        return window_batches(self.batch_size, self.replicas)
+
     def batches(self, examples: int) -> int:
         return math.ceil(examples / self.batch_size)
 
 
-def make_dataset(
+def make_dataset(share: Share, batching: Batching) -> tf.data.Dataset:
+    """One pass over `share` in order, in batches of (inputs, label) or, where shapes are static,
+    (inputs, label, weight).
+
+    inputs is {name: values}, NGRAMS ragged int64 [batch, (n-grams)], TOKENS int64 [batch, width]
+    padded with 0; label float32 [batch, 1]; weight float32 [batch].
+    """
+    passes = _Passes(share, batching, Reader(share, 0, 0, False), batching.batches(share.examples))
+    return passes.parsed(passes.whole(0))
+
+
+def endless(
     share: Share,
     batching: Batching,
+    wanted: int,
     *,
     shuffle_buffer: int = 0,
     seed: int = 0,
     cache: bool = False,
+    done: int = 0,
 ) -> tf.data.Dataset:
-    """One pass over `share`, in batches of (inputs, label) or, where shapes are static, (inputs,
-    label, weight).
-
-    inputs is {name: values}, NGRAMS ragged int64 [batch, (n-grams)], TOKENS int64 [batch, width]
-    padded with 0; label float32 [batch, 1]; weight float32 [batch].
+    """Pass after pass over `share`, each filled up with empty batches to `wanted`.
 
     Args:
-      share: what to read.
-      batching: see there.
-      shuffle_buffer: 0 reads in order; otherwise files are read in a new random order each pass
-        and about this many Examples are mixed, in blocks of a few neighbours.
-      seed: of the shuffling.
-      cache: the first pass keeps the Examples in memory, and the later ones read no file; they
-        come in the first one's order of files.
+      share, batching: see `make_dataset`.
+      wanted: how many batches a pass has to have, at least those of the share.
+      shuffle_buffer, seed, cache: see `Reader`.
+      done: batches to leave out at the beginning, for a training that goes on; what was in them
+        is neither parsed nor, where a whole file was, read again.
     """
-    files = tf.data.Dataset.from_tensor_slices(list(share.files))
-    if shuffle_buffer:
-        files = files.shuffle(len(share.files), seed=seed)
-    blocks = files.interleave(
-        lambda file: (
-            tf.data.TFRecordDataset(file, compression_type="GZIP")
-            .shard(share.of, share.index)
-            .batch(_BLOCK)
-        ),
-        cycle_length=_FILES_AT_ONCE,
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
-    )
-    if cache:
-        blocks = blocks.cache()
-    if shuffle_buffer:
-        blocks = blocks.shuffle(max(1, shuffle_buffer // _BLOCK), seed=seed)
-    if features.TOKENS in batching.names and not batching.static_shapes:
+    passes = _Passes(share, batching, Reader(share, shuffle_buffer, seed, cache), wanted)
+    number, done = divmod(done, wanted)
+    later = tf.data.Dataset.range(number + bool(done), tf.int64.max).flat_map(passes.whole)
+    if done:
+        later = passes.rest(number, done).concatenate(later)
+    return passes.parsed(later).prefetch(tf.data.AUTOTUNE)
+
+
+class _Passes:
+    """Passes over a share in batches, each filled up to `wanted`; to be parsed by `parsed`.
+
+    What is parsed for all passes together is parsed in parallel, whatever pass it is of.
+    """
+
+    def __init__(self, share: Share, batching: Batching, reader: Reader, wanted: int):
+        self._batching = batching
+        self._reader = reader
+        self._batches = batching.batches(share.examples)
+        self._empty = wanted - self._batches
+
+    def whole(self, number: Any) -> tf.data.Dataset:
+        """Pass `number`, a scalar int64 tensor or an int."""
+        return self._filled(self._batched(self._reader.whole(number), number), self._empty)
+
+    def rest(self, number: int, done: int) -> tf.data.Dataset:
+        """Pass `number` without its first `done` batches."""
+        batching, real = self._batching, min(done, self._batches)
+        windows = real // batching.window if batching.by_length else 0
+        before = windows * batching.window if batching.by_length else real
+        blocks = self._reader.rest(number, before * batching.batch_size)
+        batches = self._batched(blocks, number, windows).skip(real - before)
+        return self._filled(batches, self._empty - (done - real))
+
+    def parsed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """What `make_dataset` describes."""
+        if self._batching.by_length:
+            return batches
+        return batches.map(
+            lambda serialized: _parse(serialized, self._batching),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+
+    def _batched(
+        self, blocks: tf.data.Dataset, number: Any, first_window: int = 0
+    ) -> tf.data.Dataset:
+        batching = self._batching
+        if not batching.by_length:
+            return blocks.rebatch(batching.batch_size)
         return length_batches(
             blocks.unbatch(),
             batching.spec(),
             batching.batch_size,
             batching.transform.max_tokens,
-            shuffle=bool(shuffle_buffer),
-            seed=seed,
+            shuffle=self._reader.shuffles,
+            seed=self._reader.seeds(number)[2],
             group=batching.replicas,
+            window=batching.window,
+            first_window=first_window,
         )
-    return blocks.rebatch(batching.batch_size).map(
-        lambda serialized: _parse(serialized, batching), num_parallel_calls=tf.data.AUTOTUNE
-    )
 
-
-def endless(
-    dataset: tf.data.Dataset, batches: int, wanted: int, *, done: int = 0
-) -> tf.data.Dataset:
-    """Pass after pass over `dataset`, each filled up with empty batches to `wanted`.
-
-    Args:
-      dataset: one pass.
-      batches: how many batches it has.
-      wanted: how many a pass has to have, at least `batches`.
-      done: batches to leave out at the beginning, for a training that goes on.
-    """
-    if wanted > batches:
-        empty = tf.data.Dataset.from_tensors(_empty_batch(dataset.element_spec))
-        dataset = dataset.concatenate(empty.repeat(wanted - batches))
-    return dataset.repeat().skip(done).prefetch(tf.data.AUTOTUNE)
+    @staticmethod
+    def _filled(batches: tf.data.Dataset, empty: int) -> tf.data.Dataset:
+        if not empty:
+            return batches
+        nothing = tf.data.Dataset.from_tensors(_empty_batch(batches.element_spec))
+        return batches.concatenate(nothing.repeat(empty))
 
 
 def _count_examples(files: Sequence[str]) -> list[int]:

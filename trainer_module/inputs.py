@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from trainer_module.agreement import Agreement
 from trainer_module.cluster import Cluster
-from trainer_module.dataset import Batching, Share, Split, endless, make_dataset
+from trainer_module.dataset import Batching, Split, endless, make_dataset
 from trainer_module.settings import TrainingJob
 
 _ADAPT_BATCH = 4096
@@ -81,9 +81,12 @@ class Inputs:
         def of_process(process: int, processes: int) -> tf.data.Dataset:
             share = split.shares(processes)[process]
             return endless(
-                self._one_pass(share, shuffle_buffer),
-                self._batching.batches(share.examples),
+                share,
+                self._batching,
                 self._steps(split) * self._replicas_here,
+                shuffle_buffer=shuffle_buffer,
+                seed=self._training.seed,
+                cache=self._training.cache_input,
                 done=first_step * self._replicas_here,
             )
 
@@ -91,13 +94,4 @@ class Inputs:
             return of_process(0, 1)
         return self._strategy.distribute_datasets_from_function(
             lambda context: of_process(context.input_pipeline_id, context.num_input_pipelines)
-        )
-
-    def _one_pass(self, share: Share, shuffle_buffer: int) -> tf.data.Dataset:
-        return make_dataset(
-            share,
-            self._batching,
-            shuffle_buffer=shuffle_buffer,
-            seed=self._training.seed,
-            cache=self._training.cache_input,
         )

@@ -25,6 +25,13 @@ def length_boundaries(max_tokens: int) -> list[int]:
     return [*range(_BUCKET_STEP, max_tokens, _BUCKET_STEP), max_tokens]
 
 
+def window_batches(batch_size: int, group: int) -> int:
+    """How many batches are sorted by length together: 65,536 examples, 16 batches at least, in
+    whole groups."""
+    window = max(_FEWEST_BATCHES, _WINDOW_EXAMPLES // batch_size)
+    return -(-window // group) * group
+
+
 def length_batches(
     records: tf.data.Dataset,
     spec: dict[str, Any],
@@ -32,10 +39,11 @@ def length_batches(
     max_tokens: int,
     *,
     shuffle: bool = False,
-    seed: int = 0,
+    seed: int | tf.Tensor = 0,
     group: int = 1,
     boundaries: Sequence[int] | None = None,
     window: int | None = None,
+    first_window: int = 0,
 ) -> tf.data.Dataset:
     """Batches of ({TOKENS: int64 [batch, width]}, float32 label [batch, 1]), padded with 0.
 
@@ -62,11 +70,11 @@ def length_batches(
       boundaries: ascending widths, of which the last is the longest that a review can be; None:
         `length_boundaries`.
       window: batches that are held in memory and sorted together, rounded up to whole groups;
-        None: as many as hold 65,536 examples, and 16 at least.
+        None: `window_batches`.
+      first_window: how many windows were there before `records`, of a pass whose rest they are.
     """
     widths = tf.constant(boundaries or length_boundaries(max_tokens), tf.int64)
-    window = window or max(_FEWEST_BATCHES, _WINDOW_EXAMPLES // batch_size)
-    window = -(-window // group) * group
+    window = -(-window // group) * group if window else window_batches(batch_size, group)
 
     def batches(parsed: tuple[tf.RaggedTensor, tf.Tensor], random: tf.Tensor) -> tf.data.Dataset:
         tokens, labels = parsed
@@ -100,7 +108,7 @@ def length_batches(
 
     # The next window is read and parsed while the batches of this one are trained on.
     windows = records.batch(batch_size * window).map(parse).prefetch(1)
-    randoms = tf.data.Dataset.random(seed, rerandomize_each_iteration=True)
+    randoms = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).skip(first_window)
     zipped = tf.data.Dataset.zip((windows, randoms))
     return zipped.flat_map(batches).prefetch(tf.data.AUTOTUNE)
 

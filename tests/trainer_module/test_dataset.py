@@ -25,7 +25,11 @@ NGRAMS = (features.NGRAMS,)
 
 def example(number):
     """An Example whose only n-gram is its number."""
-    ints = {features.NGRAMS: [number], features.LABEL: [number % 2]}
+    ints = {
+        features.NGRAMS: [number],
+        features.TOKENS: [number + 1] * (number % 3),
+        features.LABEL: [number % 2],
+    }
     feature = {
         name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
         for name, values in ints.items()
@@ -98,8 +102,7 @@ def test_an_epoch_is_every_example_once(
     steps = max(batching.batches(share.examples) for share in shares)
     epochs = [Counter(), Counter()]
     for share in shares:
-        one_pass = make_dataset(share, batching, shuffle_buffer=shuffle_buffer, seed=3, cache=cache)
-        data = endless(one_pass, batching.batches(share.examples), steps)
+        data = endless(share, batching, steps, shuffle_buffer=shuffle_buffer, seed=3, cache=cache)
         for place, batch in enumerate(data.take(2 * steps)):
             epochs[place // steps].update(numbers([batch]))
     once = Counter(range(sum(counts)))
@@ -112,8 +115,8 @@ def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, cache):
     batching = Batching(NGRAMS, TRANSFORM, 8)
 
     def two_epochs(seed, done=0):
-        one_pass = make_dataset(share, batching, shuffle_buffer=100, seed=seed, cache=cache)
-        return numbers(endless(one_pass, 10, 10, done=done).take(20 - done))
+        data = endless(share, batching, 10, shuffle_buffer=100, seed=seed, cache=cache, done=done)
+        return numbers(data.take(20 - done))
 
     tf.random.set_seed(1)
     first = two_epochs(5)
@@ -131,16 +134,78 @@ def test_a_cached_input_is_read_from_its_files_once(write, tmp_path):
     file = tmp_path / "examples.gz"
     file.write_bytes(Path(original).read_bytes())
     share = Split.find([str(file)]).shares(1)[0]
-    one_pass = make_dataset(share, Batching(NGRAMS, TRANSFORM, 5), cache=True)
-    first = numbers(one_pass)
+    data = iter(endless(share, Batching(NGRAMS, TRANSFORM, 5), 4, cache=True))
+    first = numbers(next(data) for _ in range(4))
     file.unlink()
-    assert numbers(one_pass) == first == list(range(20))
+    later = numbers(next(data) for _ in range(8))
+    assert first == list(range(20))
+    assert later == 2 * first
+
+
+TOKENS = (features.TOKENS,)
+
+
+def contents(batches):
+    """What is in each batch, of either kind of features."""
+    return [
+        values.to_list() if isinstance(values, tf.RaggedTensor) else values.numpy().tolist()
+        for inputs, *_ in batches
+        for values in inputs.values()
+    ]
+
+
+@settings(max_examples=25)
+@given(
+    counts=st.lists(st.sampled_from([0, 1, 15, 16, 40]), min_size=1, max_size=12).filter(any),
+    names=st.sampled_from([NGRAMS, TOKENS]),
+    batch_size=st.sampled_from([1, 7, 16, 33]),
+    shuffle_buffer=st.sampled_from([0, 1, 40, 1000]),
+    cache=st.booleans(),
+    processes=st.integers(1, 2),
+    more=st.integers(0, 2),
+    done=st.floats(0, 3),
+)
+def test_a_training_that_goes_on_sees_what_it_would_have_seen(
+    write, counts, names, batch_size, shuffle_buffer, cache, processes, more, done
+):
+    share = write(counts).shares(processes)[-1]
+    batching = Batching(names, TRANSFORM, batch_size)
+    wanted = batching.batches(share.examples) + more
+    if not wanted:
+        return
+    options = {"shuffle_buffer": shuffle_buffer, "seed": 3, "cache": cache}
+    done = int(done * wanted)
+    whole = contents(endless(share, batching, wanted, **options).take(4 * wanted))
+    rest = endless(share, batching, wanted, done=done, **options).take(4 * wanted - done)
+    assert contents(rest) == whole[done:]
+
+
+@pytest.mark.parametrize("shuffle_buffer", [0, 64])
+def test_a_training_that_goes_on_opens_no_file_that_is_done(write, tmp_path, shuffle_buffer):
+    original = write([32] * 20)
+    for file in original.files:
+        (tmp_path / Path(file).name).write_bytes(Path(file).read_bytes())
+    share = Split.find([str(tmp_path / "*.gz")]).shares(1)[0]
+    batching = Batching(NGRAMS, TRANSFORM, 10)
+    options = {"shuffle_buffer": shuffle_buffer, "seed": 3}
+    # In the second of passes of 64 batches.
+    both = list(endless(share, batching, 64, **options).take(128))
+    left = set(numbers(both[114:]))
+    place = {int(Path(file).stem): file for file in share.files}
+    unopened = [
+        file for of, file in place.items() if left.isdisjoint(range(32 * of, 32 * (of + 1)))
+    ]
+    assert len(unopened) >= 8
+    for file in unopened:
+        Path(file).unlink()
+    rest = endless(share, batching, 64, done=114, **options).take(14)
+    assert numbers(rest) == numbers(both[114:])
 
 
 def test_static_batches_have_one_shape_and_weigh_what_is_there(write):
     share = write([5]).shares(1)[0]
     batching = Batching(NGRAMS, TRANSFORM, 3, static_shapes=True)
-    batches = list(endless(make_dataset(share, batching), 2, 3).take(3))
+    batches = list(endless(share, batching, 3).take(3))
     assert [weight.numpy().tolist() for *_, weight in batches] == [[1, 1, 1], [1, 1, 0], [0, 0, 0]]
     for inputs, label, _ in batches:
         assert inputs[features.NGRAMS].shape == (3, 3)
