@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import Any
 
 from preprocessing.errors import InputError
-from trainer_module import local_cluster
+from trainer_module import checkpoint_folders, local_cluster
 from trainer_module.settings import Training, TrainingJob
 from trainer_module.training import train
 
@@ -56,11 +55,5 @@ def make_job(fn_args: Any) -> TrainingJob:
         training=training,
         transform=config["transform"],
     )
-    folder = os.path.join(config["checkpoints"], _identity(job, config["code"]))
+    folder = os.path.join(config["checkpoints"], checkpoint_folders.name(job, config["code"]))
     return job.model_copy(update={"checkpoint_dir": folder})
-
-
-def _identity(job: TrainingJob, code: str) -> str:
-    """The same for two executions if one can continue what the other began."""
-    same = job.model_dump_json(exclude={"serving_model_dir", "model_run_dir", "checkpoint_dir"})
-    return hashlib.sha256((same + code).encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -13,7 +14,15 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module import metrics, models, schedule, strategies, warm_start, weights
+from trainer_module import (
+    checkpoint_folders,
+    metrics,
+    models,
+    schedule,
+    strategies,
+    warm_start,
+    weights,
+)
 from trainer_module.agreement import Agreement
 from trainer_module.callbacks import StepProgress, StopAtNoNumber, harmless
 from trainer_module.checkpoints import Checkpoints, SaveRegularly
@@ -43,9 +52,14 @@ def train(job: TrainingJob) -> None:
     cluster = Cluster.from_environ(os.environ)
     if cluster is not None and cluster.serves:
         strategies.serve(cluster)
-    trained = fit(job, cluster)
-    _export(job, trained)
-    trained.checkpoints.remove()
+    chief = cluster is None or cluster.chief
+    # The others look for checkpoints once all have counted the files together, the chief included.
+    with checkpoint_folders.claimed(job.checkpoint_dir) if chief else contextlib.nullcontext():
+        trained = fit(job, cluster)
+        _export(job, trained)
+        if chief:
+            checkpoint_folders.remove_stale(job.checkpoint_dir)
+        trained.checkpoints.remove()
 
 
 @dataclass(frozen=True)

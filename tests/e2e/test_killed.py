@@ -31,3 +31,19 @@ def test_killed_in_transform_and_in_trainer_then_completed(tmp_path):
     assert states["Transform"] == "cached"
     assert states["Trainer"] == states["Pusher"] == "done"
     assert len(workspace.pushed()) == 1
+
+
+def test_killed_in_training_a_run_without_the_cache_goes_on_where_it_was(tmp_path):
+    workspace = Workspace(tmp_path, {**SETTINGS, "cache": False})
+    many = "training.epochs=40"
+    checkpoints = workspace.root / "checkpoints"
+    workspace.run_and_kill(lambda: list(checkpoints.glob("*/checkpoint")), many)
+    assert workspace.pushed() == []
+
+    done = workspace.run(many)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Everything was made anew, in other folders; what is trained on is the same.
+    assert set(workspace.states(done.stdout).values()) == {"done"}
+    newest = max((workspace.root / "logs").iterdir())
+    assert "Going on after step" in newest.read_text()
+    assert list(checkpoints.iterdir()) == []
