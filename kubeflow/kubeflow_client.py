@@ -29,6 +29,7 @@ from kubeflow.follow import (
     one_line,
     unknown_whether,
 )
+from kubeflow.input_cache import file_to_send
 from kubeflow.package import Package
 from kubeflow.submit import PORT_FORWARD
 from pipeline.config import PipelineConfig
@@ -89,11 +90,11 @@ def start(
         experiment = client.create_experiment(settings.experiment, namespace=namespace)
     root = config.paths.root
     try:
-        with _quiet(), _told(config):
+        with _quiet(), _told(config), file_to_send(config, package, values) as file:
             run = client.run_pipeline(
                 experiment.experiment_id,
                 name,
-                pipeline_package_path=str(package.file),
+                pipeline_package_path=str(file),
                 params=values,
                 pipeline_root=root if "://" in root else None,
                 # True would also switch it on for tasks that the compiled file leaves it off for.

@@ -9,6 +9,7 @@ training that goes on skips what the steps before it had.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -18,9 +19,12 @@ import tensorflow as tf
 
 from trainer_module import metrics
 
-_STEPS_AHEAD = 8
+_STEPS_AHEAD = (2, 8)
 """Steps of each worker that are read before they are taken: memory is bounded, and a worker that is
-this many times slower than the others does not keep them waiting."""
+this many times slower than the others does not keep them waiting. With two no worker is ever idle;
+there are more as long as all of them together are no more than _SECONDS_AHEAD."""
+_SECONDS_AHEAD = 1.0
+"""Of work, which a training that is told to end has to wait for before it can save."""
 
 
 class Scheduled:
@@ -41,7 +45,7 @@ class Scheduled:
         self._step = step
         self._strategy = strategy
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-        self._most_pending = workers * _STEPS_AHEAD
+        self._workers = workers
         self._pending: deque[Any] = deque()
         self._function: Any = None
         self.reset()
@@ -50,6 +54,8 @@ class Scheduled:
         """Begins new sums."""
         self._totals: dict[str, Any] = {}
         self._loss = 0.0
+        self._done = 0
+        self._since = time.perf_counter()
 
     def __call__(self, data: Any, count: int) -> float:
         """Schedules `count` steps with batches from the iterator `data`, one for each replica of a
@@ -58,7 +64,7 @@ class Scheduled:
             self._function = self._on_worker(data.element_spec)
         for _ in range(count):
             batches = tuple(next(data) for _ in range(self._strategy.num_replicas_in_sync))
-            while len(self._pending) >= self._most_pending:
+            while len(self._pending) >= self._most_pending():
                 self._collect()
             self._pending.append(self._coordinator.schedule(self._function, args=(batches,)))
         return self._loss
@@ -73,6 +79,12 @@ class Scheduled:
         """The same on average over the Examples."""
         return metrics.means(self.totals())
 
+    def _most_pending(self) -> int:
+        """How many steps may be scheduled and not done."""
+        steps = _SECONDS_AHEAD * self._done / max(1e-9, time.perf_counter() - self._since)
+        fewest, most = (self._workers * of_each for of_each in _STEPS_AHEAD)
+        return int(min(max(fewest, steps), most))
+
     def _collect(self) -> None:
         """Adds the sums of the oldest step, which may have to be waited for."""
         try:
@@ -86,6 +98,7 @@ class Scheduled:
             self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
         total, examples = of_step["loss"]
         self._loss = float(total / max(examples, 1.0))
+        self._done += 1
 
     def _on_worker(self, batch_spec: Any) -> Any:
         """The function that a worker runs: on each of its GPUs a batch, or one on its CPU."""

@@ -21,7 +21,7 @@ from absl import logging
 from pydantic import ValidationError
 
 from preprocessing.settings import first_problem
-from trainer_module import child, local_cluster, lost_peer
+from trainer_module import child, first_process, local_cluster, lost_peer
 from trainer_module.cluster import Cluster
 from trainer_module.settings import TrainingJob
 
@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     A failure whose message says everything is one line on stderr, any other one is a traceback.
     """
+    first_process.end_at_sigterm()
     parent = child.attach()
     logging.set_verbosity(logging.INFO)
     asked = _parser().parse_args(arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -83,24 +82,3 @@ class Vote:
         self._steps = 0
         self._since = time.perf_counter()
         return bool(told > 0)
-
-
-def end_first_process_at_sigterm() -> None:
-    """Lets SIGTERM end this process if it is the first of its container; call in the main thread.
-
-    Linux ignores a signal there that has no handler, and Python runs no handler while the main
-    thread is inside TensorFlow, where a server stays for good. A thread ends the process instead.
-    """
-    if os.getpid() != 1:
-        return
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    threading.Thread(target=_end_at_sigterm, args=[reading], daemon=True).start()
-
-
-def _end_at_sigterm(descriptor: int) -> None:
-    while os.read(descriptor, 1) != bytes([signal.SIGTERM]):
-        pass
-    os._exit(EXIT_CODE)

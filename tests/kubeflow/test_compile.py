@@ -91,6 +91,15 @@ def test_kubeflow_is_given_only_what_it_can_run(tmp_path):
     assert uncached == {"ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"}
 
 
+def test_a_submission_finds_the_options_of_the_reading(tmp_path):
+    from components.review_example_gen import executor
+    from kubeflow import input_cache
+
+    assert (input_cache.OPTIONS_KEY, input_cache.SAMPLE) == (executor.OPTIONS_KEY, executor.SAMPLE)
+    compiled = Compiled(tmp_path, "kubeflow")
+    assert json.loads(compiled.constant("ReviewExampleGen", input_cache.OPTIONS_KEY))
+
+
 def test_kubeflow_compares_with_the_model_that_is_set(tmp_path):
     compiled = Compiled(tmp_path, "kubeflow", more="evaluation.baseline_model=gs://bucket/model/1")
     assert compiled.constant("LatestBlessedModel", "model_dir") == "gs://bucket/model/1"

@@ -1,8 +1,10 @@
 """Submitting to Kubeflow Pipelines: kfp's own client against a real server."""
 
+import json
 import socket
 
 import pytest
+import yaml
 
 from pipeline.settings_file import ConfigError
 from tests.kubeflow.kfp_server import LOGIN_PAGE
@@ -34,6 +36,65 @@ def test_kubeflow_never_caches_more_than_was_compiled(kubeflow, cache, cached):
     tasks = run.body["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
     found = [tasks[name]["cachingOptions"].get("enableCache", False) for name in sorted(tasks)]
     assert found == cached
+
+
+def sent_tasks(kubeflow):
+    run = kubeflow.server.asked("POST", "/runs")[-1]
+    return run.body["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
+
+
+@pytest.fixture
+def reviews(kubeflow, tmp_path):
+    """A folder of raw files that this machine sees, which the compiled pipeline reads."""
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    (folder / "reviews.csv").write_text("label,text\n1,bad\n")
+    documents = list(yaml.safe_load_all(kubeflow.file.read_text()))
+    task = documents[0]["root"]["dag"]["tasks"]["ReviewExampleGen"]
+    options = {"runtimeValue": {"constant": '{"max_examples": {}}'}}
+    task["inputs"] = {"parameters": {"options": options}}
+    documents[0]["root"]["inputDefinitions"]["parameters"]["input_base"] = {
+        "parameterType": "STRING",
+        "defaultValue": str(folder),
+    }
+    kubeflow.file.write_text(yaml.safe_dump_all(documents))
+    return folder
+
+
+def test_unchanged_input_can_be_answered_from_the_cache_and_changed_input_cannot(kubeflow, reviews):
+    def key():
+        assert kubeflow() == 0
+        task = sent_tasks(kubeflow)["ReviewExampleGen"]
+        assert task["cachingOptions"] == {"enableCache": True}
+        options = json.loads(task["inputs"]["parameters"]["options"]["runtimeValue"]["constant"])
+        assert options["max_examples"] == {}
+        return options["input_fingerprint"]
+
+    compiled = kubeflow.file.read_text()
+    first = key()
+    assert key() == first
+    (reviews / "reviews.csv").write_text("label,text\n2,bad\n2,good\n")
+    second = key()
+    (reviews / "more.csv").write_text("label,text\n2,good\n")
+    assert len({first, second, key()}) == 3
+    # Started from the page of Kubeflow, nobody would compare the files.
+    assert kubeflow.file.read_text() == compiled
+    run = kubeflow.server.asked("POST", "/runs")[-1]
+    assert run.body["pipeline_spec"]["platform_spec"] == PLATFORM
+
+
+def test_input_that_only_the_pods_see_is_read_again(kubeflow, reviews, caplog):
+    assert kubeflow("input_base=/only/in/the/pods") == 0
+    assert sent_tasks(kubeflow)["ReviewExampleGen"]["cachingOptions"] in (
+        {},
+        {"enableCache": False},
+    )
+    assert "the run reads it again: the folder /only/in/the/pods does not exist" in caplog.text
+
+
+def test_the_cache_can_be_switched_off_for_the_input_too(kubeflow, reviews):
+    assert kubeflow(cache=False) == 0
+    assert not sent_tasks(kubeflow)["ReviewExampleGen"]["cachingOptions"].get("enableCache", False)
 
 
 def test_kubeflow_with_users_gets_namespace_and_token(kubeflow, monkeypatch, tmp_path):
