@@ -19,7 +19,7 @@ from kubeflow.image import image_app
 from kubeflow.serving.inference_service import serving_manifest
 from pipeline import exit_codes
 from pipeline.config import PipelineConfig, load_config
-from pipeline.options import ConfigOption, TargetOption
+from pipeline.options import ConfigOption, TargetOption, on_this_machine
 from pipeline.settings_file import CONFIG_VARIABLE, ConfigError
 from pipeline.target_checks import ClusterTarget, check_target
 from preprocessing.errors import InputError
@@ -98,7 +98,10 @@ def compile_(
     target: TargetOption,
     output: Annotated[
         Path | None,
-        typer.Option(help="The file [default: NAME.json for vertex, NAME.yaml for kubeflow]."),
+        typer.Option(
+            help="The file [default: NAME.json for vertex, NAME.yaml for kubeflow].",
+            callback=on_this_machine,
+        ),
     ] = None,
     config: ConfigOption = None,
 ) -> None:
@@ -157,7 +160,10 @@ def submit(
 
 @data_app.command("fetch")
 def data_fetch(config: ConfigOption = None) -> None:
-    """Bring the Kaggle set (4,000,000 reviews, 492 MB) into data.input_base."""
+    """Bring the Kaggle set (4,000,000 reviews, 492 MB) into data.input_base.
+
+    Exit code 2: data.input_base cannot be written to. 1: the data could not be brought.
+    """
     from pipeline.kaggle import FetchError, fetch
 
     settings = _load(config)
@@ -168,7 +174,10 @@ def data_fetch(config: ConfigOption = None) -> None:
             exit_codes.BAD_INPUT,
         )
     try:
-        files = fetch(Path(settings.data.input_base), say=_out.print)
+        files = fetch(
+            settings.data.input_base,
+            say=lambda line: _out.print(line, soft_wrap=True, markup=False),
+        )
     except FetchError as error:
         raise _stop(str(error), exit_codes.FAILED) from None
     _out.print(

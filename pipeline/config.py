@@ -8,6 +8,7 @@ becomes one line: a `ConfigError`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
@@ -149,8 +150,18 @@ class PipelineConfig(Section):
 
 
 def absolute(path: str) -> str:
-    """A local path made absolute, `~` expanded; URLs (gs://, mysql://) are left as they are."""
-    return path if "://" in path else os.path.abspath(os.path.expanduser(path))
+    """A local path made absolute, `~` expanded; URLs (gs://, mysql://) are left as they are.
+
+    Raises:
+      ValueError: it is neither, but a URL that lacks a slash.
+    """
+    if "://" in path:
+        return path
+    scheme = re.match(r"(gs|s3|hdfs|mysql):/?", path)
+    if scheme:
+        rest = path.removeprefix(scheme[0])
+        raise ValueError(f"{path} is no URL, write {scheme[1]}://{rest}")
+    return os.path.abspath(os.path.expanduser(path))
 
 
 def load_config(

@@ -1,36 +1,51 @@
-"""Brings the Kaggle set of Amazon reviews into a folder."""
+"""Brings the Kaggle set of Amazon reviews into a folder, or under a `gs://` prefix."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from pipeline.google_credentials import find_credentials
+from pipeline.settings_file import ConfigError
+
+_KEY = "data.input_base"
 DATASET = "bittlingmayer/amazonreviews"
 FILES = ("train.ft.txt.bz2", "test.ft.txt.bz2")
+_CHUNK = 8 << 20
 
 
 class FetchError(RuntimeError):
     """The data could not be brought; the message says why and what to do."""
 
 
-def fetch(folder: Path, say: Callable[[str], object]) -> list[Path]:
-    """Downloads what is not in `folder` yet.
+def fetch(base: str, say: Callable[[str], object]) -> list[str]:
+    """Download the files that are not under `base` yet; return the paths of all.
 
-    kagglehub shows a progress bar, and continues a download that was cut short where it stopped.
-    A file appears in `folder` only when it is complete.
+    kagglehub shows a progress bar, and continues an interrupted download where it stopped. A file
+    appears under `base` only when it is complete.
+
+    Args:
+      base: a folder, or a URL of a file system that Beam writes to, such as gs://.
+      say: is called with one line for each file.
 
     Raises:
+      ConfigError: nothing can be written to `base`.
       FetchError: no network, no credential, or no room.
     """
-    targets = [folder / name for name in FILES]
-    for target in targets:
-        if target.exists():
+    targets = [_join(base, name) for name in FILES]
+    missing = [target for target in targets if not _exists(base, target)]
+    if missing:
+        _check_writable(base)
+    for target, name in zip(targets, FILES, strict=True):
+        if target not in missing:
             say(f"{target} is there already")
             continue
-        say(f"fetching {target.name} of Kaggle's {DATASET}")
-        _move_into_place(Path(_download(target.name)), target)
+        say(f"fetching {name} of Kaggle's {DATASET}")
+        _move_into_place(Path(_download(name)), base, name)
     return targets
 
 
@@ -64,15 +79,62 @@ def _download(name: str) -> str:
         raise FetchError(f"{name} could not be stored: {error}") from None
 
 
-def _move_into_place(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.part")
+def _join(base: str, name: str) -> str:
+    return f"{base.rstrip('/')}/{name}"
+
+
+def _exists(base: str, target: str) -> bool:
+    from apache_beam.io.filesystems import FileSystems
+
+    if base.startswith("gs://"):
+        find_credentials(_KEY, base)
     try:
-        shutil.copyfile(source, unfinished)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise FetchError(f"{target} could not be written: {error}") from None
-    os.replace(unfinished, target)
+        return bool(FileSystems.exists(target))
+    except Exception as error:  # every cloud client has exceptions of its own
+        raise ConfigError(
+            f"{_KEY}: {base} cannot be read: {_first_line(error)}; set a folder or "
+            "gs://BUCKET/FOLDER that this user or service account may write to"
+        ) from None
+
+
+def _check_writable(base: str) -> None:
+    """Try it before half a gigabyte is downloaded."""
+    from apache_beam.io.filesystems import FileSystems
+
+    try:
+        if "://" in base:
+            probe = _join(base, ".writable")
+            FileSystems.create(probe).close()
+            FileSystems.delete([probe])
+            return
+        existing = Path(base)
+        while not existing.exists():
+            existing = existing.parent
+        if not existing.is_dir():
+            raise NotADirectoryError(f"{existing} is a file")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise PermissionError(f"no permission on {existing}")
+    except Exception as error:  # every cloud client has exceptions of its own
+        raise ConfigError(f"{_KEY}: {base} cannot be written: {_first_line(error)}") from None
+
+
+def _move_into_place(source: Path, base: str, name: str) -> None:
+    from apache_beam.io.filesystem import CompressionTypes
+    from apache_beam.io.filesystems import FileSystems
+
+    target, unfinished = _join(base, name), _join(base, f".{name}.part")
+    try:
+        if "://" not in base:
+            os.makedirs(base, exist_ok=True)
+        # Else Beam would compress again what is named .bz2.
+        plain: Any = {"compression_type": CompressionTypes.UNCOMPRESSED}
+        with source.open("rb") as content, FileSystems.create(unfinished, **plain) as file:
+            shutil.copyfileobj(content, file, _CHUNK)
+        FileSystems.rename([unfinished], [target])
+    except Exception as error:  # every cloud client has exceptions of its own
+        with contextlib.suppress(Exception):
+            FileSystems.delete([unfinished])
+        raise FetchError(f"{target} could not be written: {_first_line(error)}") from None
     source.unlink()
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import yaml
 
+from pipeline.overrides import split_overrides
+from preprocessing.strict_yaml import load_yaml
+
 PRESETS = Path(__file__).parent / "presets"
 CONFIG_VARIABLE = "PIPELINE_CONFIG"
 OVERRIDES_VARIABLE = "PIPELINE_SET"
@@ -42,10 +45,15 @@ def parse_overrides(text: str) -> list[tuple[str, Any]]:
     """`'a.b=1,c={x: 2, y: 3}'` -> [('a.b', 1), ('c', {'x': 2, 'y': 3})]; values are YAML.
 
     Raises:
-      ConfigError: a part is not KEY=VALUE, or its value is not YAML.
+      ConfigError: a part is not KEY=VALUE, a quote or a bracket in it has no partner, or its
+        value is not YAML.
     """
+    try:
+        parts = split_overrides(text)
+    except ValueError as error:
+        raise ConfigError(f"{OVERRIDES_VARIABLE}: {error}") from None
     parsed = []
-    for part in _split_at_top_level_commas(text):
+    for part in parts:
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             raise ConfigError(
@@ -53,32 +61,13 @@ def parse_overrides(text: str) -> list[tuple[str, Any]]:
                 "write for example training.epochs=3,data.max_examples=100000"
             )
         try:
-            parsed.append((key.strip(), yaml.safe_load(value)))
+            parsed.append((key.strip(), load_yaml(value)))
         except yaml.YAMLError as error:
             raise ConfigError(
                 f"{OVERRIDES_VARIABLE}: {key.strip()}: {value.strip()!r} is not a YAML value "
                 f"({_first_line(error)})"
             ) from None
     return parsed
-
-
-def _split_at_top_level_commas(text: str) -> list[str]:
-    """Commas inside brackets or quotes belong to a value."""
-    parts, depth, quote, start = [], 0, "", 0
-    for index, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'":
-            quote = character
-        elif character in "[{":
-            depth += 1
-        elif character in "]}":
-            depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:index])
-            start = index + 1
-    parts.append(text[start:])
-    return [part for part in parts if part.strip()]
 
 
 def _locate(source: str) -> Path:
@@ -96,7 +85,7 @@ def _locate(source: str) -> Path:
 
 def _read_yaml(file: Path) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        values = load_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read: {error}") from None
     except yaml.YAMLError as error:

@@ -21,6 +21,7 @@ from absl import logging
 from pydantic import ValidationError
 
 from preprocessing.settings import first_problem
+from preprocessing.strict_yaml import load_yaml
 from trainer_module import child, first_process, local_cluster, lost_peer
 from trainer_module.cluster import Cluster
 from trainer_module.settings import TrainingJob
@@ -134,7 +135,7 @@ def _override(values: dict[str, Any], override: str) -> None:
     if not equals or not key:
         raise ValueError(f"--set {override}: not KEY=VALUE, write for example training.epochs=1")
     try:
-        value = yaml.safe_load(text)
+        value = load_yaml(text)
     except yaml.YAMLError as error:
         raise ValueError(f"--set {override}: {text!r} is not a YAML value ({error})") from None
     *sections, last = key.split(".")

@@ -19,7 +19,7 @@ import typer
 import yaml
 
 from pipeline.config import PipelineConfig, load_config
-from pipeline.options import ConfigOption
+from pipeline.options import ConfigOption, on_this_machine
 from pipeline.settings_file import ConfigError
 from pipeline.target_checks import cluster_name, on_volume
 
@@ -89,7 +89,12 @@ def render(config: PipelineConfig) -> str:
 
 def serving_manifest(
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write [default: standard output].")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to write [default: standard output].",
+            callback=on_this_machine,
+        ),
     ] = None,
     config: ConfigOption = None,
 ) -> None:

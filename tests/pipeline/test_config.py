@@ -85,6 +85,33 @@ def test_urls_are_left_alone(tmp_path):
         ("data: {splits: {trian: a}}", "", "data.splits.trian: Input should be 'train'"),
         ("- 1", "", "settings are a mapping"),
         ("a: [", "", "line 1: not valid YAML"),
+        (
+            "name: a\ndata:\n  input_base: x\ntraining: {epochs: 1}\ndata:\n  format: csv\n",
+            "",
+            "config.yaml: line 5: not valid YAML: the key 'data' is in line 2 and again in line 5",
+        ),
+        (
+            "training:\n  epochs: 1\n  seed: 2\n  epochs: 3\n",
+            "",
+            "the key 'epochs' is in line 2 and again in line 4",
+        ),
+        (
+            "kubeflow:\n  tolerations:\n  - key: a\n    key: b\n",
+            "",
+            "the key 'key' is in line 3 and again in line 4",
+        ),
+        ("", "kubeflow.volume={claim: a, claim: b}", "kubeflow.volume: '{claim: a, claim: b}' is"),
+        ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is no URL, write gs://bucket/"),
+        ("", "data.input_base=gs:bucket", "data.input_base: gs:bucket is no URL, write gs://b"),
+        ("", "name='mine,training.epochs=3", "name: 'mine,training.epochs=3 has a ' without a"),
+        ("", 'name="mine,training.epochs=3', 'name: "mine,training.epochs=3 has a " without a'),
+        (
+            "",
+            "data.input_base=/it's,cache=false",
+            "data.input_base: /it's has a ' without",
+        ),
+        ("", "name=it's,data.input_base=that's", "name: it's has a ' without a partner"),
+        ("", "name=a],training.epochs=3", "name: a] has a ] without a partner"),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
         ("", "training.epochs=[", "training.epochs: '[' is not a YAML value"),
         ("name: 7", "", "name: Input should be a valid string, not 7"),
@@ -96,6 +123,26 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, told):
         load(tmp_path, text, overrides)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "values"),
+    [
+        ("a='x,y',b=1", ["x,y", 1]),
+        ("a='it''s, so',b=1", ["it's, so", 1]),
+        (r'a="say \"no\", please",b=1', ['say "no", please', 1]),
+        ('a="it\'s",b=["x, y", \'z]\']', ["it's", ["x, y", "z]"]]),
+        ("a={k: 'x, }', l: [1, 2]}, b = 1", [{"k": "x, }", "l": [1, 2]}, 1]),
+        ("a=part[0-9].csv,b=1", ["part[0-9].csv", 1]),
+    ],
+)
+def test_quotes_and_brackets_keep_their_commas(overrides, values):
+    assert parse_overrides(overrides) == list(zip("ab", values, strict=True))
+
+
+def test_a_key_may_override_a_merged_one(tmp_path):
+    text = "kubeflow:\n  node_selector: {<<: {x: '1', y: '1'}, x: '2'}\n"
+    assert load(tmp_path, text).kubeflow.node_selector == {"x": "2", "y": "1"}
 
 
 def test_a_missing_file_is_named_with_the_presets():

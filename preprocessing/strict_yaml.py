@@ -1,0 +1,39 @@
+"""YAML in which every key of a mapping is unique: PyYAML alone keeps the last of equal keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+
+def load_yaml(text: str) -> Any:
+    """Load the values of one YAML document.
+
+    Raises:
+      yaml.YAMLError: `text` is not YAML, or a mapping at any level has the same key twice.
+    """
+    return yaml.load(text, _StrictLoader)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """SafeLoader that refuses a repeated key.
+
+    It looks at the nodes, where `<<` is still a key of its own: a key may override a merged one.
+    """
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            name, line = (key.tag, key.value), key.start_mark.line + 1
+            if name in lines:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} is in line {lines[name]} and again in line "
+                    f"{line}; keep one of them",
+                    problem_mark=key.start_mark,
+                )
+            lines[name] = line
+        return node
