@@ -8,8 +8,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -19,10 +20,14 @@ from kubeflow.image import image_app
 from kubeflow.serving.inference_service import serving_manifest
 from pipeline import exit_codes
 from pipeline.config import PipelineConfig, load_config
+from pipeline.google_credentials import find_credentials
 from pipeline.options import ConfigOption, TargetOption, on_this_machine
 from pipeline.settings_file import CONFIG_VARIABLE, ConfigError
 from pipeline.target_checks import ClusterTarget, check_target
 from preprocessing.errors import InputError
+
+if TYPE_CHECKING:
+    from serving.predictor import Prediction
 
 app = typer.Typer(
     help="Raw Amazon reviews to a trained, evaluated and pushed sentiment model.",
@@ -72,25 +77,55 @@ def predict(
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Ask the last pushed model about reviews."""
-    from serving.predictor import LABELS, NoModelError, Predictor, latest_model
+    """Ask the last pushed model about reviews; lines are answered as they come.
 
-    settings = _load(config)
+    Exit code 2: no model, no review, or one that is not UTF-8; the others are answered all the
+    same. 130: interrupted.
+    """
     try:
-        folder = latest_model(settings.paths.serving)
-    except NoModelError as error:
+        raise typer.Exit(_predict(texts or [], _load(config)))
+    except KeyboardInterrupt:
+        raise typer.Exit(exit_codes.INTERRUPTED) from None
+
+
+def _predict(texts: list[str], settings: PipelineConfig) -> int:
+    from serving.answers import answer, read_arguments, read_lines
+    from serving.predictor import NoModelError, Predictor, latest_model
+
+    serving = settings.paths.serving
+    if serving.startswith("gs://"):
+        find_credentials("paths.serving", serving)
+    try:
+        with _silent_stderr():
+            folder = latest_model(serving)
+    except (NoModelError, OSError) as error:
         raise _stop(str(error), exit_codes.BAD_INPUT) from None
-    if not texts:
-        texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
-    if not texts:
+    batches = read_arguments(texts) if texts else read_lines(sys.stdin)
+    first = next(batches, None)
+    if not first:
         raise _stop(
             "no review given, neither as argument nor on standard input", exit_codes.BAD_INPUT
         )
     with _silent_stderr():
-        predictions = Predictor(folder).predict(texts)
-    for text, prediction in zip(texts, predictions, strict=True):
+        predictor = Predictor(folder)
+
+    def predict(reviews: list[bytes]) -> list[Prediction]:
+        with _silent_stderr():
+            return predictor.predict(reviews)
+
+    try:
         # Not through Rich, which would turn the tabs that programs look for into spaces.
-        print(f"{LABELS[prediction.label]}\t{prediction.probability:.3f}\t{text}")
+        unusable = answer(
+            chain([first], batches),
+            predict,
+            sys.stdout.buffer,
+            report=lambda line: print(line, file=sys.stderr, flush=True),
+        )
+    except BrokenPipeError:
+        # `| head` has what it wants. Python would flush what is left once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_codes.PUSHED
+    return exit_codes.BAD_INPUT if unusable else exit_codes.PUSHED
 
 
 @app.command("compile")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from serving.versions import versions
 
 LABELS = ("negative", "positive")
 
@@ -21,20 +22,16 @@ class Prediction(NamedTuple):
 
 
 def latest_model(serving: str) -> str:
-    """The folder of the last pushed model: the highest version number with a SavedModel in it.
+    """The folder of the last pushed model, of a serving folder or its URL.
 
     Raises:
       NoModelError: there is none.
+      OSError: the folder cannot be listed.
     """
-    versions = os.listdir(serving) if os.path.isdir(serving) else []
-    pushed = [
-        version
-        for version in versions
-        if version.isdecimal() and os.path.exists(os.path.join(serving, version, "saved_model.pb"))
-    ]
-    if not pushed:
+    newest = next(versions(serving), None)
+    if newest is None:
         raise NoModelError(f"no model has been pushed to {serving} yet; `amazon-reviews run` does")
-    return os.path.join(serving, max(pushed, key=int))
+    return newest
 
 
 class Predictor:
@@ -46,8 +43,8 @@ class Predictor:
         self._model = tf.saved_model.load(model_folder)
         self._predict = self._model.signatures["predict_text"]
 
-    def predict(self, texts: Sequence[str]) -> list[Prediction]:
-        """The sentiment of each text."""
+    def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]:
+        """The sentiment of each text; bytes are UTF-8."""
         import tensorflow as tf
 
         outputs = self._predict(texts=tf.constant(list(texts), tf.string))

@@ -14,6 +14,7 @@ from tfx.types import artifact_utils
 from tfx.utils import io_utils, path_utils
 
 from preprocessing.errors import InputError
+from serving.versions import is_complete, versions
 
 CANDIDATE_KEY = "candidate"
 MODEL_KEY = "model"
@@ -69,27 +70,20 @@ def without_missing_model(
 def _find(exec_properties: Mapping[str, Any], own: bytes | None) -> str | None:
     set_by_user = exec_properties.get(MODEL_DIR_KEY)
     if set_by_user:
-        if not fileio.exists(os.path.join(set_by_user, "saved_model.pb")):
+        if not is_complete(set_by_user):
             raise InputError(f"evaluation.baseline_model: no SavedModel in {set_by_user}")
         return str(set_by_user)
-    folder = exec_properties[SERVING_DIR_KEY]
-    names = fileio.listdir(folder) if fileio.exists(folder) else []
-    # gs:// lists folders with a slash at the end.
-    versions = sorted((name.rstrip("/") for name in names), key=_version, reverse=True)
-    for name in versions:
-        path = os.path.join(folder, name)
+    for path in versions(exec_properties[SERVING_DIR_KEY]):
         # A step that is run again must not compare the candidate with its own pushed copy.
-        if _version(name) >= 0 and (own is None or _fingerprint(path) != own):
+        if own is None or _fingerprint(path) != own:
             return path
     return None
 
 
-def _version(name: str) -> int:
-    """TF Serving's: a folder's name as a number; -1 for anything else."""
-    return int(name) if name.isdigit() else -1
-
-
-def _fingerprint(model: str) -> bytes:
-    with fileio.open(os.path.join(model, _FINGERPRINT), "rb") as file:
+def _fingerprint(model: str) -> bytes | None:
+    path = os.path.join(model, _FINGERPRINT)
+    if not fileio.exists(path):
+        return None  # TensorFlow before 2.12 saved it.
+    with fileio.open(path, "rb") as file:
         content: bytes = file.read()
     return content

@@ -1,0 +1,117 @@
+"""Answers about a stream of reviews: batches of bounded size in, one line for each review out."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import BinaryIO, NamedTuple, TextIO
+
+from serving.predictor import LABELS, Prediction
+
+MAX_LINE_BYTES = 1 << 20
+_READ = 1 << 18
+_BATCH = 1024
+
+
+class Text(NamedTuple):
+    """A review, where it is from (`line 3`), and why it cannot be used; empty if it can."""
+
+    place: str
+    content: bytes
+    problem: str = ""
+
+
+def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
+    """Yield the lines of `stream` in batches, without blank ones.
+
+    A batch is what has arrived, at most 1024 lines, so that whoever types or pipes lines slowly is
+    answered at once. Memory does not grow with the stream, nor with a line that never ends.
+
+    Args:
+      stream: standard input, of which the bytes are read; None where it is closed.
+    """
+    if stream is None:
+        return
+    number = 0
+    tail: bytes | None = b""  # the line that is not at its end yet; None once it is too long
+    while chunk := stream.buffer.read1(_READ):  # type: ignore[attr-defined]
+        first, *others = chunk.split(b"\n")
+        tail = _within(tail, first)
+        if not others:
+            continue
+        lines = [tail, *others[:-1]]
+        tail = _within(b"", others[-1])
+        yield from _batches(lines, number + 1)
+        number += len(lines)
+    yield from _batches([tail], number + 1)
+
+
+def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
+    """Yield the arguments of a command as one batch."""
+    # What the shell passed, also where Python could not decode it.
+    found = [_text(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
+    yield [text for text in found if text]
+
+
+def answer(
+    batches: Iterable[list[Text]],
+    predict: Callable[[list[bytes]], list[Prediction]],
+    out: BinaryIO,
+    report: Callable[[str], object],
+) -> int:
+    """Write `LABEL<tab>PROBABILITY<tab>REVIEW` for each review, in their order.
+
+    Args:
+      batches: the reviews. Each batch is answered before the next is taken.
+      predict: reviews, UTF-8 -> their predictions.
+      out: is flushed after each batch.
+      report: is called with one line for each text that cannot be used.
+
+    Returns:
+      How many texts could not be used.
+
+    Raises:
+      BrokenPipeError: nobody reads `out` any more.
+    """
+    unusable = 0
+    for batch in batches:
+        for text in batch:
+            if text.problem:
+                unusable += 1
+                report(f"{text.place}: {text.problem}")
+        contents = [text.content for text in batch if not text.problem]
+        if not contents:
+            continue
+        for content, prediction in zip(contents, predict(contents), strict=True):
+            label = LABELS[prediction.label]
+            out.write(f"{label}\t{prediction.probability:.3f}\t".encode() + content + b"\n")
+        out.flush()
+    return unusable
+
+
+def _batches(lines: Sequence[bytes | None], first: int) -> Iterator[list[Text]]:
+    found = [_text(f"line {number}", line) for number, line in enumerate(lines, first)]
+    texts = [text for text in found if text]
+    for start in range(0, len(texts), _BATCH):
+        yield texts[start : start + _BATCH]
+
+
+def _text(place: str, line: bytes | None) -> Text | None:
+    """The review in a line; None if the line is blank."""
+    if line is None:
+        return Text(place, b"", f"longer than {MAX_LINE_BYTES:,} bytes, shorten it")
+    line = line.removesuffix(b"\r")
+    if place == "line 1":
+        line = line.removeprefix(codecs.BOM_UTF8)
+    try:
+        return Text(place, line) if line.decode().strip() else None
+    except UnicodeDecodeError as error:
+        byte = line[error.start]
+        return Text(place, line, f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8, convert it")
+
+
+def _within(tail: bytes | None, more: bytes) -> bytes | None:
+    if tail is None or len(tail) + len(more) > MAX_LINE_BYTES:
+        return None
+    return tail + more
