@@ -9,7 +9,7 @@ from tfx.components import Pusher
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
-from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.components.common.resolver import Resolver, ResolverStrategy
 from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
     LatestBlessedModelStrategy,
 )
@@ -18,7 +18,7 @@ from tfx.proto import pusher_pb2
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.baseline.component import PushedBaseline
-from components.baseline.strategy import CANDIDATE_KEY, LatestBlessedBaseline
+from components.baseline.strategy import CANDIDATE_KEY, LastPushedModel
 from components.review_example_gen.inputs import SAMPLE
 from components.trainer.component import Trainer
 from pipeline.beam import component_beam_args
@@ -61,16 +61,11 @@ class Local:
 
     def warm_start(self) -> BaseNode:
         """The node whose `model` a training starts from."""
-        return _latest_blessed(WARM_START)
+        return _resolver(LastPushedModel, WARM_START)
 
     def baseline(self, candidate: BaseChannel) -> BaseNode:
         """The node whose `model` the candidate is compared with."""
-        return Resolver(
-            strategy_class=LatestBlessedBaseline,
-            model=Channel(type=standard_artifacts.Model),
-            model_blessing=Channel(type=standard_artifacts.ModelBlessing),
-            **{CANDIDATE_KEY: candidate},
-        ).with_id(BASELINE)
+        return _resolver(LastPushedModel, BASELINE, **{CANDIDATE_KEY: candidate})
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> Trainer:
         """The Trainer; a cluster of processes is started on this machine by `run_fn` itself."""
@@ -145,10 +140,14 @@ class Vertex(_Compiled):
     def input_base(self) -> RuntimeParameter:
         return self.parameter("input_base", input_files(self._config)[0])
 
+    def warm_start(self) -> BaseNode:
+        # Vertex AI resolves by queries of its own and knows no strategy but TFX's.
+        return _resolver(LatestBlessedModelStrategy, WARM_START)
+
     def baseline(self, candidate: BaseChannel) -> BaseNode:
-        # Vertex AI resolves by queries of its own and knows no strategy but TFX's. The candidate
-        # is not blessed yet when it does, except on a run that is all answered from the cache.
-        return _latest_blessed(BASELINE)
+        # The candidate is not blessed yet when Vertex AI resolves, except on a run that is all
+        # answered from the cache.
+        return _resolver(LatestBlessedModelStrategy, BASELINE)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> Trainer:
         if not self._has_peers:
@@ -302,11 +301,12 @@ def tfjob_settings(config: PipelineConfig) -> dict[str, Any]:
     ).model_dump()
 
 
-def _latest_blessed(node_id: str) -> BaseNode:
+def _resolver(strategy: type[ResolverStrategy], node_id: str, **channels: BaseChannel) -> BaseNode:
     return Resolver(
-        strategy_class=LatestBlessedModelStrategy,
+        strategy_class=strategy,
         model=Channel(type=standard_artifacts.Model),
         model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+        **channels,
     ).with_id(node_id)
 
 

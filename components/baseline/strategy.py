@@ -1,32 +1,86 @@
-"""Resolver strategy: the latest blessed model other than the candidate itself."""
+"""Resolver strategy: the model in production, which is the one that was pushed last."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
+from ml_metadata import MetadataStore
+from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx import types
-from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
-    LatestBlessedModelStrategy,
-)
+from tfx.components.evaluator import constants
+from tfx.dsl.components.common.resolver import ResolverStrategy
 
+from serving.versions import is_complete
+
+MODEL_KEY = "model"
+BLESSING_KEY = "model_blessing"
 CANDIDATE_KEY = "candidate"
+_PUSHED = "pushed"
+_DESTINATION = "pushed_destination"
 
 
-class LatestBlessedBaseline(LatestBlessedModelStrategy):
-    """The model in production, as seen by a candidate.
+class LastPushedModel(ResolverStrategy):
+    """The blessed model that was pushed last, and its blessing.
 
-    On an unchanged second run the candidate is the model that the first run blessed. Compared
-    with itself it would pass any threshold, and its Evaluator would have a new input and run
-    again. So the candidate is left out of the choice.
+    The ids of the models do not tell: an older model that is blessed once more, after a change of
+    the settings and back, is pushed once more. Where no pushed model is left, as with
+    `push.destination: none`, it is the model that was blessed last.
+
+    On an unchanged second run the candidate is the model that the first run pushed. Compared with
+    itself it would pass any threshold, and its Evaluator would have a new input and run again. So a
+    candidate, if there is one, is left out of the choice.
     """
 
     def resolve_artifacts(
-        self, store: object, input_dict: dict[str, list[types.Artifact]]
+        self, store: MetadataStore, input_dict: dict[str, list[types.Artifact]]
     ) -> dict[str, list[types.Artifact]] | None:
-        candidates = input_dict[CANDIDATE_KEY]
+        candidates = input_dict.get(CANDIDATE_KEY, [])
         own = {artifact.id for artifact in candidates}
-        others = {
-            key: [artifact for artifact in artifacts if artifact.id not in own]
-            for key, artifacts in input_dict.items()
-            if key != CANDIDATE_KEY
+        blessings = _blessings(input_dict[BLESSING_KEY])
+        models = {
+            model.id: model
+            for model in input_dict[MODEL_KEY]
+            if model.id in blessings and model.id not in own
         }
-        resolved = super().resolve_artifacts(store, others)
-        return None if resolved is None else {**resolved, CANDIDATE_KEY: candidates}
+        chosen = _last_pushed(store, models) or _last_blessed(blessings, models)
+        return {
+            MODEL_KEY: [models[chosen]] if chosen else [],
+            BLESSING_KEY: [blessings[chosen]] if chosen else [],
+            **({CANDIDATE_KEY: candidates} if CANDIDATE_KEY in input_dict else {}),
+        }
+
+
+def _blessings(artifacts: Collection[types.Artifact]) -> dict[int, types.Artifact]:
+    """The last positive blessing of each model, by the model's id."""
+    return {
+        artifact.get_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY): artifact
+        for artifact in sorted(artifacts, key=lambda artifact: artifact.id)
+        if artifact.get_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY) == 1
+    }
+
+
+def _last_blessed(blessings: Mapping[int, types.Artifact], models: Collection[int]) -> int | None:
+    return max(models, key=lambda model: blessings[model].id, default=None)
+
+
+def _last_pushed(store: MetadataStore, models: Collection[int]) -> int | None:
+    """The model of the newest push whose copy is still in its serving folder."""
+    if not models:
+        return None
+    model_of = {
+        event.execution_id: event.artifact_id
+        for event in store.get_events_by_artifact_ids(list(models))
+        if event.type == mlmd.Event.INPUT
+    }
+    # An execution that is answered from the cache has the artifact of the push that took place.
+    model_of_output = {
+        event.artifact_id: model_of[event.execution_id]
+        for event in store.get_events_by_execution_ids(list(model_of))
+        if event.type == mlmd.Event.OUTPUT
+    }
+    outputs = store.get_artifacts_by_id(list(model_of_output))
+    pushes = [output for output in outputs if output.custom_properties[_PUSHED].int_value]
+    for push in sorted(pushes, key=lambda push: push.id, reverse=True):
+        if is_complete(push.custom_properties[_DESTINATION].string_value):
+            return model_of_output[push.id]
+    return None
