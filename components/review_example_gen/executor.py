@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -235,13 +236,24 @@ def _check(
 
 
 def _first_rejected(rejected_uri: str, reason: str | None = None) -> list[str]:
-    lines = []
-    for path in fileio.glob(os.path.join(rejected_uri, LINES_PREFIX + "*")):
-        with fileio.open(path) as file:
-            lines += [json.loads(line) for line in file.read().splitlines()]
-    lines.sort(key=lambda line: (line["file"], line["position"]))
+    """The first few, by file and position; there may be more of them than memory holds."""
+    first = heapq.nsmallest(
+        _SHOWN,
+        (
+            line
+            for line in _read_rejected(rejected_uri)
+            if line["reason"] != stages.DUPLICATE and reason in (None, line["reason"])
+        ),
+        key=lambda line: (line["file"], line["position"]),
+    )
     return [
         f"{os.path.basename(line['file'])}:{line['position']} {line['reason']} ({line['detail']})"
-        for line in lines
-        if line["reason"] != stages.DUPLICATE and reason in (None, line["reason"])
-    ][:_SHOWN]
+        for line in first
+    ]
+
+
+def _read_rejected(uri: str) -> Iterator[dict[str, Any]]:
+    for path in fileio.glob(os.path.join(uri, LINES_PREFIX + "*")):
+        with fileio.open(path) as file:
+            for line in file:
+                yield json.loads(line)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from random import Random
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -28,7 +30,8 @@ DUPLICATE = "duplicate_across_splits"
 LOST_BYTES = "lost_bytes"
 """Counted beside the lines: what damage takes up in compressed files."""
 
-_PIECES_PER_UNIT = 4
+_BYTES_PER_UNIT = 128 << 20
+_SOURCES_AT_ONCE = 8
 _BYTES_PER_SHARD = 16 << 20
 
 
@@ -78,12 +81,23 @@ class Routed(NamedTuple):
 
 
 def in_units(sources: list[Source]) -> list[Unit]:
-    """Shares the pieces out, so that each unit has some from all over the input.
+    """Share the pieces out, so that each unit has some from all over the input.
 
-    An input that is sorted, by label say, is then mixed within each file that is written.
+    The input is divided into strata of one piece a unit. Which unit gets which piece of a stratum,
+    and in which order a unit reads, is random with a fixed seed: an input that is sorted, or that
+    changes in a rhythm, by label say, is mixed within each file that is written.
     """
-    count = -(-len(sources) // _PIECES_PER_UNIT)
-    return [Unit(number, tuple(sources[number::count])) for number in range(count)]
+    unpacked = sum(source.piece.unpacked for source in sources)
+    count = max(1, min(len(sources), round(unpacked / _BYTES_PER_UNIT)))
+    chance = Random(0)
+    units: list[list[Source]] = [[] for _ in range(count)]
+    for start in range(0, len(sources), count):
+        stratum = sources[start : start + count]
+        for unit, source in zip(chance.sample(units, len(stratum)), stratum, strict=True):
+            unit.append(source)
+    return [
+        Unit(number, tuple(chance.sample(unit, len(unit)))) for number, unit in enumerate(units)
+    ]
 
 
 def _route(
@@ -97,6 +111,22 @@ def _route(
             splits.assign_splits(keys, source.group, named),
             selection.stand_elsewhere(keys, source.group),
         )
+
+
+def _in_turns(
+    unit: Unit, named: frozenset[str], selection: splits.Selection, pool: ThreadPoolExecutor
+) -> Iterator[tuple[int, Routed]]:
+    """The batches of a unit and the place of each one's source, of several sources in turns."""
+    waiting = ((place, _route(s, named, selection, pool)) for place, s in enumerate(unit.sources))
+    reading = deque(islice(waiting, _SOURCES_AT_ONCE))
+    while reading:
+        place, batches = reading.popleft()
+        routed = next(batches, None)
+        if routed is None:
+            reading.extend(islice(waiting, 1))
+            continue
+        reading.append((place, batches))
+        yield place, routed
 
 
 class HeldOutKeys(beam.DoFn):
@@ -153,25 +183,27 @@ class ReadUnit(beam.DoFn):
         name = FileSystems.join(self._scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
         selection = splits.Selection(held_out)
         counts: Counter[str] = Counter()
-        lines: list[tuple[str, int, int]] = []
+        lines = [0] * len(unit.sources)
         rejected = _Rejected(f"{name}.jsonl")
         with ThreadPoolExecutor(cores()) as pool:
             writers = _Writers(name, unit.shards, pool)
-            for source in unit.sources:
-                piece, count = source.piece, 0
-                with Progress("reviews", f"{piece.path} {piece.number}") as progress:
-                    for routed in _route(source, self._named, selection, pool):
-                        rejected.add(piece, routed)
-                        kept = routed.stands_in == ""
-                        _count(counts, routed)
-                        over = cap.is_over(routed.split, routed.keys, routed.batch.positions, piece)
-                        counts["over_max_examples"] += int(np.count_nonzero(kept & over))
-                        writers.write(routed, kept & ~over, counts)
-                        count += routed.batch.lines
-                        progress.advance(routed.batch.lines)
-                lines.append((piece.path, piece.number, count))
+            with Progress("reviews", str(unit.number)) as progress:
+                for place, routed in _in_turns(unit, self._named, selection, pool):
+                    piece = unit.sources[place].piece
+                    rejected.add(piece, routed)
+                    kept = routed.stands_in == ""
+                    _count(counts, routed)
+                    over = cap.is_over(routed.split, routed.keys, routed.batch.positions, piece)
+                    counts["over_max_examples"] += int(np.count_nonzero(kept & over))
+                    writers.write(routed, kept & ~over, counts)
+                    lines[place] += routed.batch.lines
+                    progress.advance(routed.batch.lines)
             shards = writers.close()
-        yield Done(unit.number, shards, rejected.close(), dict(+counts), tuple(lines))
+        by_piece = tuple(
+            (source.piece.path, source.piece.number, count)
+            for source, count in zip(unit.sources, lines, strict=True)
+        )
+        yield Done(unit.number, shards, rejected.close(), dict(+counts), by_piece)
 
 
 class _Writers:

@@ -42,8 +42,8 @@ class StatisticsGen(TfxStatisticsGen):
           examples: what statistics are made of.
           schema: what the Examples are to be; it says which features are categories.
           stats_options: its `feature_allowlist` is what is looked at.
-          max_examples: of each split about so many are looked at, in whole files; None: all of
-            them, by TFX's own executor and Beam.
+          max_examples: of each split about so many are looked at, from all of its files; None: all
+            of them, by TFX's own executor and Beam.
         """
         spec = StatisticsGenSpec(
             examples=examples,

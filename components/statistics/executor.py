@@ -1,8 +1,8 @@
 """Executor of StatisticsGen: looks at a sample of each split, and needs no Beam for that.
 
-ReviewExampleGen spreads reviews over its files by a hash of their text, so some of the files are a
-fair sample, and TFDV's accumulators are filled with it in less time than its many Beam stages
-take to start.
+The sample is of single Examples from every file, so it is fair whatever order the input was in.
+Those that are left out are read and not decoded. TFDV's accumulators are filled with the others in
+less time than its many Beam stages take to start.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import tensorflow as tf
 import tensorflow_data_validation as tfdv
+from absl import logging
 from tensorflow_data_validation.statistics import stats_impl
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx import types
@@ -28,6 +29,7 @@ from preprocessing.files import file_size
 
 MAX_EXAMPLES_KEY = "max_examples"
 _BATCH = 8192
+_FILES_AT_ONCE = 4
 
 
 class Executor(LocalBeamExecutor, tfx_executor.Executor):
@@ -65,54 +67,77 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         statistics.span = examples.span
         rates = {}
         for name in names:
-            sample = _Sample(artifact_utils.get_split_uri([examples], name), max_examples)
-            result = _statistics(sample.batches(_looked_at(schema, options)), options)
+            split = _Split(artifact_utils.get_split_uri([examples], name), _looked_at(options))
+            rates[name] = split.rate(max_examples)
+            result = _statistics(split.batches(rates[name]), options)
+            if rates[name] < 1 and _has_anomalies(result, schema):
+                # A sample may lack what the split has, such as a rare class.
+                logging.info("The sample of %s does not fit the schema: reading all of it", name)
+                rates[name] = 1.0
+                result = _statistics(split.batches(1.0), options)
             folder = artifact_utils.get_split_uri([statistics], name)
             path = os.path.join(folder, tfx_executor.DEFAULT_FILE_NAME)
             io_utils.write_bytes_file(path, result.SerializeToString())
-            rates[name] = sample.rate
         statistics.set_json_value_custom_property(
             tfx_executor.SAMPLE_RATE_BY_SPLIT_PROPERTY_NAME, json_utils.dumps(rates)
         )
 
 
-class _Sample:
-    """Files of a split, from all over the list, until there are enough Examples.
+class _Split:
+    """The files of a split, of which `schema` has the features that are decoded."""
 
-    `rate` is how much of the split was read, by size.
-    """
+    def __init__(self, folder: str, schema: schema_pb2.Schema):
+        self._files = sorted(fileio.glob(io_utils.all_files_pattern(folder)))
+        self._schema = schema
 
-    def __init__(self, folder: str, max_examples: int):
-        self._files = _spread(sorted(fileio.glob(io_utils.all_files_pattern(folder))))
-        self._max_examples = max_examples
-        self.rate = 0.0
+    def rate(self, max_examples: int) -> float:
+        """The part of the Examples, 0.0 to 1.0, that is about `max_examples` of them."""
+        sizes = {file: file_size(file) for file in self._files}
+        largest = max(self._files, key=lambda file: sizes[file])
+        counted = sum(_records(largest).map(tf.size).as_numpy_iterator())
+        examples = counted * sum(sizes.values()) / sizes[largest]
+        return min(1.0, max_examples / max(1.0, examples))
 
-    def batches(self, schema: schema_pb2.Schema) -> Iterator[pa.RecordBatch]:
-        decoder = example_coder.ExamplesToRecordBatchDecoder(schema.SerializeToString())
+    def batches(self, rate: float) -> Iterator[pa.RecordBatch]:
+        """Yield this part of the Examples: the same ones each time, from all files alike."""
+        decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
         yield decoder.DecodeBatch([])
-        sizes = [file_size(file) for file in self._files]
-        examples = read = 0
-        for file, size in zip(self._files, sizes, strict=True):
-            records = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH)
-            for batch in records.prefetch(2).as_numpy_iterator():
-                examples += len(batch)
-                yield decoder.DecodeBatch(batch)
-            read += size
-            if examples >= self._max_examples:
-                break
-        self.rate = read / sum(sizes)
+        files = tf.data.Dataset.from_tensor_slices(self._files).enumerate()
+        chosen = files.interleave(
+            lambda place, file: _sample(_records(file), place, rate),
+            cycle_length=_FILES_AT_ONCE,
+            num_parallel_calls=_FILES_AT_ONCE,
+            deterministic=True,
+        )
+        for batch in chosen.rebatch(_BATCH).prefetch(2).as_numpy_iterator():
+            yield decoder.DecodeBatch(batch)
 
 
-def _spread(files: list[str]) -> list[str]:
-    """The files in an order in which any first few of them come from all over the list."""
-    order = sorted(range(len(files)), key=lambda index: f"{index:032b}"[::-1])
-    return [files[index] for index in order]
+def _records(file: Any) -> tf.data.Dataset:
+    return tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH)
 
 
-def _looked_at(schema: schema_pb2.Schema, options: tfdv.StatsOptions) -> schema_pb2.Schema:
+def _sample(batches: tf.data.Dataset, place: tf.Tensor, rate: float) -> tf.data.Dataset:
+    """Some records of each batch of the file number `place`; each has the same chance."""
+    if rate == 1.0:
+        return batches
+
+    def chosen(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+        chance = tf.random.stateless_uniform(tf.shape(batch), seed=tf.stack([place, index]))
+        return tf.boolean_mask(batch, chance < rate)
+
+    return batches.enumerate().map(chosen)
+
+
+def _has_anomalies(statistics: Any, schema: schema_pb2.Schema) -> bool:
+    anomalies = tfdv.validate_statistics(statistics, schema)
+    return bool(anomalies.anomaly_info) or anomalies.HasField("dataset_anomaly_info")
+
+
+def _looked_at(options: tfdv.StatsOptions) -> schema_pb2.Schema:
     allowed = options.feature_allowlist
     return schema_pb2.Schema(
-        feature=[item for item in schema.feature if allowed is None or item.name in allowed]
+        feature=[item for item in options.schema.feature if allowed is None or item.name in allowed]
     )
 
 
