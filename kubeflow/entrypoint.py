@@ -33,9 +33,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(_INPUT, required=True)
     parser.add_argument(_SPEC, default="{}")
     step, beam_args = parser.parse_known_args(arguments)
+    inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
     executor_input = with_declared_types(
-        json.loads(step.json_serialized_invocation_args),
-        json.loads(step.json_serialized_inputs_spec_args),
+        json.loads(step.json_serialized_invocation_args), inputs_spec
     )
     _log_where_this_runs(step.executor_class_path, executor_input)
     sys.argv = [
@@ -46,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         *beam_args,
     ]
     try:
+        check_integers(executor_input, inputs_spec)
         runpy.run_module(_TFX_MODULE, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         if end.code not in (None, 0):
@@ -88,6 +89,27 @@ def with_declared_types(
         for name, given in inputs.get("artifacts", {}).items()
     }
     return {**executor_input, "inputs": inputs}
+
+
+def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]) -> None:
+    """Check that parameters declared as integers are integers: TFX turns 2.5 into 2.
+
+    Args:
+      executor_input, inputs_spec: see `with_declared_types`.
+
+    Raises:
+      InputError: one is not.
+    """
+    values = executor_input.get("inputs", {}).get("parameterValues", {})
+    for name, definition in inputs_spec.get("parameters", {}).items():
+        if definition.get("parameterType") == "NUMBER_INTEGER" and name in values:
+            value = values[name]
+            try:
+                whole = not isinstance(value, bool) and float(value).is_integer()
+            except (TypeError, ValueError):
+                whole = False
+            if not whole:
+                raise InputError(f"parameter {name}: an integer, not {value!r}")
 
 
 def delete_folder_markers(uris: Sequence[str]) -> None:

@@ -73,7 +73,7 @@ _TYPES: dict[str, tuple[type, str]] = {
 }
 
 
-def check_parameters(package: Package, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def converted_values(package: Package, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The given values in the types that the pipeline declares; numbers may be given as text.
 
     Raises:
@@ -100,6 +100,16 @@ def check_parameters(package: Package, parameters: Mapping[str, Any]) -> dict[st
         if "defaultValue" not in definition and name not in values:
             raise ConfigError(f"parameter {name}: has no default, so give it a value")
     return values
+
+
+def changed_values(package: Package, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `values` that are not the ones that the pipeline was compiled with."""
+    definitions = package.parameters
+    return {
+        name: value
+        for name, value in values.items()
+        if definitions[name].get("defaultValue") != value
+    }
 
 
 def _converted(value: Any, wanted: type) -> Any:

@@ -16,9 +16,10 @@ from kubeflow.follow import (
     SubmitError,
     follow,
 )
-from kubeflow.package import Package, check_parameters, read_package
+from kubeflow.package import Package, changed_values, converted_values, read_package
 from pipeline import exit_codes
 from pipeline.config import PipelineConfig
+from pipeline.parameters import check_parameters
 from pipeline.settings_file import ConfigError
 from pipeline.target_checks import ClusterTarget, check_target, cluster_name
 
@@ -54,11 +55,13 @@ def submit(
 
     Raises:
       ConfigError: a setting or parameter is missing or wrong, or there are no credentials.
-      InputError: `package` is no compiled pipeline for `target`.
+      InputError: `package` is no compiled pipeline for `target`, or a parameter has a value that
+        the settings do not allow.
     """
     check_submission(config, target)
     compiled = read_package(package, target)
-    values = check_parameters(compiled, parameters)
+    values = converted_values(compiled, parameters)
+    check_parameters(config, target, changed_values(compiled, values))
     name = _run_name(cluster_name(config))
     try:
         run = _start(config, target, compiled, values, name)

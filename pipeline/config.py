@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from components.evaluator.settings import Evaluation
 from pipeline.cluster_settings import Cluster, Dataflow, Kubeflow, Vertex
 from pipeline.settings_file import (
     CONFIG_VARIABLE,
@@ -72,7 +73,7 @@ class Columns(Section):
 class Data(Section):
     """What is read, and how it is divided."""
 
-    input_base: str | None = None
+    input_base: Annotated[str, Field(min_length=1)] | None = None
     """Folder or gs:// prefix with the raw files; None: the sample that the package brings."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
     columns: Columns = Columns()
@@ -112,17 +113,6 @@ class Beam(Section):
     args: list[str] = []
     """Passed to Beam as they are, after the ones made from the keys above."""
     dataflow: Dataflow = Dataflow()
-
-
-class Evaluation(Section):
-    """What a model must reach to be pushed."""
-
-    min_accuracy: Fraction = 0.8
-    max_accuracy_drop: Fraction = 0.01
-    """How far below the latest blessed model accuracy may fall."""
-    baseline_model: str | None = None
-    """Kubeflow: the SavedModel to compare with; None: the last pushed one."""
-    slices: list[Literal["length_bucket"]] = ["length_bucket"]
 
 
 class Push(Section):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from preprocessing.errors import InputError
 
 PositiveInt = Annotated[int, Field(ge=1)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -15,6 +18,33 @@ class Section(BaseModel):
     """A part of the settings: no unknown keys, no silent conversion, no change after loading."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+AnySection = TypeVar("AnySection", bound=Section)
+
+
+def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySection:
+    """Return `section` with the values that a run was given, checked like those of a file.
+
+    Args:
+      section: the settings that the pipeline was compiled with.
+      values: parameter of the run -> value; a parameter is called like the key that it replaces.
+
+    Raises:
+      InputError: a value is not allowed, or contradicts the other settings.
+    """
+    kind = type(section)
+    try:
+        return kind.model_validate({**section.model_dump(), **values})
+    except ValidationError as error:
+        problem = first_problem(error, kind)
+        if error.errors()[0]["loc"]:
+            raise InputError(f"parameter {problem}") from None
+        given = ", ".join(f"{name}={value}" for name, value in values.items())
+        raise InputError(
+            f"parameter {given} contradicts the settings that the pipeline was compiled with: "
+            f"{problem}. Change both in the settings and compile again"
+        ) from None
 
 
 def first_problem(error: ValidationError, section: type[BaseModel], inside: str = "") -> str:

@@ -60,6 +60,17 @@ def has_peers(training: Training) -> bool:
     return training.strategy == "parameter_server" or training.workers > 1
 
 
+def processes(training: Training) -> dict[str, int]:
+    """Task type -> how many processes of it a training takes."""
+    if training.strategy == "parameter_server":
+        return {
+            cluster.CHIEF: 1,
+            cluster.WORKER: training.workers,
+            cluster.PS: training.parameter_servers,
+        }
+    return {cluster.WORKER: training.workers} if has_peers(training) else {cluster.CHIEF: 1}
+
+
 def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether a process that has used TensorFlow already has to leave this training to `run`.
 
@@ -111,7 +122,7 @@ class _LocalCluster:
 
     def __init__(self, training: Training, command: Sequence[str]):
         self._command = command
-        self._places = {place.task.name: place for place in machine.share(_counts(training))}
+        self._places = {place.task.name: place for place in machine.share(processes(training))}
         self._children: dict[str, Child] = {}
         self._events: queue.SimpleQueue[Child | signal.Signals] = queue.SimpleQueue()
         self._restarts = 0
@@ -285,17 +296,6 @@ class _LocalCluster:
 def _names(children: Sequence[Child]) -> str:
     """Of those that have not ended."""
     return ", ".join(child.name for child in children if child.code is None)
-
-
-def _counts(training: Training) -> dict[str, int]:
-    """Task type -> how many processes of it a training takes."""
-    if training.strategy == "parameter_server":
-        return {
-            cluster.CHIEF: 1,
-            cluster.WORKER: training.workers,
-            cluster.PS: training.parameter_servers,
-        }
-    return {cluster.WORKER: training.workers} if has_peers(training) else {cluster.CHIEF: 1}
 
 
 def _report(said: dict[str, Any]) -> None:

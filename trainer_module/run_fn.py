@@ -8,6 +8,7 @@ from typing import Any
 from preprocessing.errors import InputError
 from trainer_module import checkpoint_folders, local_cluster
 from trainer_module.settings import Training, TrainingJob
+from trainer_module.task import is_told_by_us
 from trainer_module.training import train
 
 
@@ -18,18 +19,19 @@ def run_fn(fn_args: Any) -> None:
       fn_args: tfx's FnArgs; see `make_job`.
 
     Raises:
-      InputError: a process of the local cluster found a setting wrong.
+      InputError: the training found a setting wrong.
       Exception: what `training.train` and `local_cluster.run` raise.
     """
     job = make_job(fn_args)
-    if local_cluster.is_needed(job.training):
-        try:
+    try:
+        if local_cluster.is_needed(job.training):
             local_cluster.run(job)
-        except ValueError as error:
-            # One of its processes found a setting wrong and said so in one line.
-            raise InputError(str(error)) from None
-    else:
-        train(job)
+        else:
+            train(job)
+    except ValueError as error:
+        if not is_told_by_us(error):
+            raise
+        raise InputError(str(error)) from None
 
 
 def make_job(fn_args: Any) -> TrainingJob:

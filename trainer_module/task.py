@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             parent.failed(line)
             return lost_peer.EXIT_CODE
-        if not _is_told_by_us(error):
+        if not is_told_by_us(error):
             logging.exception("The training failed")
             parent.failed(_in_short(error))
             return 1
@@ -156,8 +156,8 @@ def _in_short(error: Exception) -> str:
     return f"{type(error).__name__}: {told[0]}" if told else type(error).__name__
 
 
-def _is_told_by_us(error: Exception) -> bool:
-    """Whether our own code raised it, to tell a person what is wrong.
+def is_told_by_us(error: Exception) -> bool:
+    """Return whether our own code raised `error`, and its message alone says what is wrong.
 
     A ValueError that comes out of a library may be about anything; its traceback is needed.
     """

@@ -12,8 +12,9 @@ from tfx.types import standard_component_specs
 from tfx.utils import proto_utils
 
 from components.baseline.pushed import without_missing_model
+from components.evaluator.settings import Evaluation
 from components.local_beam import LocalBeamExecutor
-from preprocessing.errors import InputError
+from preprocessing.settings import with_parameters
 
 MIN_ACCURACY_KEY = "min_accuracy"
 ACCURACY_CLASS = "BinaryAccuracy"
@@ -46,9 +47,8 @@ def with_min_accuracy(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
       InputError: it is not between 0 and 1.
     """
-    minimum = float(exec_properties[MIN_ACCURACY_KEY])
-    if not 0 <= minimum <= 1:
-        raise InputError(f"min_accuracy is {minimum:g}, not between 0 and 1")
+    given = {MIN_ACCURACY_KEY: exec_properties[MIN_ACCURACY_KEY]}
+    minimum = with_parameters(Evaluation(), given).min_accuracy
     config = tfma.EvalConfig()
     key = standard_component_specs.EVAL_CONFIG_KEY
     proto_utils.json_to_proto(exec_properties[key], config)

@@ -11,6 +11,8 @@ from tfx.types import standard_component_specs
 from tfx.utils import json_utils
 
 from components.baseline.pushed import without_missing_model
+from components.trainer.parameters import training_of_run
+from trainer_module.settings import Training
 
 EPOCHS_KEY = "epochs"
 STRATEGY_KEY = "strategy"
@@ -34,9 +36,14 @@ class Executor(GenericExecutor):
 
 
 def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The execution properties with `epochs` and `strategy` in `custom_config`'s `training`."""
+    """The execution properties with `epochs` and `strategy` in `custom_config`'s `training`.
+
+    Raises:
+      InputError: a value is not allowed, or the compiled pipeline cannot train with it.
+    """
     config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
     given = {key: exec_properties[key] for key in (EPOCHS_KEY, STRATEGY_KEY)}
+    training_of_run(Training(**config["training"]), given)
     config["training"] = {**config["training"], **given}
     return {
         **exec_properties,

@@ -44,5 +44,5 @@ def test_min_accuracy_is_the_lower_bound():
 
 @pytest.mark.parametrize("wrong", [-0.1, 90.0])
 def test_min_accuracy_is_a_fraction(wrong):
-    with pytest.raises(InputError, match=r"min_accuracy is .* not between 0 and 1"):
+    with pytest.raises(InputError, match=rf"parameter min_accuracy: .* equal to [01], not {wrong}"):
         with_min_accuracy({"eval_config": "{}", "min_accuracy": wrong})

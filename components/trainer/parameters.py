@@ -1,0 +1,45 @@
+"""The Trainer's parameters of a run, checked before a submission and again in the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from preprocessing.errors import InputError
+from preprocessing.settings import with_parameters
+from trainer_module.cluster import CHIEF, PS, WORKER
+from trainer_module.local_cluster import processes
+from trainer_module.settings import Training
+
+
+def training_of_run(compiled: Training, given: Mapping[str, Any]) -> Training:
+    """Return the settings of a training with the run's `epochs` and `strategy`.
+
+    Args:
+      compiled: the settings that the pipeline was compiled with.
+      given: parameter -> value.
+
+    Raises:
+      InputError: a value is not allowed, or needs other processes than the compiled pipeline
+        starts.
+    """
+    training = with_parameters(compiled, given)
+    before, after = _in_words(processes(compiled)), _in_words(processes(training))
+    if before != after:
+        raise InputError(
+            f"parameter strategy: {training.strategy} trains in {after}, and the pipeline was "
+            f"compiled for {before}; set training.strategy: {training.strategy} in the settings "
+            "and compile again"
+        )
+    return training
+
+
+_NAMES = {CHIEF: "chief", WORKER: "worker", PS: "parameter server"}
+
+
+def _in_words(counts: Mapping[str, int]) -> str:
+    """`{"chief": 1, "worker": 2}` -> `1 chief and 2 workers`."""
+    if sum(counts.values()) == 1:
+        return "one process"
+    *first, last = [f"{count} {_NAMES[kind]}{'s'[: count > 1]}" for kind, count in counts.items()]
+    return " and ".join(filter(None, [", ".join(first), last]))
