@@ -81,10 +81,13 @@ class Vertex(Section):
     """VPC to peer with, `projects/NUMBER/global/networks/NAME`."""
     machine_type: str = "n1-standard-8"
     """Of each training replica when `training.workers` is more than 1."""
+    training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
+    """A CustomJob that takes longer, with its time in the queue, is ended, and the step fails."""
     endpoint: str | None = None
-    """Display name of the endpoint that `push.destination: vertex` deploys to; None: `name`."""
+    """Display name of the endpoint that `push.destination: vertex` deploys to, which serves nothing
+    else; None: `name`."""
     serving_image: str | None = None
-    """TensorFlow prediction container for `push.destination: vertex`."""
+    """TensorFlow Serving, in a registry of the project, for `push.destination: vertex`."""
 
 
 class Volume(Section):

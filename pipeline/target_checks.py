@@ -80,12 +80,28 @@ def _check_vertex(config: PipelineConfig) -> None:
     for key, path in _places(config).items():
         if not path.startswith("gs://"):
             raise ConfigError(f"{key}: {path} is not seen by Vertex AI; set gs://BUCKET/FOLDER")
-    if config.push.destination == "vertex" and not config.vertex.serving_image:
-        raise _missing(
-            "vertex.serving_image", "vertex", "the TensorFlow prediction container to deploy with"
-        )
+    for name, resources in config.cluster.resources.items():
+        gpu_type = resources.gpu_type
+        if gpu_type and not re.fullmatch("[A-Z][A-Z0-9_]+", gpu_type):
+            raise ConfigError(
+                f"cluster.resources.{name}.gpu_type: {gpu_type} is no accelerator of Vertex AI; "
+                "set for example NVIDIA_TESLA_T4"
+            )
+    if config.push.destination == "vertex":
+        _check_serving_image(config.vertex.serving_image)
     _check_baseline(config, "vertex")
     _check_dataflow(config)
+
+
+def _check_serving_image(image: str | None) -> None:
+    right = "TensorFlow Serving no older than the TensorFlow that trains, see docs/vertex.md"
+    if not image:
+        raise _missing("vertex.serving_image", "push.destination: vertex", right)
+    if re.search(r"/prediction/tf2?-", image):
+        raise ConfigError(
+            f"vertex.serving_image: {image} is a prebuilt prediction container; the newest has "
+            f"TensorFlow 2.15 and cannot load the model. Set {right}"
+        )
 
 
 def _check_kubeflow(config: PipelineConfig) -> None:

@@ -21,6 +21,7 @@ from components.baseline.component import PushedBaseline
 from components.baseline.strategy import CANDIDATE_KEY, LastPushedModel
 from components.review_example_gen.inputs import SAMPLE
 from components.trainer.component import Trainer
+from components.vertex_pusher.settings import EndpointSettings
 from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
@@ -152,30 +153,11 @@ class Vertex(_Compiled):
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> Trainer:
         if not self._has_peers:
             return super().trainer(custom_config, **arguments)
-        from tfx.extensions.google_cloud_ai_platform import constants
-        from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
-
         from components.trainer.vertex_executor import VertexExecutor
+        from components.trainer.vertex_settings import CUSTOM_JOB_KEY
 
-        job = {
-            "project": self._config.vertex.project,
-            "display_name": f"{self.name}-training",
-            "job_spec": {
-                "worker_pool_specs": worker_pool_specs(self._config),
-                **_set(
-                    service_account=self._config.vertex.service_account,
-                    network=self._config.vertex.network,
-                ),
-            },
-        }
         trainer = super().trainer(
-            {
-                **custom_config,
-                constants.ENABLE_VERTEX_KEY: True,
-                constants.VERTEX_REGION_KEY: self._config.vertex.region,
-                TRAINING_ARGS_KEY: job,
-            },
-            **arguments,
+            {**custom_config, CUSTOM_JOB_KEY: custom_job_settings(self._config)}, **arguments
         )
         trainer.executor_spec = ExecutorClassSpec(VertexExecutor)
         return trainer
@@ -183,24 +165,10 @@ class Vertex(_Compiled):
     def pusher(self, model: BaseChannel, model_blessing: BaseChannel) -> BaseComponent:
         if self._config.push.destination == "filesystem":
             return super().pusher(model, model_blessing)
-        from tfx.extensions.google_cloud_ai_platform import constants
-        from tfx.extensions.google_cloud_ai_platform.pusher.component import Pusher as VertexPusher
+        from components.vertex_pusher.component import VertexPusher
 
-        vertex = self._config.vertex
-        return VertexPusher(
-            model=model,
-            model_blessing=model_blessing,
-            custom_config={
-                constants.ENABLE_VERTEX_KEY: True,
-                constants.VERTEX_REGION_KEY: vertex.region,
-                constants.VERTEX_CONTAINER_IMAGE_URI_KEY: vertex.serving_image,
-                constants.SERVING_ARGS_KEY: {
-                    "project_id": vertex.project,
-                    "endpoint_name": vertex.endpoint or self.name,
-                    "machine_type": vertex.machine_type,
-                },
-            },
-        )
+        pusher = VertexPusher(model, model_blessing, endpoint_settings(self._config))
+        return pusher.with_id("Pusher")
 
 
 class Kubeflow(_Compiled):
@@ -246,33 +214,37 @@ def make_target(config: PipelineConfig, name: Target) -> Local:
     return _CLASSES[name](config)
 
 
-def worker_pool_specs(config: PipelineConfig) -> list[dict[str, Any]]:
-    """The worker pools of a Vertex AI CustomJob: chief, workers, parameter servers.
+def custom_job_settings(config: PipelineConfig) -> dict[str, Any]:
+    """What the CustomJob of a training on Vertex AI is made of."""
+    from components.trainer.vertex_settings import CustomJobSettings
 
-    The order says which is which, and Vertex AI sets TF_CONFIG by it.
-    """
-    training = config.training
-    trainer = config.cluster.resources.get("Trainer")
-    plain = {"machine_type": config.vertex.machine_type}
-    machine: dict[str, Any] = dict(plain)
-    if trainer and trainer.gpus:
-        machine |= {
-            "accelerator_type": trainer.gpu_type or Vertex._default_gpu,
-            "accelerator_count": trainer.gpus,
-        }
-    if training.strategy == "parameter_server":
-        # The chief only coordinates, and the servers only keep variables: neither needs a GPU.
-        pools = [(1, plain), (training.workers, machine), (training.parameter_servers, plain)]
-    else:
-        pools = [(1, machine), (training.workers - 1, machine)]
-    return [
-        {
-            "machine_spec": spec,
-            "replica_count": replicas,
-            "container_spec": {"image_uri": config.cluster.image},
-        }
-        for replicas, spec in pools
-    ]
+    vertex = config.vertex
+    resources = config.cluster.resources.get("Trainer")
+    return CustomJobSettings(
+        project=vertex.project or "",
+        region=vertex.region or "",
+        display_name=f"{cluster_name(config)}-training",
+        image=config.cluster.image or "",
+        machine_type=vertex.machine_type,
+        gpus=resources.gpus if resources else 0,
+        gpu_type=(resources and resources.gpu_type) or Vertex._default_gpu,
+        service_account=vertex.service_account,
+        network=vertex.network,
+        timeout_seconds=vertex.training_timeout_hours * 3600,
+    ).model_dump()
+
+
+def endpoint_settings(config: PipelineConfig) -> EndpointSettings:
+    """Where `push.destination: vertex` deploys to."""
+    vertex = config.vertex
+    return EndpointSettings(
+        project=vertex.project or "",
+        region=vertex.region or "",
+        endpoint=vertex.endpoint or cluster_name(config),
+        model_name=cluster_name(config),
+        image=vertex.serving_image or "",
+        machine_type=vertex.machine_type,
+    )
 
 
 def tfjob_settings(config: PipelineConfig) -> dict[str, Any]:
@@ -308,10 +280,6 @@ def _resolver(strategy: type[ResolverStrategy], node_id: str, **channels: BaseCh
         model_blessing=Channel(type=standard_artifacts.ModelBlessing),
         **channels,
     ).with_id(node_id)
-
-
-def _set(**values: Any) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
 
 
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15} | {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from tfx import types
@@ -12,13 +11,12 @@ from tfx.types import standard_component_specs
 from components.baseline.pushed import without_missing_model
 from components.trainer import tfjob_run
 from components.trainer.executor import Executor, with_run_parameters
+from components.trainer.step import write_job
 from components.trainer.tfjob_client import TFJobClient, connect
 from components.trainer.tfjob_follow import Terms
 from components.trainer.tfjob_manifest import make_manifest
 from components.trainer.tfjob_settings import TFJOB_KEY, TFJobSettings
-from trainer_module.local_cluster import JOB_FILE
 from trainer_module.run_fn import make_job
-from trainer_module.settings import TrainingJob
 
 
 class TFJobExecutor(Executor):
@@ -53,22 +51,12 @@ class TFJobExecutor(Executor):
             is_done=lambda: fileio.exists(job.serving_model_dir),
             progress=lambda: _last_checkpoint(job.checkpoint_dir),
         )
-        tfjob_run.run(client, make_manifest(job, _write(job), settings), terms)
+        tfjob_run.run(client, make_manifest(job, write_job(job), settings), terms)
         if not fileio.exists(job.serving_model_dir):
             raise RuntimeError(
                 f"The TFJob succeeded, but there is no model in {job.serving_model_dir}: do its "
                 "pods see the same folders as this step?"
             )
-
-
-def _write(job: TrainingJob) -> str:
-    """Where the job is, as a file for the pods to read; never half of it."""
-    path = os.path.join(job.model_run_dir, JOB_FILE)
-    fileio.makedirs(job.model_run_dir)
-    with fileio.open(f"{path}.new", "w") as file:
-        file.write(job.model_dump_json(indent=2))
-    fileio.rename(f"{path}.new", path, overwrite=True)
-    return path
 
 
 def _last_checkpoint(folder: str) -> str:

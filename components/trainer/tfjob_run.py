@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from absl import logging
 
+from components.trainer.step import sigterm_raises
 from components.trainer.tfjob_client import TFJobClient, Unreachable
 from components.trainer.tfjob_follow import (
     SUCCEEDED,
@@ -49,7 +46,7 @@ def run(client: TFJobClient, manifest: dict[str, Any], terms: Terms) -> None:
       SystemExit, KeyboardInterrupt: SIGTERM, SIGINT came.
     """
     name = manifest["metadata"]["name"]
-    with _sigterm_raises():
+    with sigterm_raises():
         try:
             uid = _create_or_find(client, manifest, terms)
             if not Follow(client, name, uid, terms).until_end():
@@ -112,21 +109,3 @@ def _delete(client: TFJobClient, name: str) -> None:
             name,
             client.namespace,
         )
-
-
-@contextlib.contextmanager
-def _sigterm_raises() -> Iterator[None]:
-    """SIGTERM raises SystemExit, once: what is done about it is not cut short by another one."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)

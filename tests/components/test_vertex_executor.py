@@ -1,54 +1,84 @@
-"""VertexExecutor: the CustomJob that it would start. Nothing is sent from here."""
+"""The Trainer on Vertex AI, with real artifacts and real trainings in the place of replicas."""
 
 import json
 
-import google.auth
 import pytest
-from google.auth.credentials import AnonymousCredentials
-from tfx.extensions.google_cloud_ai_platform import constants, runner
-from tfx.extensions.google_cloud_ai_platform.trainer.executor import TRAINING_ARGS_KEY
-from tfx.utils import json_utils
 
-from components.trainer.vertex_executor import VertexExecutor
-from pipeline.targets import worker_pool_specs
-from tests.kubeflow.settings import IMAGE, settings
+from components import vertex_api
+from components.trainer.vertex_settings import CUSTOM_JOB_KEY, CustomJobSettings
+from preprocessing.errors import InputError
+from tests.components.test_tfjob_executor import Step
+from tests.components.vertex_replicas import Replicas
+from tests.components.vertex_server import serving
+from tests.trainer_module import conftest
+from tests.waiting import wait
+from trainer_module import task
 
 pytestmark = pytest.mark.slow
 
+prepared = conftest.prepared
 
-def test_every_pool_trains_with_the_parameters_of_the_run(monkeypatch):
-    config = settings("vertex", more="training={strategy: multi_worker_mirrored, workers: 3}")
-    launched = []
-    # The client is made without asking anybody, but not without credentials.
-    nobody = AnonymousCredentials()
-    monkeypatch.setattr(google.auth, "default", lambda **arguments: (nobody, "my-project"))
-    monkeypatch.setattr(runner, "_launch_cloud_training", lambda **job: launched.append(job))
-    custom_config = {
-        "training": {"epochs": 1, "strategy": "multi_worker_mirrored"},
-        constants.ENABLE_VERTEX_KEY: True,
-        constants.VERTEX_REGION_KEY: "europe-west4",
-        TRAINING_ARGS_KEY: {
-            "project": "my-project",
-            "display_name": "training",
-            "job_spec": {"worker_pool_specs": worker_pool_specs(config)},
-        },
-    }
-    VertexExecutor().Do(
-        {},
-        {},
-        {
-            "custom_config": json_utils.dumps(custom_config),
-            "epochs": 7,
-            "strategy": "multi_worker_mirrored",
-        },
-    )
-    [job] = launched
-    assert (job["project"], job["vertex_region"]) == ("my-project", "europe-west4")
-    pools = job["training_job"]["job_spec"]["worker_pool_specs"]
-    assert [pool["replica_count"] for pool in pools] == [1, 2]
-    for pool in pools:
-        container = pool["container_spec"]
-        assert container["image_uri"] == IMAGE
-        command = container["command"]
-        properties = json.loads(command[command.index("--exec-properties") + 1])
-        assert json.loads(properties["custom_config"])["training"]["epochs"] == 7
+
+class VertexStep(Step):
+    """The Trainer's step, as TFX runs it for Vertex AI."""
+
+    def run(self, strategy, epochs, **training):
+        settings = CustomJobSettings(
+            project="my-project",
+            region="europe-west4",
+            display_name="amazon-reviews-training",
+            image="registry/reviews:1",
+            machine_type="n1-standard-8",
+            timeout_seconds=400,
+            poll_seconds=0.2,
+        )
+        config = {
+            "training": {**conftest.TRAINING, "strategy": strategy, **training},
+            "transform": conftest.TRANSFORM,
+            "code": "1",
+            "checkpoints": str(self.checkpoints),
+            CUSTOM_JOB_KEY: settings.model_dump(),
+        }
+        properties = {
+            "custom_config": json.dumps(config),
+            "train_args": json.dumps({"splits": ["train"]}),
+            "eval_args": json.dumps({"splits": ["eval"]}),
+            "run_fn": "trainer_module.run_fn.run_fn",
+            "strategy": strategy,
+            "epochs": epochs,
+        }
+        self._executor().Do(self.inputs, self.outputs, properties)
+
+
+@pytest.fixture
+def replicas(monkeypatch):
+    with serving() as server:
+        monkeypatch.setattr(vertex_api, "connect", server.connect)
+        replicas = Replicas(server)
+        yield replicas
+        replicas.close()
+
+
+@pytest.fixture
+def step(prepared, tmp_path):
+    from components.trainer.vertex_executor import VertexExecutor
+
+    return VertexStep(VertexExecutor, prepared, tmp_path)
+
+
+def test_every_replica_trains_with_the_parameters_of_the_run_and_ends_well(step, replicas):
+    step.run("multi_worker_mirrored", 2, workers=2)
+    assert (step.model / "saved_model.pb").is_file()
+    assert task.read_job(str(step.job_file)).training.epochs == 2
+    summary = json.loads((step.job_file.parent / "training.json").read_text())
+    assert (summary["processes"], summary["replicas"], summary["epochs"]) == (2, 2, 2)
+    wait(lambda: len(replicas.codes) == 2)
+    # None requires the model that only the chief writes, none crashes on its way out.
+    assert replicas.codes == {"chief-0": 0, "worker-0": 0}, replicas.output
+
+
+def test_a_wrong_setting_that_the_training_finds_is_the_steps(step, replicas):
+    wrong = {"workers": 2, "hyperparameters": {"no_such_thing": 1}}
+    with pytest.raises(InputError, match=r"finds a setting wrong.*non-zero status of 2"):
+        step.run("multi_worker_mirrored", 1, **wrong)
+    assert "no_such_thing" in replicas.output

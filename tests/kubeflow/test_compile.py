@@ -173,14 +173,19 @@ def test_a_cluster_of_processes_is_a_custom_job_on_vertex(tmp_path):
         "cluster.resources={Trainer: {gpus: 1}},vertex.service_account=me@x"
     )
     compiled = Compiled(tmp_path, "vertex", more=more)
-    config = json.loads(compiled.constant("Trainer", "custom_config"))
-    job = config["ai_platform_training_args"]
-    assert job["project"] == "my-project"
-    assert job["job_spec"]["service_account"] == "me@x"
-    pools = job["job_spec"]["worker_pool_specs"]
-    assert [pool["replica_count"] for pool in pools] == [1, 3, 2]
-    assert [pool["machine_spec"].get("accelerator_count") for pool in pools] == [None, 1, None]
-    assert all(pool["container_spec"] == {"image_uri": IMAGE} for pool in pools)
+    job = json.loads(compiled.constant("Trainer", "custom_config"))["custom_job"]
+    expected = {
+        "project": "my-project",
+        "region": "europe-west4",
+        "display_name": "amazon-reviews-training",
+        "image": IMAGE,
+        "gpus": 1,
+        "gpu_type": "NVIDIA_TESLA_T4",
+        "service_account": "me@x",
+        "timeout_seconds": 24 * 3600,
+    }
+    assert {key: job[key] for key in expected} == expected
+    assert "resources" not in compiled.container("Trainer")
     executor = "components.trainer.vertex_executor.VertexExecutor"
     assert executor in compiled.container("Trainer")["args"]
 
@@ -206,9 +211,11 @@ def test_dataflow_runs_the_components_that_are_named(tmp_path):
 def test_vertex_can_deploy_to_an_endpoint(tmp_path):
     more = "push.destination=vertex,vertex.serving_image=example/serving:1"
     compiled = Compiled(tmp_path, "vertex", more=more)
-    config = json.loads(compiled.constant("Pusher", "custom_config"))
-    assert config["ai_platform_serving_args"]["endpoint_name"] == "amazon-reviews"
-    assert "example/serving:1" in config.values()
+    endpoint = json.loads(compiled.constant("Pusher", "custom_config"))["endpoint"]
+    assert endpoint["endpoint"] == endpoint["model_name"] == "amazon-reviews"
+    assert endpoint["image"] == "example/serving:1"
+    executor = "components.vertex_pusher.executor.Executor"
+    assert executor in compiled.container("Pusher")["args"]
 
 
 def test_wrong_settings_leave_no_file(tmp_path):

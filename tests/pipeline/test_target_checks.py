@@ -38,6 +38,16 @@ def test_nothing_is_taken_from_a_preset_alone(target):
         ("vertex", "paths.root=/here", "paths.root: /here is not seen by Vertex AI; set gs://"),
         ("vertex", "paths.serving=/here", "paths.serving: /here"),
         ("vertex", "push.destination=vertex", "vertex.serving_image: not set"),
+        (
+            "vertex",
+            "push.destination=vertex,vertex.serving_image=registry/prediction/tf2-cpu.2-15:latest",
+            "vertex.serving_image: registry/prediction/tf2-cpu.2-15:latest is a prebuilt",
+        ),
+        (
+            "vertex",
+            "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/gpu}}",
+            "cluster.resources.Trainer.gpu_type: nvidia.com/gpu is no accelerator of Vertex AI",
+        ),
         ("vertex", "evaluation.baseline_model=gs://b/m", "evaluation.baseline_model is for"),
         ("vertex", "name=" + "x" * 200, "name: "),
         ("kubeflow", "paths.root=/here", "paths.root: /here is no bucket; set gs://"),
@@ -96,6 +106,7 @@ def test_what_only_clusters_have_is_refused_on_this_machine(more, line):
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: data}", "kubeflow.volume.mount"),
         ("kubeflow.training_timeout_hours=0.0", "kubeflow.training_timeout_hours"),
+        ("vertex.training_timeout_hours=0.0", "vertex.training_timeout_hours"),
     ],
 )
 def test_wrong_values_are_refused_when_loading(more, line):

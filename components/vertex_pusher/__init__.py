@@ -1,0 +1,1 @@
+"""VertexPusher: a blessed model to an endpoint of Vertex AI, in the place of the one before."""
