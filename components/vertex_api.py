@@ -9,7 +9,7 @@ from typing import Any
 from absl import logging
 from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
-from google.auth.exceptions import DefaultCredentialsError, TransportError
+from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
 
 from preprocessing.errors import InputError
 
@@ -83,7 +83,7 @@ def errors_in_one_line(action: str) -> Iterator[None]:
         raise ApiError(f"No quota to {action}: {one_line(error)}") from None
     except _REFUSED as error:
         raise InputError(f"Vertex AI refuses to {action}: {one_line(error)}") from None
-    except (exceptions.GoogleAPICallError, exceptions.RetryError, TransportError) as error:
+    except (exceptions.GoogleAPICallError, exceptions.RetryError, GoogleAuthError) as error:
         raise ApiError(f"Vertex AI did not {action}: {one_line(error)}") from None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from absl import logging
 from google.api_core import exceptions
 from google.cloud.aiplatform_v1 import types
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from components import vertex_api
 from components.vertex_api import ApiError, errors_in_one_line, retrying
@@ -56,10 +57,9 @@ class Deployment:
         if dict(endpoint.traffic_split) != {deployed: 100}:
             logging.info("Moving the traffic of %s to %s", name, self._model_id)
             moved = types.Endpoint(name=name, traffic_split={deployed: 100})
+            mask = FieldMask(paths=["traffic_split"])
             with errors_in_one_line("move the traffic"):
-                self._client.update_endpoint(
-                    endpoint=moved, update_mask={"paths": ["traffic_split"]}, **retrying()
-                )
+                self._client.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
         for other in endpoint.deployed_models:
             if other.id != deployed:
                 self._undeploy(name, other)

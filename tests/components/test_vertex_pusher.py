@@ -165,7 +165,8 @@ STEP = """
 import sys
 from pathlib import Path
 from components import vertex_api
-from tests.components.test_vertex_pusher import connect_to, push
+from tests.components.test_vertex_pusher import push
+from tests.components.vertex_server import connect_to
 vertex_api.connect = connect_to(sys.argv[1])
 push(Path(sys.argv[2]))
 """

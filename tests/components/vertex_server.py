@@ -282,7 +282,7 @@ class VertexServer:
 
     def _now(self):
         # Of two resources the later has the later time, however quick the test is.
-        return {"seconds": int(time.time()), "nanos": self._next()}
+        return {"seconds": int(time.time()), "nanos": self._next() * 1000}
 
 
 def connect_to(address):
@@ -301,7 +301,7 @@ def as_json(message):
 
 def _serialized(message):
     if hasattr(type(message), "pb"):
-        return type(type(message).pb(message)).SerializeToString(type(message).pb(message))
+        message = type(message).pb(message)
     return message.SerializeToString()
 
 
