@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -161,35 +161,39 @@ def run_watched(
     """
     watched = Watched.of(names)
     process, pipe = _start(script, log, lock)
-    code = None
-    try:
-        received = events.receive(pipe)
-        if console.is_terminal:
-            _show_live(console, received, watched)
-        else:
-            _show_lines(console, received, watched)
-    except KeyboardInterrupt:
-        _interrupt(console, process, watched)
-    finally:
-        pipe.close()
-        code = _finish(process)
-    if watched.outcome is None and watched.failure is None:
-        running = watched.running.name if watched.running else None
-        error = f"the pipeline's process ended with exit code {code}"
-        interrupted = code in _INTERRUPTED_CODES
-        watched.fail(
-            {"component": running, "error": error, "input": False, "interrupted": interrupted}
-        )
+    live = Live(watched, console=console, refresh_per_second=_REFRESH_PER_SECOND)
+    # The table stays on the terminal: what it shows last is how the run has ended.
+    with live if console.is_terminal else contextlib.nullcontext():
+        try:
+            for event in events.receive(pipe):
+                ended = watched.take(event)
+                if not console.is_terminal:
+                    _print_line(console, watched, event, ended)
+        except KeyboardInterrupt:
+            _interrupt(console, process, watched)
+        finally:
+            pipe.close()
+            code = _finish(process)
+        if watched.outcome is None and watched.failure is None:
+            _fail(
+                watched,
+                f"the pipeline's process ended with exit code {code}",
+                interrupted=code in _INTERRUPTED_CODES,
+            )
     return watched
+
+
+def _fail(watched: Watched, error: str, *, interrupted: bool) -> str | None:
+    """Fails the run for a reason that it did not send; returns the component that was running."""
+    running = watched.running.name if watched.running else None
+    watched.fail({"component": running, "error": error, "input": False, "interrupted": interrupted})
+    return running
 
 
 def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watched) -> None:
     """Ends the pipeline after Ctrl-C: a training writes a checkpoint first, unless it is the second
     Ctrl-C."""
-    running = watched.running.name if watched.running else None
-    watched.fail(
-        {"component": running, "error": "interrupted", "input": False, "interrupted": True}
-    )
+    running = _fail(watched, "interrupted", interrupted=True)
     if running != TRAINER:
         return
     console.print(
@@ -234,19 +238,13 @@ def _start(script: str, log: Path, lock: int | None) -> tuple[subprocess.Popen[b
     return process, os.fdopen(read_end)
 
 
-def _show_live(console: Console, received: Iterator[dict[str, Any]], watched: Watched) -> None:
-    with Live(watched, console=console, refresh_per_second=_REFRESH_PER_SECOND):
-        for event in received:
-            watched.take(event)
-
-
-def _show_lines(console: Console, received: Iterator[dict[str, Any]], watched: Watched) -> None:
-    for event in received:
-        ended = watched.take(event)
-        if event["event"] == events.PHASE:
-            console.print(Text(f"{watched.phase} …"))
-        if ended:
-            console.print(Text(f"{ended.name:<20} {ended.state:<8} {ended.seconds():7.1f} s"))
+def _print_line(
+    console: Console, watched: Watched, event: dict[str, Any], ended: Component | None
+) -> None:
+    if event["event"] == events.PHASE:
+        console.print(Text(f"{watched.phase} …"))
+    if ended:
+        console.print(Text(f"{ended.name:<20} {ended.state:<8} {ended.seconds():7.1f} s"))
 
 
 def _end(component: Component, state: str) -> Component:
