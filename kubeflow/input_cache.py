@@ -11,31 +11,27 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import json
 import logging
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from apache_beam.io.filesystems import FileSystems
 
-import sample_data
+from components.review_example_gen.inputs import SAMPLE, input_folder
 from kubeflow.package import Package
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from preprocessing.errors import InputError
-from preprocessing.files import find_files
+from preprocessing.sources import find_sources, fingerprint
 
 FINGERPRINT_KEY = "input_fingerprint"
 """Among the options of ReviewExampleGen, which does not read it."""
 _TASK = "ReviewExampleGen"
-# As in components.review_example_gen, whose import takes as long as all of TFX.
+# As in components.review_example_gen.executor, whose import takes as long as all of TFX.
 OPTIONS_KEY = "options"
-SAMPLE = "sample"
 
 
 @contextlib.contextmanager
@@ -78,16 +74,12 @@ def input_fingerprint(config: PipelineConfig, input_base: str) -> str:
     Raises:
       InputError: they cannot be listed from here.
     """
-    digest = hashlib.sha256()
-    base = os.path.dirname(sample_data.__file__) if input_base == SAMPLE else input_base
-    for group, pattern in sorted(input_files(config)[1].items()):
-        for path in find_files(base, pattern):
-            found = FileSystems.match([path])[0].metadata_list[0]
-            # Each copy of the sample has a folder and a time of its own, all have one content.
-            place = path if input_base != SAMPLE else os.path.basename(path)
-            changed = found.last_updated_in_seconds if input_base != SAMPLE else 0
-            digest.update(f"{group}\0{place}\0{found.size_in_bytes}\0{changed}\0".encode())
-    return digest.hexdigest()
+    folder = input_folder(input_base)
+    sources = find_sources(folder, input_files(config)[1])
+    if input_base == SAMPLE:
+        # Each copy of the sample has a time of its own, and all have one content.
+        sources = [source._replace(modified=0.0) for source in sources]
+    return fingerprint(folder, sources)
 
 
 def _has_options(spec: Mapping[str, Any]) -> bool:
