@@ -110,7 +110,9 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
         target=kill_after_first_checkpoint, args=[step, operator, pod], daemon=True
     )
     killer.start()
-    step.run(strategy, 8, checkpoint_steps=20, **training)
+    # Asynchronous updates take more epochs to learn the same.
+    epochs = 25 if strategy == "parameter_server" else 8
+    step.run(strategy, epochs, checkpoint_steps=20, **training)
     killer.join()
 
     assert len(server.asked("POST", "/tfjobs")) == 1
@@ -118,7 +120,7 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
     steps = json.loads((step.job_file.parent / "training.json").read_text())["steps_per_epoch"]
     if pod != "worker-1":
         [resumed] = re.findall(r"\[chief\] .*Going on after step (\d+)", log.text)
-        assert steps <= int(resumed) < 8 * steps
+        assert steps <= int(resumed) < epochs * steps
     # Nobody is restarted more often than the loss of one replica explains.
     [count] = [sum(each["replicas"] for each in job["spec"]["tfReplicaSpecs"].values())]
     assert 1 <= operator.restarts <= 3 * count
