@@ -15,14 +15,14 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
 import tensorflow as tf
 from absl import logging
 
+from trainer_module import content
 from trainer_module.checkpoints import CheckpointError
 from trainer_module.settings import TrainingJob
 
@@ -34,8 +34,6 @@ _MARK = "running.json"
 SECONDS_BETWEEN_MARKS = 60.0
 SECONDS_WITHOUT_MARK = 600.0
 """After which a training on another machine is taken for dead."""
-_FILES_AT_ONCE = 16
-_GZIP_TRAILER = 8
 _ATTEMPTS = 3
 
 
@@ -45,7 +43,7 @@ def name(job: TrainingJob, code: str) -> str:
     settings = job.model_dump(mode="json", exclude=_PLACES | _OUTPUTS)
     digest.update(json.dumps([settings, code], sort_keys=True).encode())
     for patterns in (job.train_files, job.eval_files):
-        digest.update(_of_examples(patterns).encode())
+        digest.update(content.digest(patterns).encode())
     # A vocabulary says what the ids in the Examples mean.
     digest.update(_of_files(os.path.join(job.transform_graph, "*", "assets", "*")).encode())
     if job.base_model:
@@ -99,21 +97,6 @@ def remove_stale(folder: str) -> None:
             logging.info("Removing the checkpoints of a training that does not run: %s", other)
             with contextlib.suppress(tf.errors.NotFoundError):
                 tf.io.gfile.rmtree(other)
-
-
-def _of_examples(patterns: Sequence[str]) -> str:
-    """A digest of gzipped files by the checksums that gzip has at their ends."""
-    files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
-    # Of remote files each takes a moment to be opened.
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        return json.dumps(list(pool.map(_checksum, files)))
-
-
-def _checksum(file: str) -> tuple[str, int, str]:
-    size = tf.io.gfile.stat(file).length
-    with tf.io.gfile.GFile(file, "rb") as stream:
-        stream.seek(max(0, size - _GZIP_TRAILER))
-        return os.path.basename(file), size, stream.read().hex()
 
 
 def _of_files(pattern: str) -> str:

@@ -32,9 +32,17 @@ from components import tfrecords
 from components.handover import hand_over, handed_over
 from components.local_beam import LocalBeamExecutor
 from components.transform import stages
+from trainer_module import content
 
 _FILE_PREFIX = "transformed_examples"
 _FILES_PER_UNIT = 8
+_DECIDING = (
+    standard_component_specs.PREPROCESSING_FN_KEY,
+    standard_component_specs.CUSTOM_CONFIG_KEY,
+    standard_component_specs.SPLITS_CONFIG_KEY,
+    "code",
+)
+"""The execution properties that decide what the output is; the last is the pipeline's."""
 
 PreprocessingFn = Callable[[Any], dict[str, Any]]
 
@@ -80,6 +88,11 @@ class Executor(LocalBeamExecutor):
             folder = artifact_utils.get_split_uri([transformed], split)
             tfrecords.publish(folder, _FILE_PREFIX, paths)
         fileio.rmtree(scratch)
+        content.write(
+            transformed.uri,
+            _files(examples, sorted({*splits.analyze, *splits.transform})),
+            [str(exec_properties.get(key)) for key in _DECIDING],
+        )
         examples_utils.set_payload_format(transformed, example_gen_pb2.FORMAT_TF_EXAMPLE)
         examples_utils.set_file_format(transformed, "tfrecords_gzip")
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tests.trainer_module.conftest import TRAINING, TRANSFORM
 from tests.waiting import wait
-from trainer_module import checkpoint_folders
+from trainer_module import checkpoint_folders, content
 from trainer_module.checkpoints import CheckpointError
 from trainer_module.run_fn import make_job, run_fn
 
@@ -95,6 +95,24 @@ def test_examples_of_the_same_size_are_told_apart(execution):
     before = checkpoint_folders.name(job, "1")
     relabel(file)
     assert checkpoint_folders.name(job, "1") != before
+
+
+def test_examples_are_the_same_where_transform_says_what_they_were_made_from(tmp_path):
+    """It writes the features of an Example in another order each time."""
+
+    def digest(place, source, written, settings="1"):
+        for folder, data in (("raw", source), ("made/Split-train", written)):
+            (tmp_path / place / folder).mkdir(parents=True)
+            (tmp_path / place / folder / "0.gz").write_bytes(data)
+        content.write(
+            str(tmp_path / place / "made"), [str(tmp_path / place / "raw" / "0.gz")], [settings]
+        )
+        return content.digest([str(tmp_path / place / "made" / "Split-train" / "*")])
+
+    first = digest("a", b"source--", b"one-----")
+    assert digest("b", b"source--", b"another-") == first
+    assert digest("c", b"other---", b"one-----") != first
+    assert digest("d", b"source--", b"one-----", "2") != first
 
 
 KILLED = """
