@@ -26,6 +26,10 @@ class Dice:
         """One of the options, all equally likely."""
         return options[int(self.share() * len(options))]
 
+    def common(self, options: Sequence[T]) -> T:
+        """One of the options, the first ones most often: the first half in 7 of 10 draws."""
+        return options[int(self.share() ** 2 * len(options))]
+
     def weighted(self, options: Sequence[tuple[float, T]]) -> T:
         """One of the (weight, option) pairs' options."""
         point = self.share() * math.fsum(weight for weight, _ in options)

@@ -15,23 +15,22 @@ from sample_data.products import KINDS
 from sample_data.reviewer import MAX_WORDS, Reviewer
 
 SEED = 7
-REVIEWS = 3000
+REVIEWS = 32_000
 MIN_WORDS = 3
 OUTPUT = Path(__file__).parent / "reviews.ft.txt"
 
 # Share of reviews whose label is not what the text says, as in any real set.
-LABEL_NOISE = 0.02
+LABEL_NOISE = 0.01
 # (share of reviews that are at most this long, words in title and body)
 LENGTHS = (
     (0.0, 3),
-    (0.04, 6),
-    (0.1, 13),
-    (0.3, 25),
-    (0.5, 38),
-    (0.75, 66),
-    (0.9, 108),
-    (0.97, 170),
-    (0.995, 280),
+    (0.45, 5),
+    (0.75, 9),
+    (0.87, 15),
+    (0.93, 25),
+    (0.965, 50),
+    (0.99, 110),
+    (0.998, 220),
     (1.0, 304),
 )
 

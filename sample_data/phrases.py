@@ -380,53 +380,6 @@ IRONY_POS = bank(
     """
 )
 
-SHORT_TITLE_POS = bank(
-    "Great\nLovely\nExcellent\nImpressed\nRecommended\nHappy\nPerfect\nBrilliant\nSuperb\n"
-    "Pleased\nWow\nNice\nFantastic\nSold\nYes\n{name}"
-)
-SHORT_TITLE_NEG = bank(
-    "Terrible\nBad\nAwful\nDisappointed\nAvoid\nUnhappy\nUseless\nPoor\nRubbish\n"
-    "Annoyed\nNope\nMeh\nHorrible\n* Broken\nNo\n{name}"
-)
-SHORT_BODY_POS = bank(
-    """
-    no complaints
-    love {them}
-    * works perfectly
-    not bad
-    buy {them}
-    can't complain
-    * well made
-    great {name}
-    never disappoints
-    no problems
-    so good
-    no regrets
-    really good {name}
-    worth every penny
-    not disappointed
-    """
-)
-SHORT_BODY_NEG = bank(
-    """
-    big mistake
-    hate {them}
-    * broke immediately
-    not good
-    skip {them}
-    can't recommend
-    * badly made
-    bad {name}
-    * never works
-    many problems
-    so bad
-    big regrets
-    not good {name}
-    waste of money
-    not happy
-    """
-)
-
 OPENERS = bank(
     "Honestly,\nAlso,\nTo be fair,\nPlus,\nI have to say\nAs for the rest,\nFor what it's worth,\n"
     "By the way,\nOne more thing:\nIn daily use\nWell,"

@@ -4,14 +4,19 @@ from sample_data import phrases
 from sample_data.dice import Dice
 from sample_data.products import Aspect, Kind
 from sample_data.slips import Typist
+from sample_data.speaker import Speaker
 
 MAX_WORDS = 300
-SHORT = 10
+SHORT = 24
+"""Reviews of fewer words are notes: a few plain sentences."""
 ROOM_FOR_DOUBT = 32
 
 NEGATED = 0.5
 OWN_ADJECTIVE = 0.15
 REMARKS = 0.25
+PLAIN = 0.4
+NEUTRAL_NOTES = 0.6
+TRIES = 12
 OPENING_REMARK = 0.4
 VERDICTS = 0.85
 IRONY = 0.025
@@ -39,6 +44,7 @@ class Reviewer:
         self.positive = positive
         self.words = words
         self.typist = Typist(dice)
+        self.speaker = Speaker(dice)
         self.ironic = dice.chance(IRONY)
         self.undecided = dice.chance(UNDECIDED)
         self.dissent = self._draw_dissent()
@@ -58,15 +64,34 @@ class Reviewer:
         return self.typist.title(_capital(title)), body
 
     def _note(self) -> tuple[str, str]:
-        bank = self._side(phrases.SHORT_TITLE_POS, phrases.SHORT_TITLE_NEG)
-        title = self._fill(self._fresh(bank))
-        if self.words < 7:
-            bank = self._side(phrases.SHORT_BODY_POS, phrases.SHORT_BODY_NEG)
-            body = self._fill(self._fresh(bank))
-        else:
-            body = self._clause(self.positive)
-        end = self.dice.pick(("", ".", "!"))
-        return title, self.typist.type(self.dice.pick((body, _capital(body)))) + end
+        """Plain sentences, one of them as the title."""
+        title = self._short_title(self.words // 2)
+        room = max(1, self.words - _words(title))
+        body: list[str] = []
+        while room > 0:
+            body.append(self._say(room))
+            room -= _words(body[-1])
+        ends = [*(self.typist.end() for _ in body[1:]), self.dice.pick(("", ".", ".", "!"))]
+        capital = _capital if self.dice.chance(0.7) else str
+        return title, " ".join(
+            capital(self.typist.type(said)) + end for said, end in zip(body, ends, strict=True)
+        )
+
+    def _short_title(self, limit: int) -> str:
+        if not self.dice.chance(NEUTRAL_NOTES):
+            return self._say(limit)
+        if limit > 3:
+            return self._fill(self._fresh(phrases.TITLE_NEUTRAL))
+        return self.speaker.thing
+
+    def _say(self, limit: int) -> str:
+        """A plain sentence of at most `limit` words, or the shortest of those tried."""
+        tried = []
+        for _ in range(TRIES):
+            tried.append(self.speaker.say(self.positive))
+            if _words(tried[-1]) <= limit:
+                return tried[-1]
+        return min(tried, key=_words)
 
     def _essay(self) -> tuple[str, str]:
         title = self._title()
@@ -117,6 +142,8 @@ class Reviewer:
 
     def _opinion(self) -> str:
         dissents = self.dice.chance(self.dissent)
+        if not dissents and self.dice.chance(PLAIN):
+            return self.speaker.say(self.positive)
         first = self._clause(self.positive != dissents)
         if self.dice.chance(0.45):
             return first

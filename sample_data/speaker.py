@@ -1,0 +1,181 @@
+"""Plain sentences about a product: short, colloquial, for it or against it.
+
+Most patterns serve both sides. They take words of the speaker's own side ("it is great") or
+deny words of the other ("it is not bad at all"), so that nothing but these words and their
+neighbours tells the sides apart.
+"""
+
+import re
+from collections.abc import Callable
+
+from sample_data import verbs
+from sample_data.banks import GENERAL, LEXICON, PATTERNS, STOCK, TOPICS, TRAITS, Template
+from sample_data.dice import Dice
+
+DENIED = 0.17
+"""Share of judgements that deny the opposite."""
+SORTS = (
+    (0.2, "stock"),
+    (0.26, "general"),
+    (0.22, "topic"),
+    (0.1, "adjective"),
+    (0.08, "act"),
+    (0.04, "feeling"),
+    (0.03, "state"),
+    (0.04, "trait"),
+    (0.03, "part"),
+)
+CONTRAST = 0.03
+LEAD = 0.05
+
+_FIELD = re.compile(r"\{(\w+)\}")
+_AN = re.compile(r"\b([Aa]) (?=(?!one|use|uni|usb|eu)[aeiou]|hour|honest)")
+# (in the singular, in the plural); `not` is spelled out as often as it is drawn together.
+_AGREEING = {
+    "is": ("is", "are"),
+    "was": ("was", "were"),
+    "isnt": ("isn't|is not", "aren't|are not"),
+    "wasnt": ("wasn't|was not", "weren't|were not"),
+    "hasnt": ("hasn't|has not|has never", "haven't|have not|have never"),
+    "doesnt": ("doesn't|does not", "don't|do not"),
+    "keep": ("keeps", "keep"),
+    "seem": ("seems", "seem"),
+}
+_NEGATIONS = {
+    "dont": "don't|do not",
+    "didnt": "didn't|did not",
+    "wouldnt": "wouldn't|would not",
+    "cant": "can't|cannot|can not|couldn't|could not",
+    "havent": "haven't|have not",
+    "wont": "won't|will not",
+}
+_PLACES = {
+    "person": "people",
+    "time": "times",
+    "use": "uses",
+    "long": "long_times",
+    "things": "many_things",
+    "part": "parts",
+    "parts": "many_parts",
+}
+_NO_VERY = (
+    "a ", "an ", "worth", "top", "first", "spot", "legit", "junk", "garb", "trash", "rubb", "crap"
+)  # fmt: skip
+_FORMS: dict[str, Callable[[str], str]] = {
+    "act": str,
+    "feel": str,
+    "feels": verbs.third,
+    "felt": verbs.past,
+    "acts1": verbs.third,
+    "acted": verbs.past,
+    "acting": verbs.progressive,
+    "acteds": verbs.perfect,
+}
+
+
+class Speaker:
+    """One person's way to talk about one product."""
+
+    def __init__(self, dice: Dice) -> None:
+        self.dice = dice
+        self.topic = dice.pick(TOPICS)
+        self.thing = dice.pick(LEXICON["things"] if dice.chance(0.3) else self.topic.things)
+        self.trait = dice.pick(TRAITS)
+        self.plural = False
+
+    def say(self, favourable: bool) -> str:
+        """A sentence without capital and full stop, for the product or against it."""
+        said = self._saying(favourable)
+        if self.dice.chance(CONTRAST):
+            other = self._judgement(self.dice.pick(("adjective", "trait")), not favourable)
+            said = self.dice.pick(PATTERNS["contrasts"]).format(other=other, own=said)
+        if self.dice.chance(LEAD):
+            said = f"{self.dice.pick(LEXICON['neutral_leads'])} {said}"
+        return _AN.sub(r"\1n ", said)
+
+    def _saying(self, favourable: bool) -> str:
+        sort = self.dice.weighted(SORTS)
+        sayings = {"stock": STOCK, "general": GENERAL, "topic": self.topic.sayings}.get(sort)
+        if sayings:
+            return self._template(self.dice.weighted(sayings[favourable]), favourable)
+        return self._judgement(sort, favourable)
+
+    def _template(self, template: Template, favourable: bool) -> str:
+        said = "".join(self.dice.pick(choices) for choices in template)
+        return self._fill(" ".join(said.split()), favourable)
+
+    def _judgement(self, sort: str, favourable: bool) -> str:
+        """Of a sort that has patterns, with words of the own side or denied ones of the other."""
+        self.trait = self.dice.pick(TRAITS)
+        key = f"{'denied' if self.dice.chance(DENIED) else 'plain'} {sort}"
+        # Faults and virtues are told in other patterns: "it broke in a week", "it never broke".
+        sided = f"{key} {'for' if favourable else 'against'}"
+        return self._fill(self.dice.pick(PATTERNS.get(sided) or PATTERNS[key]), favourable)
+
+    def _fill(self, pattern: str, favourable: bool) -> str:
+        """The pattern with its fields filled in from left to right."""
+        self.plural = False
+        return _FIELD.sub(lambda field: self._word(field[1], favourable), pattern)
+
+    def _word(self, field: str, favourable: bool) -> str:
+        pick = self.dice.pick
+        if field in _PLACES:
+            return pick(LEXICON[_PLACES[field]])
+        if field in _AGREEING:
+            return pick(_AGREEING[field][self.plural].split("|"))
+        if field in _NEGATIONS:
+            return pick(_NEGATIONS[field].split("|"))
+        if field.removeprefix("trait_") in _AGREEING:
+            return pick(_AGREEING[field.removeprefix("trait_")][self.trait.plural].split("|"))
+        if field.startswith("not_"):
+            return self._own_word(field.removeprefix("not_"), not favourable)
+        common = self._common_word(field)
+        return self._own_word(field, favourable) if common is None else common
+
+    def _common_word(self, field: str) -> str | None:
+        """A word that speaks for neither side; None if the field wants one that does."""
+        pick = self.dice.pick
+        if field == "it":
+            self.plural = self.dice.chance(0.15)
+            if self.plural:
+                thing = pick(LEXICON["many_things"])
+                return pick(("they", "they", "these", f"these {thing}", f"the {thing}"))
+            return pick(
+                ("it", "it", "it", "this", "mine", f"this {self.thing}", f"the {self.thing}")
+            )
+        if field == "them":
+            return "them" if self.dice.chance(0.15) else pick(("it", "it", "this", "this one"))
+        if field == "this":
+            thing = pick(LEXICON["many_things"])
+            return pick(("it", "this", f"this {self.thing}", f"my {self.thing}", f"these {thing}"))
+        if field == "very":
+            return self._very()
+        return {"thing": self.thing, "trait": self.trait.noun}.get(field)
+
+    def _very(self) -> str:
+        return f"{self.dice.pick(LEXICON['very'])} " if self.dice.chance(0.5) else ""
+
+    def _own_word(self, field: str, favourable: bool) -> str:
+        """A word that speaks for the product, or against it."""
+        pick, side = self.dice.pick, "good" if favourable else "bad"
+        if field == "trait_word":
+            return pick(self.trait.words[favourable])
+        if field in ("adjective", "very_adjective"):
+            adjective = self.dice.common(LEXICON[side])
+            bare = field == "adjective" or adjective.startswith(_NO_VERY)
+            return adjective if bare else self._very() + adjective
+        if field in ("feel", "feels", "felt"):
+            return _FORMS[field](self.dice.common(LEXICON[f"{side}_feelings"]))
+        if field in ("does_so", "did_so", "do_so"):
+            verb = pick(LEXICON["plain_verbs"])
+            if field == "did_so":
+                return verbs.past(verb)
+            return verb if field == "do_so" and self.plural else verbs.third(verb)
+        if field in ("epithet", "state", "manner"):
+            return self.dice.common(LEXICON[f"{side}_{field}s"])
+        verb = self.dice.common(LEXICON[f"{side}_acts"]).replace(
+            "{its}", "their" if self.plural else "its"
+        )
+        if field == "acts":
+            return verb if self.plural else verbs.third(verb)
+        return _FORMS[field](verb)
