@@ -4,14 +4,13 @@ They run in the order of their files: those that run the pipeline again come las
 """
 
 import pytest
+import yaml
 
+from pipeline.settings_file import PRESETS
 from tests.e2e.connections import Connections
 from tests.e2e.harness import Workspace
 
-SETTINGS = {
-    "training": {"epochs": 4, "batch_size_per_replica": 32, "learning_rate_batch": 32},
-    "evaluation": {"min_accuracy": 0.85},
-}
+SETTINGS = yaml.safe_load((PRESETS / "sample.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")

@@ -57,7 +57,7 @@ class Steps:
             *("-c", config, "--output", package),
         )
         script, root = str(self.folder / "run_locally.py"), str(self.folder / "root")
-        self.run("python", script, package, root, "epochs=4")
+        self.run("python", script, package, root, f"epochs={SETTINGS['training']['epochs']}")
         [pushed] = self.serving.iterdir()
         return pushed
 

@@ -1,6 +1,13 @@
 """`amazon-reviews predict` with the last pushed model."""
 
+import re
+from pathlib import Path
+
 import pytest
+
+from tests.e2e.everyday import SENTENCES
+
+README = Path(__file__).parents[2] / "README.md"
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
 
@@ -30,3 +37,37 @@ def test_no_review_at_all_is_told(finished):
     done = workspace.command("predict", stdin="")
     assert done.returncode == 2
     assert "no review given" in done.stderr
+
+
+def is_sure(probability):
+    return not 0.3 <= probability <= 0.7
+
+
+def test_everyday_sentences_are_told_apart_and_mostly_with_confidence(finished):
+    workspace, _ = finished
+    done = workspace.command("predict", stdin="\n".join(text for _, text in SENTENCES))
+    answers = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [answer[2] for answer in answers] == [text for _, text in SENTENCES]
+    right = [
+        (is_sure(float(probability)), text)
+        for (label, text), (answer, probability, _) in zip(SENTENCES, answers, strict=True)
+        if label == answer
+    ]
+    assert len(SENTENCES) >= 120
+    assert len(right) >= 0.92 * len(SENTENCES), done.stdout
+    assert sum(sure for sure, _ in right) >= 0.8 * len(SENTENCES), done.stdout
+
+
+def test_the_examples_of_the_readme_are_answered_as_it_shows(finished):
+    workspace, _ = finished
+    [shown] = re.findall(
+        r"amazon-reviews predict ((?:\"[^\"]+\" ?)+)\n```\n\n```\n(.+?)```",
+        README.read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+    texts = re.findall(r'"([^"]+)"', shown[0])
+    done = workspace.command("predict", *texts)
+    answers = [line.split("\t") for line in done.stdout.splitlines()]
+    expected = [line.split() for line in shown[1].splitlines()]
+    assert [answer[0] for answer in answers] == [words[0] for words in expected]
+    assert all(is_sure(float(answer[1])) for answer in answers), done.stdout

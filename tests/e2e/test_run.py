@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
 def test_a_run_ends_with_a_pushed_model_and_says_so(finished):
     workspace, output = finished
     assert workspace.states(output) == {name: "done" for name in PIPELINE_NODES}
-    assert "3,000 read: " in output
+    assert "32,000 read: " in output
     assert ", 0 rejected" in output
     accuracy = float(re.search(r"accuracy  ([\d.]+)", output)[1])
     assert 0.85 <= accuracy < 1.0

@@ -25,7 +25,7 @@ def test_each_strategy_trains_and_pushes(tmp_path):
     assert 'Pipeline "amazon_reviews" created successfully' in created.stdout
     assert not workspace.pushed()
     for number, (strategy, shape) in enumerate(STRATEGIES.items(), start=1):
-        values = {"strategy": strategy, "epochs": 2, "batch_size_per_replica": 16, **shape}
+        values = {"strategy": strategy, "epochs": 1, "batch_size_per_replica": 64, **shape}
         overrides = ",".join(f"training.{key}={value}" for key, value in values.items())
         done = tfx(workspace, *RUN, overrides=overrides)
         log = done.stdout + done.stderr
