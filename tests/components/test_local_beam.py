@@ -10,6 +10,7 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 
 from components.local_beam import LocalBeamExecutor, make_pipeline
+from components.review_example_gen.executor import Executor
 from pipeline.config import PipelineConfig
 from pipeline.pipeline import create_pipeline
 
@@ -44,7 +45,7 @@ def test_the_running_mode_still_counts(mode):
 
 
 def test_an_executor_without_arguments_gets_that_runner():
-    executor = LocalBeamExecutor(BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=""))
+    executor = Executor(BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=""))
     assert isinstance(executor._make_beam_pipeline().runner, FnApiRunner)
 
 
