@@ -33,7 +33,7 @@ def by_product_and_label(folder, files_of, reviews):
     return files(
         folder,
         *(
-            (line(number % 2, number * reviews + n) for n in range(reviews))
+            [line(number % 2, number * reviews + n) for n in range(reviews)]
             for number in range(files_of)
         ),
     )

@@ -59,7 +59,7 @@ class Step:
             image="registry/reviews:1", namespace="ml", timeout_seconds=400, poll_seconds=0.2
         )
         config = {
-            "training": {**conftest.TRAINING, **training},
+            "training": {**conftest.TRAINING, "strategy": strategy, **training},
             "transform": conftest.TRANSFORM,
             "code": "1",
             "checkpoints": str(self.checkpoints),
