@@ -89,4 +89,7 @@ def errors_in_one_line(action: str) -> Iterator[None]:
 
 def one_line(error: Exception) -> str:
     """Return the message of an error of the client without line breaks."""
+    if isinstance(error, exceptions.RetryError):
+        # Its own message has the timeout alone, and not what the last answer was.
+        return " ".join(str(error).split())
     return " ".join(str(getattr(error, "message", None) or error).split())
