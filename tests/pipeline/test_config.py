@@ -75,11 +75,6 @@ def test_urls_are_left_alone(tmp_path):
             "",
             "training.jit_compile: true compiles the step of a single device",
         ),
-        (
-            "training: {strategy: parameter_server, loop: custom}",
-            "",
-            "training.loop: custom takes steps together, which parameter_server does not",
-        ),
         ("", "evaluation.min_accuracy=1.5", "evaluation.min_accuracy: Input should be less than"),
         ("data: {input_base: x, splits: {test: a}}", "", "splits names no train files"),
         ("data: {splits: {trian: a}}", "", "data.splits.trian: Input should be 'train'"),
