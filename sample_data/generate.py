@@ -20,7 +20,7 @@ MIN_WORDS = 3
 OUTPUT = Path(__file__).parent / "reviews.ft.txt"
 
 # Share of reviews whose label is not what the text says, as in any real set.
-LABEL_NOISE = 0.01
+LABEL_NOISE = 0.006
 # (share of reviews that are at most this long, words in title and body)
 LENGTHS = (
     (0.0, 3),

@@ -12,19 +12,21 @@ from sample_data import verbs
 from sample_data.banks import GENERAL, LEXICON, PATTERNS, STOCK, TOPICS, TRAITS, Template
 from sample_data.dice import Dice
 
-DENIED = 0.17
+DENIED = 0.08
 """Share of judgements that deny the opposite."""
 SORTS = (
-    (0.2, "stock"),
-    (0.26, "general"),
-    (0.22, "topic"),
-    (0.1, "adjective"),
-    (0.08, "act"),
-    (0.04, "feeling"),
-    (0.03, "state"),
+    (0.16, "stock"),
+    (0.3, "general"),
+    (0.17, "topic"),
+    (0.13, "adjective"),
+    (0.11, "act"),
+    (0.05, "feeling"),
+    (0.04, "state"),
     (0.04, "trait"),
     (0.03, "part"),
 )
+SCENES = 0.06
+"""Share of sentences that set a scene, in words that speak for neither side, around a judgement."""
 CONTRAST = 0.03
 LEAD = 0.05
 
@@ -40,6 +42,7 @@ _AGREEING = {
     "doesnt": ("doesn't|does not", "don't|do not"),
     "keep": ("keeps", "keep"),
     "seem": ("seems", "seem"),
+    "make": ("makes", "make"),
 }
 _NEGATIONS = {
     "dont": "don't|do not",
@@ -57,9 +60,13 @@ _PLACES = {
     "things": "many_things",
     "part": "parts",
     "parts": "many_parts",
+    "noun": "nouns",
+    "place": "places",
+    "occasion": "occasions",
 }
 _NO_VERY = (
-    "a ", "an ", "worth", "top", "first", "spot", "legit", "junk", "garb", "trash", "rubb", "crap"
+    "a ", "an ", "the ", "my ", "worth", "top", "first", "spot", "legit", "junk", "garb", "trash",
+    "rubb", "crap", "too ", "not ", "nothing", "money", "past ", "ten ",
 )  # fmt: skip
 _FORMS: dict[str, Callable[[str], str]] = {
     "act": str,
@@ -85,13 +92,17 @@ class Speaker:
 
     def say(self, favourable: bool) -> str:
         """A sentence without capital and full stop, for the product or against it."""
-        said = self._saying(favourable)
+        said = self._scene(favourable) if self.dice.chance(SCENES) else self._saying(favourable)
         if self.dice.chance(CONTRAST):
             other = self._judgement(self.dice.pick(("adjective", "trait")), not favourable)
             said = self.dice.pick(PATTERNS["contrasts"]).format(other=other, own=said)
         if self.dice.chance(LEAD):
             said = f"{self.dice.pick(LEXICON['neutral_leads'])} {said}"
         return _AN.sub(r"\1n ", said)
+
+    def _scene(self, favourable: bool) -> str:
+        self.trait = self.dice.pick(TRAITS)
+        return self._fill(self.dice.pick(PATTERNS["scene"]), favourable)
 
     def _saying(self, favourable: bool) -> str:
         sort = self.dice.weighted(SORTS)
@@ -110,7 +121,8 @@ class Speaker:
         key = f"{'denied' if self.dice.chance(DENIED) else 'plain'} {sort}"
         # Faults and virtues are told in other patterns: "it broke in a week", "it never broke".
         sided = f"{key} {'for' if favourable else 'against'}"
-        return self._fill(self.dice.pick(PATTERNS.get(sided) or PATTERNS[key]), favourable)
+        patterns = PATTERNS.get(key, []) + PATTERNS.get(sided, [])
+        return self._fill(self.dice.pick(patterns), favourable)
 
     def _fill(self, pattern: str, favourable: bool) -> str:
         """The pattern with its fields filled in from left to right."""
@@ -157,6 +169,8 @@ class Speaker:
 
     def _own_word(self, field: str, favourable: bool) -> str:
         """A word that speaks for the product, or against it."""
+        if field == "verdict":
+            return self._saying(favourable)
         pick, side = self.dice.pick, "good" if favourable else "bad"
         if field == "trait_word":
             return pick(self.trait.words[favourable])
