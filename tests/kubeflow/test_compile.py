@@ -95,7 +95,7 @@ def test_a_submission_finds_the_options_of_the_reading(tmp_path):
     from components.review_example_gen import executor
     from kubeflow import input_cache
 
-    assert (input_cache.OPTIONS_KEY, input_cache.SAMPLE) == (executor.OPTIONS_KEY, executor.SAMPLE)
+    assert input_cache.OPTIONS_KEY == executor.OPTIONS_KEY
     compiled = Compiled(tmp_path, "kubeflow")
     assert json.loads(compiled.constant("ReviewExampleGen", input_cache.OPTIONS_KEY))
 
