@@ -251,7 +251,8 @@ def test_the_commands_compile(tmp_path, command):
     assert done.returncode == 0, done.stdout + done.stderr
     job = json.loads((tmp_path / "pipeline.json").read_text())
     parameters = job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"]
-    assert parameters["epochs"]["defaultValue"] == 4
+    sample = yaml.safe_load((PRESETS / "sample.yaml").read_text(encoding="utf-8"))
+    assert parameters["epochs"]["defaultValue"] == sample["training"]["epochs"]
 
 
 def test_the_tfx_command_refuses_what_is_missing(tmp_path):
