@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from components.review_example_gen.inputs import SAMPLE, input_folder
+from components.review_example_gen.inputs import OPTIONS_KEY, SAMPLE, input_folder
 from kubeflow.package import Package
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
@@ -30,8 +30,6 @@ from preprocessing.sources import find_sources, fingerprint
 FINGERPRINT_KEY = "input_fingerprint"
 """Among the options of ReviewExampleGen, which does not read it."""
 _TASK = "ReviewExampleGen"
-# As in components.review_example_gen.executor, whose import takes as long as all of TFX.
-OPTIONS_KEY = "options"
 
 
 @contextlib.contextmanager

@@ -23,12 +23,11 @@ from components import tfrecords
 from components.handover import hand_over, handed_over
 from components.local_beam import LocalBeamExecutor
 from components.review_example_gen import splits, stages
-from components.review_example_gen.inputs import input_folder
+from components.review_example_gen.inputs import OPTIONS_KEY, input_folder
 from preprocessing.errors import InputError
 from preprocessing.readers import CORRUPT_ARCHIVE, OTHER_SCALE, ReadOptions, cut, decide_layouts
 from preprocessing.sources import SourceFile, find_sources
 
-OPTIONS_KEY = "options"
 REJECTED_KEY = "rejected"
 SUMMARY_FILE = "summary.json"
 LINES_PREFIX = "lines"

@@ -1,4 +1,4 @@
-"""What `input_base` of ReviewExampleGen means."""
+"""What ReviewExampleGen is given; imports no TFX, so that a submission need not wait for it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 
 import sample_data
 
+OPTIONS_KEY = "options"
+"""The execution property with all that TFX's own ExampleGens do not know."""
 SAMPLE = "sample"
 """As `input_base`: the sample of this installation, in whatever folder it is."""
 
