@@ -128,7 +128,7 @@ class Follow:
         try:
             self._pods = self._client.pods(self._name)
         except Forbidden as error:
-            # The training goes on without.
+            # The training itself does not depend on it.
             self._pods_are_told = False
             logging.warning("Neither logs nor states of the pods are shown: %s", error)
             return
@@ -224,7 +224,7 @@ class Follow:
         return f"; {'; '.join(map(str, self._refused))}" if self._refused else ""
 
     def _fail(self, message: str, kind: type[TFJobFailed] = TFJobFailed) -> None:
-        """Raises what says most about a failure."""
+        """Raise the error that explains the failure best."""
         failed = _cause(self._pods)
         if failed is None:
             raise kind(f"{self._which} {message}{self._also_lost()}")
