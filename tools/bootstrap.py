@@ -302,7 +302,9 @@ def install(choice: Choice, installer: Interpreter) -> None:
     requirements = ROOT / choice.stack.requirements
     count = len(requirements.read_text(encoding="utf-8").splitlines())
     say(f"installing {count} packages (about 3 GB, some minutes when they are not in uv's cache)")
-    into = [UV, "pip", "install", "--python", VENV / "bin" / "python"]
+    # Compiled here on all cores. A process compiles what it imports otherwise, and where
+    # PYTHONDONTWRITEBYTECODE is set every process does so again: 10 s for TensorFlow alone.
+    into = [UV, "pip", "install", "--compile-bytecode", "--python", VENV / "bin" / "python"]
     run([*into, "-r", requirements], env)
     # compat: a plain path entry, so that a package folder added later is found as well.
     run([*into, "--no-deps", "--config-setting", "editable_mode=compat", "-e", ROOT], env)

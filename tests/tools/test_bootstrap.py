@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -165,3 +166,11 @@ def test_requirements_are_pins_and_nothing_else(stack):
         name, pin, rest = line.partition("==")
         assert pin and name.replace("-", "").replace("_", "").isalnum(), line
         assert "://" not in rest and "--" not in rest, line
+
+
+def test_no_process_compiles_what_it_imports():
+    """Also where PYTHONDONTWRITEBYTECODE is set, and in modules that nothing has imported yet."""
+    package = Path(importlib.util.find_spec("tfx").origin).parent
+    files = list(package.rglob("*.py"))
+    assert len(files) > 500
+    assert [f for f in files if not Path(importlib.util.cache_from_source(str(f))).exists()] == []
