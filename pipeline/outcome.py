@@ -11,7 +11,8 @@ from tfx.orchestration import metadata
 
 from pipeline.evaluation import ACCURACY, CANDIDATE
 from pipeline.nodes import PUSHER
-from pipeline.pushed_models import destination, is_there
+from pipeline.pushed_models import destination
+from serving.versions import is_complete
 
 _FINISHED = (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED)
 
@@ -55,7 +56,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
     blessing = outputs.one("Evaluator", "blessing")
     evaluation = outputs.one("Evaluator", "evaluation").uri
     pushed_to = destination(outputs.one(PUSHER, "pushed_model")) if PUSHER in outputs else ""
-    if pushed_to and not is_there(pushed_to):
+    if pushed_to and not is_complete(pushed_to):
         raise NoOutcomeError(f"the model pushed to {pushed_to} was deleted; run again to push it")
     metrics = _overall_metrics(evaluation)
     blessed = blessing.custom_properties["blessed"].int_value == 1

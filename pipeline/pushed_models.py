@@ -1,4 +1,4 @@
-"""Pushed models that were deleted from `paths.serving`: neither the cache nor a report counts them.
+"""Pushed models that `paths.serving` no longer serves: the cache must not answer with them.
 
 The output artifact of a Pusher is a record beside the pipeline's other artifacts. TFX's cache
 checks that this record exists, not the model that was copied to `paths.serving`.
@@ -14,6 +14,8 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
+from serving.versions import is_complete, versions
+
 _TYPE = "PushedModel"
 
 
@@ -26,35 +28,35 @@ def destination(pushed: mlmd.Artifact) -> str:
     return folder
 
 
-def is_there(folder: str) -> bool:
-    """Whether a pushed model is complete; `saved_model.pb` is what the Pusher writes last."""
-    exists: bool = fileio.exists(os.path.join(folder, "saved_model.pb"))
-    return exists
+def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
+    """Mark the models in ML Metadata that `serving` no longer serves: deleted ones, older ones.
 
-
-def mark_deleted(handle: metadata.Metadata, serving: str) -> None:
-    """Mark the pushed models that are gone from the folder `serving` as deleted in ML Metadata.
-
-    An execution with a deleted output is no cache hit, so a Pusher of such a model pushes again.
+    TFX's cache takes no execution whose output is marked, so a Pusher of such a model pushes
+    again. Otherwise a return to earlier settings would leave the model of later ones in service.
     """
     try:
         pushed = handle.store.get_artifacts_by_type(_TYPE)
     except NotFoundError:  # The first run.
         return
-    gone = [artifact for artifact in pushed if _is_gone(artifact, serving)]
-    for artifact in gone:
-        logging.info("The model pushed to %s was deleted", destination(artifact))
-        artifact.state = mlmd.Artifact.DELETED
-    if gone:
-        handle.store.put_artifacts(gone)
+    newest = next(versions(serving), None)
+    replaced = [
+        artifact
+        for artifact in pushed
+        if _is_known(artifact, serving) and destination(artifact) != newest
+    ]
+    for artifact in replaced:
+        logging.info("No longer served from %s: %s", serving, destination(artifact))
+        deleted = not is_complete(destination(artifact))
+        artifact.state = mlmd.Artifact.DELETED if deleted else mlmd.Artifact.MARKED_FOR_DELETION
+    if replaced:
+        handle.store.put_artifacts(replaced)
 
 
-def _is_gone(artifact: mlmd.Artifact, serving: str) -> bool:
-    folder = destination(artifact)
+def _is_known(artifact: mlmd.Artifact, serving: str) -> bool:
+    """Whether this machine pushed the model into `serving`, and has not marked it since."""
     return (
         artifact.state == mlmd.Artifact.LIVE
-        and os.path.dirname(folder) == serving.rstrip("/")
+        and os.path.dirname(destination(artifact)) == serving.rstrip("/")
         # Runs on several machines may share the records: only the one that pushed can tell.
         and fileio.exists(artifact.uri)
-        and not is_there(folder)
     )

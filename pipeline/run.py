@@ -13,7 +13,7 @@ from pipeline.config import PipelineConfig
 from pipeline.locks import waiting_lock
 from pipeline.metadata import connection_config
 from pipeline.outcome import Outcome, run_outcome
-from pipeline.pushed_models import mark_deleted
+from pipeline.pushed_models import mark_replaced
 
 
 class Runner(LocalDagRunner):
@@ -32,7 +32,7 @@ class Runner(LocalDagRunner):
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
         """See TFX's LocalDagRunner."""
         with _first_connection(self._paths.metadata), self._metadata() as handle:
-            mark_deleted(handle, self._paths.serving)
+            mark_replaced(handle, self._paths.serving)
         super().run_with_ir(pipeline, **options)
         # TFX has replaced the parameter that stood there by its value.
         self.run_id = pipeline.runtime_spec.pipeline_run_id.field_value.string_value

@@ -88,14 +88,17 @@ def test_each_run_has_its_own_outcome(finished):
             run_outcome(handle, "no-such-run")
 
 
-@pytest.mark.parametrize("lost", ["the folder", "its saved_model.pb"])
-def test_a_model_that_was_deleted_is_pushed_again(finished, lost):
+@pytest.mark.parametrize("served", ["nothing", "part of it", "another one"])
+def test_a_model_that_is_not_served_is_pushed_again(finished, served):
+    """Another one is served after a run with other settings."""
     workspace, _ = finished
-    [model] = workspace.pushed()
-    if lost == "the folder":
+    model = workspace.pushed()[-1]
+    if served == "nothing":
         shutil.rmtree(model)
-    else:
+    elif served == "part of it":
         (model / "saved_model.pb").unlink()
+    else:
+        shutil.copytree(model, model.with_name(str(int(model.name) + 1)))
     done = workspace.run()
     assert done.returncode == 0, done.stdout + done.stderr
     states = workspace.states(done.stdout)
@@ -105,8 +108,8 @@ def test_a_model_that_was_deleted_is_pushed_again(finished, lost):
     assert f"pushed to {pushed}" in done.stdout
     assert (pushed / "saved_model.pb").exists()
     assert workspace.command("predict", "Great phone").returncode == 0
-    if model.exists():
-        shutil.rmtree(model)
+    for older in workspace.pushed()[:-1]:
+        shutil.rmtree(older)
 
 
 def test_a_model_that_is_there_is_not_pushed_again(finished):
