@@ -54,16 +54,20 @@ class Step:
         self.job_file = folder / "model_run" / "job.json"
         self.checkpoints = folder / "checkpoints"
 
-    def run(self, strategy, epochs, **training):
+    def platform(self):
+        """What the platform adds to `custom_config`."""
         settings = TFJobSettings(
             image="registry/reviews:1", namespace="ml", timeout_seconds=400, poll_seconds=0.2
         )
+        return {TFJOB_KEY: settings.model_dump()}
+
+    def run(self, strategy, epochs, **training):
         config = {
             "training": {**conftest.TRAINING, "strategy": strategy, **training},
             "transform": conftest.TRANSFORM,
             "code": "1",
             "checkpoints": str(self.checkpoints),
-            TFJOB_KEY: settings.model_dump(),
+            **self.platform(),
         }
         properties = {
             "custom_config": json.dumps(config),
