@@ -7,6 +7,10 @@ PYTEST_ARGS ?=
 BIN := .venv/bin
 # Tests that share a pipeline run stay together; more processes than this want more memory each.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+# More arguments for tools/mutants: make mutants MUTANTS_ARGS="--sample 20 preprocessing"
+MUTANTS_ARGS ?=
+MUTANTS_BIN := .cache/mutants/venv/bin
+
 UV := .cache/uv/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --extra dev --extra bench --quiet --upgrade \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
@@ -16,7 +20,7 @@ PLAIN_MARKERS := sed -i -E \
 	-e "s/( and | ; )implementation_name == .* and sys_platform == 'linux'//"
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast lint format lock clean clean-runs distclean
+.PHONY: help install run test test-fast mutants lint format lock clean clean-runs distclean
 
 help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +36,11 @@ test: lint ## check style and types, then run the whole test suite
 
 test-fast: install ## run the tests that start no TFX component, train little and need no real data
 	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)
+
+mutants: install ## put faults into the code and print how many of them the tests find (hours)
+	@[ -e $(MUTANTS_BIN)/cosmic-ray ] || $(BIN)/python -m venv .cache/mutants/venv
+	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check -r requirements/mutants.txt
+	@$(MUTANTS_BIN)/python tools/mutants $(MUTANTS_ARGS)
 
 lint: install ## check style, format and types
 	@$(BIN)/ruff check --quiet

@@ -1,0 +1,40 @@
+"""Which tests a module has: those that import it, and the others of its package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grimp
+
+_CODE = ("pipeline", "components", "preprocessing", "trainer_module", "serving", "kubeflow")
+
+
+class Tests:
+    """The tests of every module in the working folder."""
+
+    def __init__(self) -> None:
+        self._graph = grimp.build_graph("tests", *_CODE, cache_dir=None)
+
+    def of(self, module: Path) -> list[str]:
+        """Return the test files of a module, those first that are nearest to it.
+
+        Tests of whole runs are left out: they would find many faults, and take minutes each.
+        """
+        name = ".".join(module.with_suffix("").parts).removesuffix(".__init__")
+        own = self._graph.find_descendants(f"tests.{module.parts[0]}")
+        files = [
+            test
+            for test in own | self._graph.find_downstream_modules(name)
+            if test.split(".")[-1].startswith("test_") and not test.startswith("tests.e2e.")
+        ]
+        distances = {test: self._distance(test, name) for test in files}
+        nearest = sorted(files, key=lambda test: (distances[test], test))
+        return [test.replace(".", "/") + ".py" for test in nearest]
+
+    def _distance(self, test: str, module: str) -> tuple[bool, int]:
+        """A test in the package's own folder is nearer than any other.
+
+        Tests that start a program import none of the modules that it runs.
+        """
+        chain = self._graph.find_shortest_chain(test, module)
+        return test.split(".")[1] != module.split(".")[0], len(chain) if chain else 99
