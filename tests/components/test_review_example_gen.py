@@ -14,8 +14,10 @@ from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
 from components.artifacts import RejectedLines
+from components.review_example_gen import stages
 from components.review_example_gen.executor import Executor
 from preprocessing.errors import InputError
+from preprocessing.readers import pieces
 
 pytestmark = pytest.mark.slow
 
@@ -31,25 +33,32 @@ class Read:
     """One execution: what came out, by split, and the counts."""
 
     def __init__(self, folder, inputs, patterns, runner=IN_MEMORY, **options):
-        examples, rejected = standard_artifacts.Examples(), RejectedLines()
-        examples.uri, rejected.uri = str(folder / "examples"), str(folder / "rejected")
-        context = BaseBeamExecutor.Context(
-            beam_pipeline_args=[*runner], tmp_dir=str(folder / "tmp")
-        )
         splits = [
             example_gen_pb2.Input.Split(name=name, pattern=pattern)
             for name, pattern in patterns.items()
         ]
         options = {"read": {}, "max_examples": {}, "max_rejected_fraction": 0.5, **options}
-        Executor(context).Do(
-            {},
-            {"examples": [examples], "rejected": [rejected]},
-            {
-                "input_base": str(inputs),
-                "input_config": proto_utils.proto_to_json(example_gen_pb2.Input(splits=splits)),
-                "options": json.dumps(options),
-            },
+        properties = {
+            "input_base": str(inputs),
+            "input_config": proto_utils.proto_to_json(example_gen_pb2.Input(splits=splits)),
+            "options": json.dumps(options),
+        }
+        self._execute(folder, properties, runner)
+
+    @classmethod
+    def with_properties(cls, folder, properties):
+        """One with the execution properties that a component has."""
+        read = cls.__new__(cls)
+        read._execute(folder, properties, IN_MEMORY)
+        return read
+
+    def _execute(self, folder, properties, runner):
+        examples, rejected = standard_artifacts.Examples(), RejectedLines()
+        examples.uri, rejected.uri = str(folder / "examples"), str(folder / "rejected")
+        context = BaseBeamExecutor.Context(
+            beam_pipeline_args=[*runner], tmp_dir=str(folder / "tmp")
         )
+        Executor(context).Do({}, {"examples": [examples], "rejected": [rejected]}, properties)
         self.splits = {}
         for split in ("train", "eval", "test"):
             files = sorted(glob.glob(f"{examples.uri}/Split-{split}/*"))
@@ -153,18 +162,46 @@ def test_train_reviews_that_stand_in_named_test_files_are_rejected_and_told(tmp_
     assert first["file"].endswith("train.txt")
 
 
-def test_a_cap_keeps_exactly_that_many_and_the_same_ones(tmp_path, inputs):
-    write(inputs, "a.txt", [line(i) for i in range(1000)])
+def test_a_cap_keeps_exactly_that_many_and_the_same_ones(tmp_path, inputs, monkeypatch):
+    # Each text three or four times: where the cap ends, the place in the file decides.
+    write(inputs, "a.txt", [line(i % 300) for i in range(1000)])
     caps = {"train": 123, "eval": 20}
-    reads = [
-        Read(tmp_path / str(i), inputs, {"all": "*"}, runner, max_examples=caps)
-        for i, runner in enumerate([IN_MEMORY, RUNNERS["three threads"]])
-    ]
+    reads = [Read(tmp_path / "whole", inputs, {"all": "*"}, max_examples=caps)]
+    monkeypatch.setattr(pieces, "_PLAIN_BYTES", 2_000)
+    monkeypatch.setattr(stages, "_BYTES_PER_UNIT", 10_000)
+    threads = RUNNERS["three threads"]
+    reads.append(Read(tmp_path / "cut", inputs, {"all": "*"}, threads, max_examples=caps))
     assert len(reads[0].splits["train"]) == 123
     assert len(reads[0].splits["eval"]) == 20
     assert reads[0].texts("train") == reads[1].texts("train")
     assert sum(reads[0].counts.values()) == 1000
     assert reads[0].counts["over_max_examples"] == 1000 - 143 - len(reads[0].splits["test"])
+
+
+def test_a_position_counts_from_the_beginning_of_its_file(tmp_path, inputs, monkeypatch):
+    monkeypatch.setattr(pieces, "_PLAIN_BYTES", 500)
+    monkeypatch.setattr(stages, "_BYTES_PER_UNIT", 2_000)
+    wrong = {
+        ("a.txt", 1): "bad_label",
+        ("a.txt", 77): "bad_label",
+        ("a.txt", 200): "bad_label",
+        ("b.txt", 3): "no_text",
+        ("b.txt", 199): "bad_label",
+    }
+    held_out = {("a.txt", 150), ("b.txt", 20)}
+    broken = {"no_text": "", "bad_label": "none"}
+    for first, name in ((0, "a.txt"), (200, "b.txt")):
+        reasons = [wrong.get((name, number)) for number in range(1, 201)]
+        lines = [broken.get(reason, line(first + n)) for n, reason in enumerate(reasons, 1)]
+        write(inputs, name, lines)
+    write(inputs, "test.txt", [line(150), line(220)])
+    read = Read(tmp_path, inputs, {"train": "?.txt", "test": "test.txt"})
+    found = Counter(
+        (Path(item["file"]).name, item["position"], item["reason"]) for item in read.rejected
+    )
+    expected = [(*place, reason) for place, reason in wrong.items()]
+    expected += [(*place, "duplicate_across_splits") for place in held_out]
+    assert found == Counter(expected)
 
 
 def test_every_line_is_an_example_a_neutral_or_rejected(tmp_path, inputs):

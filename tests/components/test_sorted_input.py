@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from itertools import chain
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.types import artifact_utils, standard_artifacts
 
+from components.review_example_gen import stages
 from components.statistics.executor import Executor
+from preprocessing.readers import Layout, Piece
 from tests.components.test_fast_path import CONTEXT, read_examples, schema
 
 pytestmark = pytest.mark.slow
@@ -39,18 +42,29 @@ def by_product_and_label(folder, files_of, reviews):
     )
 
 
-def labels_of(path):
-    records = tf.data.TFRecordDataset(str(path), "GZIP").as_numpy_iterator()
-    parsed = (tf.train.Example.FromString(record).features.feature for record in records)
-    return [feature["label"].int64_list.value[0] for feature in parsed]
+def records_of(path):
+    """The records of a TFRecord file; a tf.data pipeline for each of many files takes longer."""
+    data = gzip.decompress(path.read_bytes())
+    while data:
+        end = 12 + int.from_bytes(data[:8], "little")
+        yield data[12:end]
+        data = data[end + 4 :]
+
+
+def features_of_shards(examples, split):
+    for path in sorted(Path(examples.uri, f"Split-{split}").iterdir()):
+        yield [tf.train.Example.FromString(record).features.feature for record in records_of(path)]
 
 
 def shards(examples, split="train"):
-    return [labels_of(path) for path in sorted(Path(examples.uri, f"Split-{split}").iterdir())]
+    return [
+        [feature["label"].int64_list.value[0] for feature in of_shard]
+        for of_shard in features_of_shards(examples, split)
+    ]
 
 
-def look_at(examples, folder, max_examples):
-    """Split -> its statistics, by the real component; none of them has an anomaly."""
+def make_statistics(examples, folder, max_examples):
+    """What the real component makes of the Examples."""
     statistics = standard_artifacts.ExampleStatistics()
     statistics.uri = str(folder / "statistics")
     Executor(CONTEXT).Do(
@@ -63,6 +77,12 @@ def look_at(examples, folder, max_examples):
             "max_examples": max_examples,
         },
     )
+    return statistics
+
+
+def look_at(examples, folder, max_examples):
+    """Split -> its statistics; none of them has an anomaly."""
+    statistics = make_statistics(examples, folder, max_examples)
     found = {}
     for split in artifact_utils.decode_split_names(examples.split_names):
         (file,) = Path(statistics.uri, f"Split-{split}").iterdir()
@@ -82,31 +102,70 @@ def share(labels):
     return sum(labels) / len(labels)
 
 
-def test_files_of_one_label_each_are_mixed_and_fairly_looked_at(tmp_path):
+def test_files_of_one_label_each_are_mixed_and_fairly_looked_at(tmp_path, monkeypatch):
+    # A thousandth of what is read at a time, as files are a thousandth of their size.
+    monkeypatch.setattr("preprocessing.readers.pieces._READ", 1 << 10)
     examples = read_examples(by_product_and_label(tmp_path / "in", 8, 1000), tmp_path)
-    for labels in chain(shards(examples), shards(examples, "eval")):
-        assert 0.4 < share(labels) < 0.6
-    found = counts(look_at(examples, tmp_path, 800)["train"])
-    assert 650 < sum(found.values()) < 950
-    assert 0.4 < found[1] / sum(found.values()) < 0.6
+    (train,), (evaluation,) = shards(examples), shards(examples, "eval")
+    # The files are read in turns, so that each stretch of what is written has both labels.
+    tenth = len(train) // 10
+    for labels in (evaluation, *(train[n * tenth : (n + 1) * tenth] for n in range(10))):
+        assert 0.35 < share(labels) < 0.65
+    found = look_at(examples, tmp_path, 1000)
+    of_train = counts(found["train"])
+    assert 850 < sum(of_train.values()) < 1150
+    assert 0.4 < of_train[1] / sum(of_train.values()) < 0.6
+    # Of a split that has fewer, each one is looked at.
+    assert sum(counts(found["eval"]).values()) == len(evaluation) < 1000
 
 
 def test_a_large_input_is_mixed_in_every_file_that_is_written(tmp_path, monkeypatch):
-    # Pieces and units a thousandth of their size.
+    # Pieces, units and files a thousandth of their size.
     monkeypatch.setattr("components.review_example_gen.stages._BYTES_PER_UNIT", 128 << 10)
+    monkeypatch.setattr("components.review_example_gen.stages._BYTES_PER_SHARD", 12_600)
     monkeypatch.setattr("preprocessing.readers.pieces._PLAIN_BYTES", 8 << 10)
     reviews = 4000
     inputs = files(
         tmp_path / "in",
-        (line(0, n) for n in range(reviews)),
-        (line(1, n) for n in range(reviews, 2 * reviews)),
+        # Each one is there twice.
+        (line(0, n // 2) for n in range(reviews)),
+        (line(1, n // 2) for n in range(reviews, 2 * reviews)),
     )
-    written = shards(read_examples(inputs, tmp_path))
-    assert len(written) > 2
-    for labels in written:
-        assert 0.3 < share(labels) < 0.7
+    examples = read_examples(inputs, tmp_path)
+    for split in ("train", "eval", "test"):
+        written = list(features_of_shards(examples, split))
+        # Three units of ten files: as many as the hash that divides the splits has buckets.
+        assert len(written) == 30
+        texts = [[feature["text"].bytes_list.value[0] for feature in shard] for shard in written]
+        mean = sum(map(len, texts)) / 30
+        assert all(0.3 * mean < len(shard) < 1.9 * mean for shard in texts)
+        # Equal texts of a unit are in one file; a few stand where one piece ends.
+        assert sum(len(set(shard)) for shard in texts) < 1.1 * len(set(chain(*texts)))
+    for labels in shards(examples):
+        assert 0.25 < share(labels) < 0.75
         # Also while it is read: training begins with the first of each file.
-        assert 0.2 < share(labels[: len(labels) // 2]) < 0.8
+        assert 0.15 < share(labels[: len(labels) // 2]) < 0.85
+
+
+@pytest.mark.parametrize("rhythm", [2, 4, 8, 400])
+def test_units_mix_an_input_whose_labels_change_in_a_rhythm(monkeypatch, rhythm):
+    monkeypatch.setattr("components.review_example_gen.stages._BYTES_PER_UNIT", 100)
+    # So many pieces of one label, then as many of the other.
+    labels = [number * 2 // rhythm % 2 for number in range(400)]
+    sources = [
+        stages.Source("all", Piece("a.txt", Layout("csv"), number, 0, None, False, 1))
+        for number in range(len(labels))
+    ]
+    units = stages.in_units(sources)
+    assert [unit.number for unit in units] == [0, 1, 2, 3]
+    assert sorted(source for unit in units for source in unit.sources) == sources
+    for unit in units:
+        read = [source.piece.number for source in unit.sources]
+        assert len(read) == 100
+        assert 0.3 < share([labels[number] for number in read]) < 0.7
+        # From all over the input, from the first one on that is read.
+        assert sorted(number // 4 for number in read) == list(range(100))
+        assert 0.25 < share([number < 200 for number in read[:50]]) < 0.75
 
 
 def write_shards(folder, *contents):
@@ -119,9 +178,10 @@ def write_shards(folder, *contents):
     for number, labels in enumerate(contents):
         path = split / f"data_tfrecord-{number:05d}-of-{len(contents):05d}.gz"
         with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
-            for label in labels:
+            for place, label in enumerate(labels):
+                text = f"{number} {place}".encode()
                 feature = {
-                    "text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"some text"])),
+                    "text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[text])),
                     "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
                 }
                 example = tf.train.Example(features=tf.train.Features(feature=feature))

@@ -2,17 +2,23 @@
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
-from kubeflow.entrypoint import delete_folder_markers, with_declared_types
+from kubeflow.entrypoint import (
+    check_integers,
+    delete_folder_markers,
+    main,
+    with_declared_types,
+)
+from preprocessing.errors import InputError
 
 DECLARED = {"instanceSchema": "title: tfx.ExampleAnomalies\ntype: object\n"}
 SPEC = {"artifacts": {"anomalies": {"artifactType": DECLARED}}}
@@ -25,7 +31,6 @@ BROKEN = {
 
 
 def executor_input(folder, given):
-    folder = Path(folder)
     return {
         "inputs": {
             "artifacts": {
@@ -33,7 +38,7 @@ def executor_input(folder, given):
                     "artifacts": [
                         {
                             "name": "anomalies",
-                            "uri": str(folder / "anomalies"),
+                            "uri": f"{folder}/anomalies",
                             "metadata": {"split_names": '["train"]'},
                             **given,
                         }
@@ -47,7 +52,7 @@ def executor_input(folder, given):
                     "artifacts": [
                         {
                             "name": "checked",
-                            "uri": str(folder / "checked"),
+                            "uri": f"{folder}/checked",
                             "type": {
                                 "instanceSchema": "title: components.CheckedData\ntype: object\n"
                             },
@@ -55,7 +60,7 @@ def executor_input(folder, given):
                     ]
                 }
             },
-            "outputFile": str(folder / "task" / "executor_output.json"),
+            "outputFile": f"{folder}/task/executor_output.json",
         },
     }
 
@@ -100,6 +105,70 @@ def test_bad_data_is_one_line_and_exit_code_2(tmp_path):
     assert not (tmp_path / "task").exists()
 
 
+ENDS = {
+    "done": (None, 0),
+    "exit": (SystemExit(), 0),
+    "exit 0": (SystemExit(0), 0),
+    "exit 3": (SystemExit(3), 3),
+    "exit with a message": (SystemExit("no such executor"), 1),
+    "crash": (RuntimeError("the disk is full"), 1),
+    "wrong input": (InputError("no review is left"), 2),
+}
+
+
+def run_main(monkeypatch, step, folder="/x"):
+    """Return the exit code of a step whose executor is the function `step`."""
+
+    def run_module(*arguments, **keywords):
+        step()
+
+    monkeypatch.setattr(runpy, "run_module", run_module)
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    return main(
+        [
+            *("--executor_class_path", "some.Executor"),
+            *("--json_serialized_inputs_spec_args", json.dumps(SPEC)),
+            *("--json_serialized_invocation_args", json.dumps(executor_input(folder, {}))),
+            "--direct_num_workers=2",
+        ]
+    )
+
+
+@pytest.mark.parametrize(("end", "code"), ENDS.values(), ids=ENDS)
+def test_the_exit_code_is_how_the_step_ended(monkeypatch, capsys, log, end, code):
+    def step():
+        if end is not None:
+            raise end
+
+    assert run_main(monkeypatch, step) == code
+    assert capsys.readouterr().err == (
+        "some.Executor: no review is left\n" if isinstance(end, InputError) else ""
+    )
+    assert ("RuntimeError: the disk is full" in log.text) == isinstance(end, RuntimeError)
+
+
+def test_tfx_is_given_the_mended_input_and_the_beam_arguments(monkeypatch):
+    found = []
+    run_main(monkeypatch, lambda: found.extend(sys.argv[1:]))
+    *known, beam = found
+    values = dict(zip(known[::2], known[1::2], strict=True))
+    assert beam == "--direct_num_workers=2"
+    assert values.pop("--executor_class_path") == "some.Executor"
+    assert json.loads(values.pop("--json_serialized_inputs_spec_args")) == SPEC
+    mended = json.loads(values.pop("--json_serialized_invocation_args"))
+    assert mended == with_declared_types(executor_input("/x", {}), SPEC)
+    assert values == {}
+
+
+def test_a_step_with_arguments_that_are_not_json_fails():
+    broken = ("--executor_class_path", "E", "--json_serialized_invocation_args", "{")
+    done = subprocess.run(
+        [sys.executable, "-m", "kubeflow.entrypoint", *broken], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "JSONDecodeError" in done.stderr
+
+
 @pytest.mark.parametrize("given", BROKEN.values(), ids=BROKEN)
 def test_inputs_get_their_declared_type(given):
     mended = with_declared_types(executor_input("/x", given), SPEC)
@@ -114,6 +183,17 @@ def test_a_type_that_nobody_declared_stays():
     mended = with_declared_types(executor_input("/x", given), {})
     [artifact] = mended["inputs"]["artifacts"]["anomalies"]["artifacts"]
     assert artifact["type"] == given["type"]
+
+
+@pytest.mark.parametrize("value", [2.5, "2.5", "many", True, None, [2]])
+def test_an_integer_parameter_is_an_integer(value):
+    declared = {"epochs": {"parameterType": "NUMBER_INTEGER"}, "rate": {"parameterType": "NUMBER"}}
+    spec = {"parameters": declared}
+    for whole in (2, 2.0, "2"):
+        check_integers({"inputs": {"parameterValues": {"epochs": whole, "rate": 0.5}}}, spec)
+    check_integers({}, spec)
+    with pytest.raises(InputError, match=r"parameter epochs: an integer, not "):
+        check_integers({"inputs": {"parameterValues": {"epochs": value}}}, spec)
 
 
 class Bucket(BaseHTTPRequestHandler):
@@ -145,8 +225,22 @@ class Bucket(BaseHTTPRequestHandler):
         pass
 
 
-def test_folder_markers_are_deleted_and_nothing_else(monkeypatch):
-    Bucket.objects = {
+@pytest.fixture
+def bucket(monkeypatch):
+    """A bucket on loopback with this content: name -> size in bytes."""
+    Bucket.objects = {}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "my-project")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    yield Bucket.objects
+    server.shutdown()
+    server.server_close()
+
+
+def test_folder_markers_are_deleted_and_nothing_else(bucket):
+    bucket |= {
         "run/model/": 0,
         "run/model/Format-Serving/": 0,
         "run/model/Format-Serving/saved_model.pb": 7,
@@ -154,19 +248,21 @@ def test_folder_markers_are_deleted_and_nothing_else(monkeypatch):
         "run/model/odd/": 5,
         "other/": 0,
     }
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "my-project")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    try:
-        delete_folder_markers(["/local/folder", "gs://bucket/run/model"])
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert set(Bucket.objects) == {
+    delete_folder_markers(["/local/folder", "gs://bucket/run/model"])
+    assert set(bucket) == {
         "run/model/Format-Serving/saved_model.pb",
         "run/model/empty",
         "run/model/odd/",
         "other/",
     }
+
+
+@pytest.mark.parametrize("end", [None, SystemExit(0)], ids=["done", "exit 0"])
+def test_the_folder_markers_that_a_step_leaves_are_deleted(bucket, monkeypatch, end):
+    def step():
+        bucket.update({"run/checked/": 0, "run/checked/checked.json": 2, "run/anomalies/": 0})
+        if end is not None:
+            raise end
+
+    assert run_main(monkeypatch, step, "gs://bucket/run") == 0
+    assert set(bucket) == {"run/checked/checked.json", "run/anomalies/"}

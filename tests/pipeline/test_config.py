@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.config import PipelineConfig, load_config
 from pipeline.settings_file import PRESETS, ConfigError, parse_overrides
+from trainer_module.models import hyperparameters
 
 
 def load(tmp_path, text="", overrides=""):
@@ -133,6 +134,21 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, told):
 )
 def test_quotes_and_brackets_keep_their_commas(overrides, values):
     assert parse_overrides(overrides) == list(zip("ab", values, strict=True))
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "training.hyperparameters.kernel_sizes='2,3'",
+        'training.hyperparameters={kernel_sizes: "2,3"}',
+        "training={model: text_cnn, hyperparameters: {kernel_sizes: '2,3'}}",
+    ],
+)
+@pytest.mark.parametrize("text", ["", "training: {hyperparameters: {filters: 7}}"])
+def test_numbers_with_a_comma_are_one_value(tmp_path, text, override):
+    training = load(tmp_path, text, f"training.model=text_cnn,{override},training.seed=3").training
+    assert training.hyperparameters["kernel_sizes"] == "2,3"
+    assert hyperparameters(training.model, training.hyperparameters).sizes == [2, 3]
 
 
 def test_a_key_may_override_a_merged_one(tmp_path):

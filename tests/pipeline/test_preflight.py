@@ -95,6 +95,25 @@ def test_files_that_contradict_each_other_are_both_named(tmp_path):
         check(config(tmp_path, data={"input_base": str(inputs)}))
 
 
+def test_the_files_are_looked_at_as_they_will_be_read(tmp_path):
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    (inputs / "a.txt").write_text("given,said\n0,__label__2\n4,good\n")
+    data = {
+        "input_base": str(inputs),
+        "format": "csv",
+        "columns": {"label": "given", "text": "said"},
+        "label_scale": "stars",
+    }
+    check(config(tmp_path, data=data))
+    for name, told in [
+        ("columns", "set data.columns.label and data.columns.text"),
+        ("label_scale", "the labels 0 and 4"),
+    ]:
+        with pytest.raises(InputError, match=told):
+            check(config(tmp_path, data={key: data[key] for key in data if key != name}))
+
+
 @pytest.mark.parametrize("preset", ["amazon", "reduced", "vertex", "gke"])
 def test_presets_name_their_files_exactly(preset):
     patterns = load_config(preset, environ={}).data.splits

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from preprocessing.files import InputError
-from preprocessing.readers import ReadOptions, decide_layouts, detection, samples
+from preprocessing.readers import ReadOptions, decide_layouts, detect_format, detection, samples
 from preprocessing.sources import find_sources
 from tests.preprocessing.review_files import (
     COMPRESS,
     csv_text,
+    got,
     labels_of,
     one_line,
     parquet_bytes,
@@ -176,3 +177,15 @@ def test_a_title_that_only_a_sibling_has_at_its_head_is_read(tmp_path: Path) -> 
     write(tmp_path, "b.jsonl", '{"rating": 1, "title": "t", "text": "b"}\n')
     layouts = decide_layouts(find_sources(str(tmp_path), {"all": "*"}), ReadOptions())
     assert [layout.columns and layout.columns.title for layout in layouts] == ["title", "title"]
+
+
+@pytest.mark.parametrize(
+    "first", [{"rating": 5, "text": "a"}, {"rating": 5}, {"text": "a"}, {"other": {}}]
+)
+def test_json_lines_have_the_keys_that_any_of_the_first_lines_has(
+    tmp_path: Path, first: dict[str, Any]
+) -> None:
+    rows = [first] * 30 + [{"rating": 1, "title": "t", "text": "b"}]
+    path = write(tmp_path, "keys.jsonl", "\n".join(map(json.dumps, rows)))
+    assert detect_format(path, ReadOptions()).columns == ("rating", "title", "text")
+    assert got(read(path))[30:] == [(0, "t", "b")]

@@ -189,16 +189,30 @@ def test_what_labels_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    ("neutral", "third"),
+    ("neutral", "second"),
     [
-        ("leave_out", Neutral(3)),
-        ("negative", Review(3, 0, "", "b")),
-        ("positive", Review(3, 1, "", "b")),
+        ("leave_out", Neutral(2)),
+        ("negative", Review(2, 0, "", "b")),
+        ("positive", Review(2, 1, "", "b")),
     ],
 )
-def test_what_three_stars_become(folder: Path, neutral: str, third: Record) -> None:
-    path = write(folder, "neutral.csv", "rating,text\n1,a\n3,b\n")
-    assert read(path, ReadOptions(neutral=neutral))[1] == third
+@pytest.mark.parametrize("kind", ["fasttext", "headerless", "csv", "jsonl", "parquet"])
+def test_what_three_stars_become(folder: Path, kind: str, neutral: str, second: Record) -> None:
+    words = {"fasttext": "__label__1 a\n__label__neutral b\n", "headerless": "1,a\nneutral,b\n"}
+    data = words.get(kind) or as_file(kind, {"rating": [1, 3], "text": ["a", "b"]})
+    found = read(write(folder, "neutral", data), ReadOptions(neutral=neutral))[1]
+    assert found == second._replace(position=2 + (kind == "csv"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_the_scale_that_is_told_counts_whatever_the_column_is_called(
+    folder: Path, kind: str
+) -> None:
+    path = write(folder, "told", as_file(kind, {"rating": [1, 2, 4], "text": ["a", "b", "c"]}))
+    assert labels_of(read(path)) == [0, 0, 1]
+    found = read(path, ReadOptions(label_scale="one_two"))
+    # A scale that was told is not in doubt.
+    assert labels_of(found) == [0, 1] and reasons(found)[2] == "bad_label"
 
 
 # ---- which format

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sample_data
 from preprocessing.files import MAX_LINE_BYTES
 from preprocessing.readers import (
     Batch,
@@ -211,3 +212,26 @@ def test_damage_in_gzip_ends_the_reading_and_tells_what_is_lost(folder: Path) ->
     (rejected,) = [item for batch in found for item in batch.rejected if item.reason != "bad_label"]
     assert rejected.reason == "corrupt_archive" and "damaged at byte" in rejected.detail
     assert len(archive) * 0.4 < sum(batch.lost for batch in found) <= len(archive) * 0.5
+
+
+def test_damage_in_a_gzip_file_of_csv_tells_what_is_lost_too(folder: Path) -> None:
+    rows = "".join(f"{n % 2 + 1},review {n * n}\n" for n in range(8_000))
+    archive = bytearray(gzip.compress(("label,text\n" + rows).encode()))
+    middle = len(archive) // 2
+    archive[middle : middle + 8_000] = random.Random(0).randbytes(8_000)
+    path = write(folder, "hit.csv.gz", bytes(archive))
+    ((_, found),) = batches(path, ReadOptions(format="csv"))
+    assert [item.reason for batch in found for item in batch.rejected][-1] == "corrupt_archive"
+    assert len(archive) * 0.4 < sum(batch.lost for batch in found) <= len(archive) * 0.5
+
+
+# ---- sizes
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_piece_knows_about_how_large_it_is_unpacked(folder: Path, suffix: str) -> None:
+    """By that the work is shared out, and the number of files that are written is chosen."""
+    sample = Path(sample_data.__file__).with_name("reviews.ft.txt").read_bytes()[:300_000]
+    path = write(folder, f"sample.txt{suffix}", COMPRESS[suffix](sample))
+    unpacked = sum(piece.unpacked for piece in cut(path, detect_format(path, FASTTEXT)))
+    assert len(sample) * 0.6 < unpacked < len(sample) * 1.6

@@ -22,6 +22,8 @@ from preprocessing.readers import (
 )
 from tests.preprocessing.review_files import (
     COMPRESS,
+    csv_text,
+    got,
     parquet_bytes,
     read,
     reasons,
@@ -145,6 +147,21 @@ def test_an_open_quote_costs_its_own_line(folder: Path, lines_after: int) -> Non
         found = read(path)
         assert reasons(found) == ["Review", "broken_csv", *["Review"] * lines_after]
         assert found[1].position == 3
+
+
+def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> None:
+    """What one record may take up is counted anew for each, also behind an open quote."""
+    words = "x" * 2_000
+    rows = [(n % 2, f"title {n}", f"number {n}\n{words}") for n in range(600)]
+    table = csv_text([("label", "title", "text"), *rows])
+    assert len(table) > MAX_LINE_BYTES
+    assert got(read(write(folder, "healthy.csv", table))) == rows
+    # The lines behind this quote are taken as one field, up to the limit, and given back.
+    plain = "".join(f"0,t,{n}{words}\n" for n in range(600))
+    found = read(write(folder, "healed.csv", 'label,title,text\n1,"open,b\n' + plain + table))
+    assert reasons(found[:1]) == ["broken_csv"]
+    assert got(found[1:601]) == [(0, "t", f"{n}{words}") for n in range(600)]
+    assert got(found[601:]) == ["bad_label", *rows]
 
 
 def test_an_open_quote_that_a_later_line_closes(folder: Path) -> None:
