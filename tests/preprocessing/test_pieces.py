@@ -203,25 +203,24 @@ def test_a_truncated_archive_is_read_as_far_as_it_goes(folder: Path, suffix: str
         ]
 
 
-def test_damage_in_gzip_ends_the_reading_and_tells_what_is_lost(folder: Path) -> None:
-    archive = bytearray(gzip.compress(b"\n".join(numbered(8_000))))
+@pytest.mark.parametrize(
+    ("head", "options"),
+    [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_scale="one_two"))],
+)
+def test_damage_in_gzip_ends_the_reading_and_tells_what_is_lost(
+    folder: Path, head: bytes, options: ReadOptions
+) -> None:
+    lines = [b"1," + line if head else line for line in numbered(8_000)]
+    archive = bytearray(gzip.compress(head + b"\n".join(lines)))
     middle = len(archive) // 2
     archive[middle : middle + 20_000] = random.Random(0).randbytes(20_000)
     path = write(folder, "hit.gz", bytes(archive))
-    ((_, found),) = batches(path, FASTTEXT)
-    (rejected,) = [item for batch in found for item in batch.rejected if item.reason != "bad_label"]
-    assert rejected.reason == "corrupt_archive" and "damaged at byte" in rejected.detail
-    assert len(archive) * 0.4 < sum(batch.lost for batch in found) <= len(archive) * 0.5
-
-
-def test_damage_in_a_gzip_file_of_csv_tells_what_is_lost_too(folder: Path) -> None:
-    rows = "".join(f"{n % 2 + 1},review {n * n}\n" for n in range(8_000))
-    archive = bytearray(gzip.compress(("label,text\n" + rows).encode()))
-    middle = len(archive) // 2
-    archive[middle : middle + 8_000] = random.Random(0).randbytes(8_000)
-    path = write(folder, "hit.csv.gz", bytes(archive))
-    ((_, found),) = batches(path, ReadOptions(format="csv"))
-    assert [item.reason for batch in found for item in batch.rejected][-1] == "corrupt_archive"
+    ((_, found),) = batches(path, options)
+    # What the decompression makes of the first damaged bytes may be anything.
+    (damage,) = (
+        item for batch in found for item in batch.rejected if item.reason == "corrupt_archive"
+    )
+    assert "damaged at byte" in damage.detail
     assert len(archive) * 0.4 < sum(batch.lost for batch in found) <= len(archive) * 0.5
 
 
