@@ -157,6 +157,7 @@ def test_units_mix_an_input_whose_labels_change_in_a_rhythm(monkeypatch, rhythm)
         for number in range(len(labels))
     ]
     units = stages.in_units(sources)
+    assert units == stages.in_units(sources)  # the same each time
     assert [unit.number for unit in units] == [0, 1, 2, 3]
     assert sorted(source for unit in units for source in unit.sources) == sources
     for unit in units:

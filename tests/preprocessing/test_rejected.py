@@ -162,6 +162,10 @@ def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> 
     assert reasons(found[:1]) == ["broken_csv"]
     assert got(found[1:601]) == [(0, "t", f"{n}{words}") for n in range(600)]
     assert got(found[601:]) == ["bad_label", *rows]
+    broken = '1,"open' + "x" * (MAX_LINE_BYTES - 1_000) + "\n"
+    after = csv_text([(0, "t", f"two\n{words}")])
+    found = read(write(folder, "long.csv", "label,title,text\n0,t,b\n" + broken + after))
+    assert got(found) == [(0, "t", "b"), "broken_csv", (0, "t", f"two\n{words}")]
 
 
 def test_an_open_quote_that_a_later_line_closes(folder: Path) -> None:
