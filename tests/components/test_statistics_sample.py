@@ -18,6 +18,7 @@ SIZES = (2000, 1200, 800)
 def examples(tmp_path, monkeypatch):
     """Files of many batches each; in all of them one label comes before the other."""
     monkeypatch.setattr(executor, "_BATCH", 100)
+    monkeypatch.setattr(executor, "_BEGINNING", 4 << 10)
     return write_shards(tmp_path, *([0] * (size // 2) + [1] * (size // 2) for size in SIZES))
 
 
