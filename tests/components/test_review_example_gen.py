@@ -163,17 +163,21 @@ def test_train_reviews_that_stand_in_named_test_files_are_rejected_and_told(tmp_
 
 
 def test_a_cap_keeps_exactly_that_many_and_the_same_ones(tmp_path, inputs, monkeypatch):
-    # Each text three or four times: where the cap ends, the place in the file decides.
-    write(inputs, "a.txt", [line(i % 300) for i in range(1000)])
-    caps = {"train": 123, "eval": 20}
+    # Each text four times: where the cap ends, the place in the file decides which are kept.
+    write(inputs, "a.txt", [line(i % 250, 1 + i // 250 % 2) for i in range(1000)])
+    caps = {"train": 122, "eval": 21}
     reads = [Read(tmp_path / "whole", inputs, {"all": "*"}, max_examples=caps)]
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 2_000)
     monkeypatch.setattr(stages, "_BYTES_PER_UNIT", 10_000)
     threads = RUNNERS["three threads"]
     reads.append(Read(tmp_path / "cut", inputs, {"all": "*"}, threads, max_examples=caps))
-    assert len(reads[0].splits["train"]) == 123
-    assert len(reads[0].splits["eval"]) == 20
-    assert reads[0].texts("train") == reads[1].texts("train")
+    assert len(reads[0].splits["train"]) == 122
+    assert len(reads[0].splits["eval"]) == 21
+    for split in ("train", "eval"):
+        kept = [
+            Counter(e.SerializeToString(deterministic=True) for e in r.splits[split]) for r in reads
+        ]
+        assert kept[0] == kept[1]
     assert sum(reads[0].counts.values()) == 1000
     assert reads[0].counts["over_max_examples"] == 1000 - 143 - len(reads[0].splits["test"])
 
