@@ -23,7 +23,14 @@ import tensorflow as tf
 from absl import logging
 
 from trainer_module import content
-from trainer_module.checkpoints import CheckpointError
+from trainer_module.checkpoints import (
+    LIST_FILE,
+    READ_ERRORS,
+    CheckpointError,
+    latest_checkpoint,
+    remove_folder,
+    unreadable,
+)
 from trainer_module.settings import TrainingJob
 
 _NAME = re.compile("([0-9a-f]{16})-[0-9a-f]{8}")
@@ -62,7 +69,8 @@ def claimed(folder: str) -> Iterator[None]:
     One process of a training does this, before any other one looks into the folder.
 
     Raises:
-      CheckpointError: the folder cannot be written to.
+      CheckpointError: the folder cannot be written to, or what an earlier execution has left cannot
+        be read.
     """
     try:
         tf.io.gfile.makedirs(folder)
@@ -96,7 +104,7 @@ def remove_stale(folder: str) -> None:
         if not _runs(other, folder):
             logging.info("Removing the checkpoints of a training that does not run: %s", other)
             with contextlib.suppress(tf.errors.NotFoundError):
-                tf.io.gfile.rmtree(other)
+                remove_folder(other)
 
 
 def _of_files(pattern: str) -> str:
@@ -121,27 +129,33 @@ def _others(folder: str, identity: str = "") -> list[str]:
 
 
 def _take_over(folder: str) -> None:
-    if tf.train.latest_checkpoint(folder):
+    if tf.io.gfile.exists(os.path.join(folder, LIST_FILE)):
         return
     identity = os.path.basename(folder.rstrip("/")).partition("-")[0]
-    others = _others(folder, identity)
-    for other in sorted(others, key=_steps_done, reverse=True):
-        if _steps_done(other) and _copy(other, folder):
+    done = {other: _steps_done(other, folder) for other in _others(folder, identity)}
+    for other in sorted(done, key=done.__getitem__, reverse=True):
+        if done[other] and _copy(other, folder):
             logging.info("Going on with the checkpoints of an earlier execution, %s", other)
             break
-    for other in others:
+    for other in done:
         if not _runs(other, folder):
-            tf.io.gfile.rmtree(other)
+            remove_folder(other)
 
 
-def _steps_done(folder: str) -> int:
-    """Of the latest checkpoint in a folder; 0: there is none that can be read."""
+def _steps_done(other: str, folder: str) -> int:
+    """Of the latest checkpoint in the folder `other`, as `folder`'s training sees it; 0: none."""
+    latest = None
     try:
-        latest = tf.train.latest_checkpoint(folder)
+        latest = latest_checkpoint(other)
         return int(tf.train.load_variable(latest, _STEPS)) if latest else 0
-    except (tf.errors.OpError, ValueError) as error:
-        logging.warning("%s: no checkpoint that can be read: %s", folder, error)
-        return 0
+    except (CheckpointError, *READ_ERRORS) as error:
+        # A training that runs may write or remove them at this moment.
+        if _runs(other, folder) or not tf.io.gfile.exists(os.path.join(other, LIST_FILE)):
+            logging.warning("%s: no checkpoint that can be read: %s", other, error)
+            return 0
+        if latest is None:
+            raise
+        raise unreadable(latest, error) from error
 
 
 def _copy(source: str, target: str) -> bool:
@@ -149,7 +163,7 @@ def _copy(source: str, target: str) -> bool:
     for _ in range(_ATTEMPTS):
         files = [file for file in tf.io.gfile.listdir(source) if _is_of_checkpoint(file)]
         # Last the file that says which checkpoint is the latest.
-        files.sort(key=lambda file: file == "checkpoint")
+        files.sort(key=lambda file: file == LIST_FILE)
         try:
             for file in files:
                 here, there = os.path.join(source, file), os.path.join(target, file)
@@ -161,7 +175,7 @@ def _copy(source: str, target: str) -> bool:
 
 
 def _is_of_checkpoint(file: str) -> bool:
-    return file == "checkpoint" or re.fullmatch(r"(ckpt|best)-\d+\..*", file) is not None
+    return file == LIST_FILE or re.fullmatch(r"(ckpt|best)-\d+\..*", file) is not None
 
 
 def _keep_marking(folder: str, over: threading.Event) -> None:

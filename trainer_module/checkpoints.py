@@ -19,11 +19,48 @@ from trainer_module.callbacks import StepCallback
 from trainer_module.state import State
 from trainer_module.termination import EXIT_CODE, Vote
 
+LIST_FILE = "checkpoint"
+"""In a folder of checkpoints: TensorFlow's list of them."""
+READ_ERRORS = (tf.errors.OpError, ValueError, IndexError)
+"""What TensorFlow raises for a checkpoint that cannot be read; the last for one that is cut off."""
 _BEST = "best-"
 
 
 class CheckpointError(RuntimeError):
     """A checkpoint could not be written or read: one line that says where and why."""
+
+
+def latest_checkpoint(folder: str) -> str | None:
+    """Return the path of the latest checkpoint in `folder`; None: none was ever written there.
+
+    Raises:
+      CheckpointError: one was written, but it is not there, or the list of them is broken.
+        TensorFlow would only log that, and the training would start afresh.
+    """
+    listed = os.path.join(folder, LIST_FILE)
+    try:
+        latest: str | None = tf.train.latest_checkpoint(folder)
+    except ValueError as error:
+        raise unreadable(listed, error) from error
+    if latest is None and tf.io.gfile.exists(listed):
+        raise unreadable(listed, FileNotFoundError("it names no checkpoint that is there"))
+    return latest
+
+
+def unreadable(path: str, error: Exception) -> CheckpointError:
+    """Return the error for a checkpoint at `path` which `error` was raised about."""
+    return CheckpointError(
+        f"{path}: this checkpoint cannot be read ({_first_line(error)}); remove "
+        f"{os.path.dirname(path)} to start the training afresh"
+    )
+
+
+def remove_folder(folder: str) -> None:
+    """Remove a folder of checkpoints; a kill meanwhile leaves none behind that seem to be there."""
+    listed = os.path.join(folder, LIST_FILE)
+    if tf.io.gfile.exists(listed):
+        tf.io.gfile.remove(listed)
+    tf.io.gfile.rmtree(folder)
 
 
 class Checkpoints:
@@ -35,6 +72,9 @@ class Checkpoints:
       chief: whether this process's checkpoints are the ones that count. Saving is collective, so
         the others save too, each in a folder of its own that nobody reads.
       name: of this process, for that folder.
+
+    Raises:
+      CheckpointError: the list of the checkpoints that were written before is broken.
     """
 
     def __init__(self, folder: str, model: tf_keras.Model, *, chief: bool, name: str):
@@ -46,17 +86,20 @@ class Checkpoints:
         self._checkpoint = tf.train.Checkpoint(
             model=model, optimizer=model.optimizer, steps_done=self.steps_done, state=self.state
         )
-        self._manager = tf.train.CheckpointManager(self._checkpoint, self._mine, max_to_keep=2)
+        try:
+            self._manager = tf.train.CheckpointManager(self._checkpoint, self._mine, max_to_keep=2)
+        except ValueError as error:
+            raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
     def restore(self) -> int:
         """Takes up the latest checkpoint, if there is one; returns the steps done."""
-        latest = tf.train.latest_checkpoint(self._folder)
+        latest = latest_checkpoint(self._folder)
         if latest is None:
             return 0
         try:
             self._checkpoint.restore(latest)
-        except (tf.errors.OpError, ValueError) as error:
-            raise self._unreadable(latest, error) from error
+        except READ_ERRORS as error:
+            raise unreadable(latest, error) from error
         done = int(self.steps_done.numpy())
         logging.info("Going on after step %d from %s", done, latest)
         return done
@@ -88,14 +131,14 @@ class Checkpoints:
         path = os.path.join(self._folder, self._best_name())
         try:
             self._weights().read(path).expect_partial()
-        except (tf.errors.OpError, ValueError) as error:
-            raise self._unreadable(path, error) from error
+        except READ_ERRORS as error:
+            raise unreadable(path, error) from error
         logging.info("The best weights are those of epoch %d", self.state.best_epoch + 1)
 
     def remove(self) -> None:
         """Removes them all, once the training has come to its end; the chief does it."""
         if self._mine == self._folder and tf.io.gfile.exists(self._folder):
-            tf.io.gfile.rmtree(self._folder)
+            remove_folder(self._folder)
 
     def _weights(self) -> tf.train.Checkpoint:
         return tf.train.Checkpoint(weights=self._model.variables)
@@ -109,12 +152,6 @@ class Checkpoints:
             found = best.match(name)
             if found and int(found[1]) != self.state.best_epoch:
                 tf.io.gfile.remove(os.path.join(self._mine, name))
-
-    def _unreadable(self, path: str, error: Exception) -> CheckpointError:
-        return CheckpointError(
-            f"{path}: this checkpoint cannot be read ({_first_line(error)}); remove "
-            f"{self._folder} to start the training afresh"
-        )
 
     def _unwritable(self, what: str, error: Exception) -> CheckpointError:
         return CheckpointError(

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tests.trainer_module.conftest import TRAINING, TRANSFORM
 from tests.waiting import wait
-from trainer_module import checkpoint_folders, content
+from trainer_module import checkpoint_folders, checkpoints, content
 from trainer_module.checkpoints import CheckpointError
 from trainer_module.run_fn import make_job, run_fn
 
@@ -214,3 +214,69 @@ class TestStale:
             checkpoint_folders.claimed(str(tmp_path / "file" / "x")),
         ):
             pass
+
+
+class TestTakeOver:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """(number) -> the folder of an execution; the identity is the same for all below 10."""
+        return lambda number: tmp_path / f"{number // 10:016x}-{number:08x}"
+
+    def left_by(self, folder, steps):
+        checkpoint = tf.train.Checkpoint(steps_done=tf.Variable(steps, dtype=tf.int64))
+        tf.train.CheckpointManager(checkpoint, str(folder), 2).save()
+        (folder / "best-0.index").touch()
+
+    def steps(self, folder):
+        return int(tf.train.load_variable(str(folder), checkpoint_folders._STEPS))
+
+    def test_the_furthest_of_the_same_identity_is_taken(self, folder):
+        for number, steps in enumerate([8, 20, 12], 1):
+            self.left_by(folder(number), steps)
+        self.left_by(folder(11), 40)
+        with checkpoint_folders.claimed(str(folder(0))):
+            assert self.steps(folder(0)) == 20
+            assert (folder(0) / "best-0.index").exists()
+            # Those of other settings may be what somebody goes on with.
+            assert [number for number in (1, 2, 3, 11) if folder(number).exists()] == [11]
+
+    def test_what_this_execution_has_itself_comes_first(self, folder):
+        self.left_by(folder(0), 8)
+        self.left_by(folder(1), 20)
+        with checkpoint_folders.claimed(str(folder(0))):
+            assert self.steps(folder(0)) == 8
+
+    @pytest.mark.parametrize("broken", ["checkpoint", "ckpt-1.index"])
+    def test_one_that_cannot_be_read_is_one_line_and_no_fresh_start(self, folder, broken):
+        self.left_by(folder(1), 20)
+        (folder(1) / broken).write_bytes(b"")
+        with (
+            pytest.raises(CheckpointError, match=f"remove {folder(1)} to start") as error,
+            checkpoint_folders.claimed(str(folder(0))),
+        ):
+            pass
+        assert len(str(error.value).splitlines()) == 1
+        assert folder(1).exists()
+
+    def test_one_that_another_training_writes_at_this_moment_is_left_alone(self, folder, caplog):
+        self.left_by(folder(1), 20)
+        (folder(1) / "ckpt-1.index").write_bytes(b"")
+        mark = json.dumps(checkpoint_folders._process(os.getpid()))
+        (folder(1) / "running.json").write_text(mark)
+        with checkpoint_folders.claimed(str(folder(0))):
+            assert not (folder(0) / "checkpoint").exists()
+        assert folder(1).exists()
+        assert "no checkpoint that can be read" in caplog.text
+
+    def test_one_whose_removal_was_broken_off_is_no_checkpoint(self, folder, monkeypatch):
+        self.left_by(folder(1), 20)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(tf.io.gfile, "rmtree", killed)
+            checkpoints.remove_folder(str(folder(1)))
+        with checkpoint_folders.claimed(str(folder(0))):
+            assert not (folder(0) / "checkpoint").exists()
+        assert not folder(1).exists()
+
+
+def killed(*arguments):
+    raise KeyboardInterrupt
