@@ -1,0 +1,84 @@
+"""What TFX says to the Trainer becomes a job, all of it, which is trained in the right place."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from preprocessing.errors import InputError
+from preprocessing.settings import Transform
+from trainer_module import run_fn
+from trainer_module.settings import Training
+
+
+@pytest.fixture
+def fn_args(tmp_path):
+    def make(**training):
+        return SimpleNamespace(
+            train_files=["train-*"],
+            eval_files=["eval-*"],
+            transform_graph_path="graph",
+            serving_model_dir="model",
+            model_run_dir="run",
+            base_model="base",
+            hyperparameters=None,
+            custom_config={
+                "training": training,
+                "transform": {"ngrams": 1, "ngram_buckets": 512},
+                "code": "1",
+                "checkpoints": str(tmp_path / "checkpoints"),
+            },
+        )
+
+    return make
+
+
+def test_a_job_has_everything_that_tfx_says(fn_args, tmp_path):
+    job = run_fn.make_job(fn_args(epochs=7, hyperparameters={"scale_floor": 0.5}))
+    assert (job.train_files, job.eval_files) == (["train-*"], ["eval-*"])
+    assert (job.transform_graph, job.base_model) == ("graph", "base")
+    assert (job.serving_model_dir, job.model_run_dir) == ("model", "run")
+    assert job.checkpoint_dir.startswith(f"{tmp_path}/checkpoints/")
+    assert job.training == Training(epochs=7, hyperparameters={"scale_floor": 0.5})
+    assert job.transform == Transform(ngrams=1, ngram_buckets=512)
+
+
+def test_what_a_tuner_found_comes_before_what_is_set(fn_args):
+    args = fn_args(learning_rate=0.1, hyperparameters={"scale_floor": 0.5, "scale_smoothing": 2.0})
+    args.hyperparameters = {"values": {"learning_rate": 0.3, "scale_floor": 0.7}}
+    training = run_fn.make_job(args).training
+    assert training.learning_rate == 0.3
+    assert training.hyperparameters == {"scale_floor": 0.7, "scale_smoothing": 2.0}
+    args.hyperparameters = {"values": {"scale_floor": 0.9}}
+    assert run_fn.make_job(args).training.learning_rate == 0.1
+
+
+@pytest.mark.parametrize(
+    ("training", "place"),
+    [
+        ({}, "here"),
+        ({"strategy": "parameter_server"}, "cluster"),
+        ({"strategy": "multi_worker_mirrored", "workers": 2}, "cluster"),
+    ],
+)
+def test_several_processes_are_a_cluster_of_their_own(fn_args, monkeypatch, training, place):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    trained = []
+    monkeypatch.setattr(run_fn, "train", lambda job: trained.append(("here", job)))
+    monkeypatch.setattr(run_fn.local_cluster, "run", lambda job: trained.append(("cluster", job)))
+    run_fn.run_fn(fn_args(**training))
+    assert trained == [(place, run_fn.make_job(fn_args(**training)))]
+
+
+def test_a_wrong_setting_is_an_error_of_the_input_and_a_defect_is_not(fn_args, monkeypatch):
+    wrong = fn_args(hyperparameters={"depth": 1})
+    monkeypatch.setattr(
+        run_fn,
+        "train",
+        lambda job: run_fn.local_cluster.is_needed(job.training, {"TF_CONFIG": "worker"}),
+    )
+    with pytest.raises(InputError, match="TF_CONFIG: not JSON"):
+        run_fn.run_fn(wrong)
+    monkeypatch.setattr(run_fn, "train", lambda job: int("no number"))
+    with pytest.raises(ValueError, match="invalid literal") as error:
+        run_fn.run_fn(wrong)
+    assert not isinstance(error.value, InputError)

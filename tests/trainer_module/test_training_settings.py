@@ -1,0 +1,242 @@
+"""Every setting of `training`: what a training does differently because of it.
+
+Most are seen in what the training loop is given; the others in a short training.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from tests.trainer_module.conftest import make_job
+from trainer_module import callbacks, checkpoints, training
+from trainer_module.loops import LOOPS
+from trainer_module.models import text_cnn
+from trainer_module.settings import Training
+
+STEPS = 4
+"""Of an epoch: 64 Examples in batches of 16."""
+
+TESTED_ELSEWHERE = {
+    "devices": "test_strategies.py",
+    "workers": "test_local_cluster.py",
+    "parameter_servers": "test_local_cluster.py",
+    "tpu": "test_strategies.py",
+    "warm_start": "test_nodes.py",
+    "tuner_trials": "test_tuner.py",
+}
+
+
+@pytest.fixture
+def fit(records, tmp_path, monkeypatch):
+    """(**training) -> what a training leaves in memory; each has a folder of its own."""
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    places = map(str, range(100))
+
+    def fit(folder=records, **settings):
+        return training.fit(make_job(folder, tmp_path / next(places), **settings), None)
+
+    yield fit
+    tf_keras.mixed_precision.set_global_policy("float32")
+
+
+@pytest.fixture
+def given(fit, monkeypatch):
+    """(**training) -> what the loop is given, which does not train."""
+    calls = []
+    for loop in LOOPS:
+        monkeypatch.setitem(LOOPS, loop, lambda *args, loop=loop: calls.append((loop, *args)))
+
+    def given(*folder, **settings):
+        fit(*folder, **settings)
+        loop, model, plan, _ = calls.pop()
+        return SimpleNamespace(loop=loop, model=model, plan=plan)
+
+    return given
+
+
+def first_batch(given):
+    return next(iter(given.plan.train(0)))
+
+
+def order(given, feature="ngrams"):
+    """The numbers of the Examples of an epoch, which are the first ids of each."""
+    data = iter(given.plan.train(0))
+    batches = [next(data)[0][feature] for _ in range(given.plan.steps)]
+    dense = [ids.to_tensor() if isinstance(ids, tf.RaggedTensor) else ids for ids in batches]
+    return [number for ids in dense for number in ids[:, 0].numpy().tolist()]
+
+
+def rate(given, step=0):
+    return pytest.approx(float(given.model.optimizer.learning_rate(step)))
+
+
+def last_rate(given):
+    """That at which the cosine ends."""
+    return rate(given, given.plan.epochs * STEPS)
+
+
+def strategy(given):
+    return type(given.model.distribute_strategy).__name__
+
+
+def embedding(given):
+    return given.model.get_layer("embedding")
+
+
+WORDS = {"model": "text_cnn"}
+COSINE = {"learning_rate": 0.4, "warmup": 0.0}
+FLAT = {**COSINE, "schedule": "constant"}
+CASES = [
+    # the setting, others with it, what is looked at, and what it is then
+    ({"model": "text_cnn"}, {}, lambda given: given.model.name, "text_cnn"),
+    (
+        {"hyperparameters": {"embedding_width": 4}},
+        WORDS,
+        lambda given: embedding(given).output_dim,
+        4,
+    ),
+    ({"strategy": "mirrored"}, {}, strategy, "MirroredStrategy"),
+    ({"strategy": "central_storage"}, {}, strategy, "CentralStorageStrategy"),
+    ({"loop": "custom"}, {}, lambda given: given.loop, "custom"),
+    ({"epochs": 5}, COSINE, lambda given: (given.plan.epochs, last_rate(given)), (5, 0.12)),
+    (
+        {"batch_size_per_replica": 8},
+        {},
+        lambda given: (first_batch(given)[1].shape[0], given.plan.steps, given.plan.eval_steps),
+        (8, 8, 3),
+    ),
+    ({"learning_rate": 0.1}, {"schedule": "constant", "warmup": 0.0}, rate, 0.1),
+    (
+        {"learning_rate": None},
+        {"schedule": "constant", "warmup": 0.0, **WORDS},
+        rate,
+        text_cnn.LEARNING_RATE,
+    ),
+    ({"learning_rate_batch": 64}, FLAT, rate, 0.2),
+    ({"learning_rate_scaling": "linear"}, {**FLAT, "learning_rate_batch": 4}, rate, 1.6),
+    ({"learning_rate_scaling": "none"}, {**FLAT, "learning_rate_batch": 4}, rate, 0.4),
+    ({"schedule": "constant"}, COSINE, last_rate, 0.4),
+    ({"warmup": 0.5}, {"learning_rate": 0.6}, rate, 0.1),
+    (
+        {"mixed_precision": "bfloat16"},
+        WORDS,
+        lambda given: (embedding(given).compute_dtype, given.model.output.dtype.name),
+        ("bfloat16", "float32"),
+    ),
+    (
+        # Batches of one shape come with the weight of each Example.
+        {"jit_compile": True},
+        {},
+        lambda given: (given.model.jit_compile, given.plan.jit_compile, len(first_batch(given))),
+        (True, True, 3),
+    ),
+    ({"steps_per_execution": 3}, {}, lambda given: given.plan.steps_per_execution, 3),
+]
+
+
+def test_every_setting_is_tested():
+    here = {name for setting, *_ in CASES for name in setting}
+    for name in Training.model_fields:
+        functions = [test for test in globals() if test.startswith(f"test_{name}_")]
+        assert name in here or name in TESTED_ELSEWHERE or functions, name
+
+
+@pytest.mark.parametrize(("setting", "others", "look", "expected"), CASES)
+def test_a_training_does_as_it_is_set(given, setting, others, look, expected):
+    assert look(given(**others, **setting)) == expected
+
+
+def test_shuffle_buffer_decides_how_many_examples_are_mixed(given):
+    numbers = list(range(STEPS * 16))
+    # Of one file, and less than the 16 Examples that stay together.
+    assert order(given(shuffle_buffer=1)) == numbers
+    mixed = order(given(shuffle_buffer=64))
+    assert mixed != numbers
+    assert sorted(mixed) == numbers
+
+
+def test_seed_decides_the_order_and_the_first_weights(given):
+    one, same, other = (given(seed=seed, model="text_cnn") for seed in (1, 1, 3))
+    orders = [order(each, "tokens") for each in (one, same, other)]
+    assert orders[0] == orders[1] != orders[2]
+    weights = [embedding(each).get_weights()[0] for each in (one, same, other)]
+    assert (weights[0] == weights[1]).all()
+    assert (weights[0] != weights[2]).any()
+
+
+def test_cache_input_reads_the_files_once(given, records, tmp_path):
+    for name in ("train-0.gz", "eval-0.gz"):
+        (tmp_path / name).write_bytes((records / name).read_bytes())
+    plan = given(tmp_path, cache_input=True, shuffle_buffer=1).plan
+    data = iter(plan.train(0))
+    first = [next(data)[0]["ngrams"].to_list() for _ in range(STEPS)]
+    # The same number of other Examples.
+    [other] = tf.data.TFRecordDataset(str(records / "eval-0.gz"), "GZIP").take(1)
+    with tf.io.TFRecordWriter(str(tmp_path / "train-0.gz"), "GZIP") as writer:
+        for _ in range(STEPS * 16):
+            writer.write(other.numpy())
+    later = [next(data)[0]["ngrams"].to_list() for _ in range(10 * STEPS)]
+    assert later == 10 * first
+
+
+@pytest.mark.slow
+def test_steps_per_execution_is_how_often_keras_calls_back(fit, monkeypatch):
+    steps = []
+
+    class Seen(callbacks.StepProgress):
+        def on_train_batch_end(self, batch, logs=None):
+            super().on_train_batch_end(batch, logs)
+            steps.append(self.step)
+
+    monkeypatch.setattr(training, "StepProgress", Seen)
+    fit(steps_per_execution=3, epochs=1)
+    assert steps == [3, 4]
+
+
+@pytest.mark.slow
+def test_checkpoint_steps_is_how_often_a_checkpoint_is_written(fit, monkeypatch):
+    steps = []
+    original = checkpoints.Checkpoints.save
+
+    def save(self, steps_done):
+        steps.append(steps_done)
+        original(self, steps_done)
+
+    monkeypatch.setattr(checkpoints.Checkpoints, "save", save)
+    fit(checkpoint_steps=3, epochs=2)
+    # After each epoch of four steps, too.
+    assert steps == [3, 4, 7, 8]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("loop", "patience", "last"), [("fit", 1, 3), ("custom", 2, 4), ("fit", None, 5)]
+)
+def test_early_stopping_ends_with_the_best_weights(fit, monkeypatch, loop, patience, last):
+    """The second of five epochs is the best one."""
+    losses, weights = [0.5, 0.1, 0.4, 0.3, 0.2], []
+
+    class Scripted(callbacks.StopAtNoNumber):
+        """The first of the callbacks that read an epoch's logs, which they share."""
+
+        def on_epoch_end(self, epoch, logs=None):
+            logs["val_loss"] = losses[epoch]
+            weights.append(self.model.get_weights())
+
+    monkeypatch.setattr(training, "StopAtNoNumber", Scripted)
+    trained = fit(early_stopping=patience, epochs=5, loop=loop)
+    assert len(weights) == last
+    best = 1 if patience else last - 1
+    assert trained.metrics["val_loss"] == losses[best]
+    for number, after in enumerate(weights):
+        same = all(map(np.array_equal, after, trained.model.get_weights()))
+        assert same == (number == best), number
+
+
+@pytest.mark.slow
+def test_profile_steps_are_recorded(fit, tmp_path):
+    fit(profile_steps=(2, 3), epochs=1)
+    assert list(tmp_path.glob("**/*.xplane.pb"))
