@@ -1,5 +1,7 @@
 """The list of nodes that is shown before TFX is loaded is that of the DAG."""
 
+import json
+
 import pytest
 
 from pipeline.config import PipelineConfig
@@ -24,3 +26,23 @@ def test_the_nodes_are_those_of_the_pipeline_in_its_order(tmp_path, sections):
     config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, **sections})
     # TFX sorts them by what they depend on, which is the order in which they run.
     assert [node.id for node in create_pipeline(config).components] == node_ids(config)
+
+
+def test_the_trainer_has_all_its_settings_and_what_it_starts_from(tmp_path):
+    training = {"warm_start": True, "tuner_trials": 2, "epochs": 7, "early_stopping": 3}
+    config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, "training": training})
+    nodes = {node.id: node for node in create_pipeline(config).components}
+    assert {"WarmStartModel", "Tuner"} <= nodes.keys()
+    trainer = nodes["Trainer"]
+    sources = {name: channel.producer_component_id for name, channel in trainer.inputs.items()}
+    assert sources == {
+        "examples": "Transform",
+        "transform_graph": "Transform",
+        "base_model": "WarmStartModel",
+        "hyperparameters": "Tuner",
+    }
+    for node in (trainer, nodes["Tuner"]):
+        custom = json.loads(node.exec_properties["custom_config"])
+        assert custom["training"] == json.loads(config.training.model_dump_json())
+        assert custom["checkpoints"] == config.paths.checkpoints
+    assert (trainer.exec_properties["epochs"], trainer.exec_properties["strategy"]) == (7, "auto")

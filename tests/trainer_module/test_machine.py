@@ -6,6 +6,8 @@ import os
 import pytest
 
 from trainer_module import machine
+from trainer_module.cluster import Cluster
+from trainer_module.settings import Training
 
 
 def test_workers_share_the_cores_and_this_process_keeps_its_own(ground):
@@ -91,6 +93,41 @@ def test_more_workers_than_gpus_is_a_wrong_setting(ground, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     with pytest.raises(ValueError, match=r"training.workers: 3 workers, but 2 GPUs; set at most"):
         ground.run("", workers=3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "devices", "gpus", "strategy"),
+    [
+        ({"chief": 1, "worker": 1, "ps": 1}, None, 0, "parameter_server"),
+        ({"chief": 1, "worker": 1, "ps": 1}, None, 2, "parameter_server"),
+        ({"chief": 1, "worker": 1}, None, 0, "multi_worker_mirrored"),
+        ({"worker": 2}, None, 2, "multi_worker_mirrored"),
+        ({}, None, 0, "one_device"),
+        ({}, None, 1, "one_device"),
+        ({}, None, 2, "mirrored"),
+        ({}, 2, 0, "mirrored"),
+        ({}, 1, 2, "one_device"),
+    ],
+)
+def test_auto_follows_what_is_there(counts, devices, gpus, strategy):
+    spec = {kind: [f"{kind}{n}:1" for n in range(count)] for kind, count in counts.items()}
+    there = Cluster(spec, next(iter(spec)), 0) if spec else None
+    name, reason = machine.auto_without_tpu(Training(devices=devices), there, gpus)
+    assert name == strategy
+    assert ("TF_CONFIG names" in reason) == bool(spec)
+
+
+@pytest.mark.parametrize(
+    ("tpu", "environ", "address"),
+    [
+        ("mine", {"TPU_NAME": "other"}, "mine"),
+        (None, {"TPU_NAME": "other"}, "other"),
+        (None, {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS": "grpc://a:1"}, "grpc://a:1"),
+        (None, {"TPU_ACCELERATOR_TYPE": "v4"}, "local"),
+    ],
+)
+def test_a_tpu_is_where_the_settings_say_or_else_the_environment(tpu, environ, address):
+    assert machine.tpu_address(Training(tpu=tpu), environ) == address
 
 
 def test_a_proxy_is_not_asked_for_the_way_to_this_machine(monkeypatch):

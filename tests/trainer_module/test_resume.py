@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tests.trainer_module.conftest import make_job, predict, summary
 from trainer_module import callbacks, checkpoints, export, machine
-from trainer_module.training import train
+from trainer_module.training import fit, train
 
 pytestmark = pytest.mark.slow
 
@@ -142,6 +142,23 @@ def test_a_stop_in_an_epoch_that_was_broken_off_is_the_end(prepared, tmp_path, s
     train(job)
     assert len(script.steps) == STEPS * 5
     assert probabilities(tmp_path) == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_a_training_that_ended_with_an_epoch_goes_on_with_the_next_one(records, tmp_path, loop):
+    def trained(place, epochs):
+        steady = {"schedule": "constant", "warmup": 0.0, "loop": loop, "epochs": epochs}
+        return fit(make_job(records, tmp_path / place, **steady), None)
+
+    whole = trained("whole", 3)
+    trained("parts", 1)
+    last = trained("parts", 3)
+    assert last.metrics == pytest.approx(whole.metrics, abs=1e-6)
+    for one, other in zip(last.model.get_weights(), whole.model.get_weights(), strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+    figures = [summary(tmp_path / place) for place in ("whole", "parts")]
+    assert [figure["steps"] for figure in figures] == [12, 12]
+    assert [len(figure["seconds_per_epoch"]) for figure in figures] == [3, 3]
 
 
 SLOW = """

@@ -14,6 +14,9 @@ from tests.trainer_module.conftest import (
     run_task,
     summary,
 )
+from trainer_module import strategies
+from trainer_module.cluster import Cluster
+from trainer_module.settings import Training
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +89,25 @@ def test_a_strategy_of_one_process_is_refused_in_a_cluster(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     made, _ = strategy(strategy="mirrored")
     assert made.startswith("training.strategy: mirrored trains in one process, but TF_CONFIG")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        ({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "parameter_server (auto: TF_CONFIG"),
+        ({"chief": ["a:1"], "worker": ["b:1"]}, "multi_worker_mirrored (auto: TF_CONFIG"),
+        (None, "one_device (auto: no TPU, no TF_CONFIG"),
+    ],
+    ids=str,
+)
+def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expected):
+    """Any of them makes a strategy of one device here, where there is no such cluster."""
+    for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_ACCELERATOR_TYPE"):
+        monkeypatch.delenv(variable, raising=False)
+    for name in strategies._MAKERS:
+        monkeypatch.setitem(strategies._MAKERS, name, strategies._one_device)
+    strategies.make_strategy(Training(), cluster and Cluster(cluster, "chief", 0))
+    assert f"Strategy {expected}" in log.text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,98 @@
+"""The Tuner: how many trials there are, what each of them trains, and which one is the best."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.trainer_module.conftest import TRAINING, TRANSFORM
+from trainer_module import tuner
+from trainer_module.models import ngram_linear
+
+pytestmark = pytest.mark.slow
+
+
+def fn_args(records, folder, **training):
+    return SimpleNamespace(
+        train_files=[str(records / "train-*.gz")],
+        eval_files=[str(records / "eval-*.gz")],
+        transform_graph_path=str(records / "graph"),
+        serving_model_dir=None,
+        model_run_dir=None,
+        base_model="base",
+        hyperparameters=None,
+        working_dir=str(folder),
+        custom_config={
+            "training": {**TRAINING, **training},
+            "transform": TRANSFORM,
+            "code": "1",
+            "checkpoints": str(folder / "checkpoints"),
+        },
+    )
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    """The jobs of all trials, which train nothing; the eval loss is the smoothing."""
+    jobs, removed = [], []
+
+    def fit(job, cluster):
+        assert cluster is None
+        jobs.append(job)
+        loss = job.training.hyperparameters["scale_smoothing"]
+        checkpoints = SimpleNamespace(remove=lambda: removed.append(job))
+        return SimpleNamespace(metrics={"val_loss": loss, "loss": -loss}, checkpoints=checkpoints)
+
+    monkeypatch.setattr(tuner, "fit", fit)
+    yield jobs
+    assert removed == jobs
+
+
+@pytest.mark.parametrize("trials", [2, 5])
+def test_tuner_trials_are_trained_and_the_least_eval_loss_is_the_best(
+    records, tmp_path, jobs, trials
+):
+    found = tuner.tuner_fn(fn_args(records, tmp_path, tuner_trials=trials))
+    found.tuner.search(**found.fit_kwargs)
+    smoothings = [job.training.hyperparameters["scale_smoothing"] for job in jobs]
+    assert len(set(smoothings)) == trials
+    [best] = found.tuner.get_best_hyperparameters()
+    assert best.values["scale_smoothing"] == min(smoothings)
+    assert best.values.keys() == ngram_linear.SEARCH_SPACE.keys()
+
+
+def test_a_trial_is_a_training_of_its_own_on_one_device(records, tmp_path, jobs):
+    args = fn_args(
+        records,
+        tmp_path,
+        tuner_trials=2,
+        strategy="multi_worker_mirrored",
+        workers=2,
+        hyperparameters={"scale_floor": 0.5},
+        epochs=7,
+    )
+    found = tuner.tuner_fn(args)
+    found.tuner.search(**found.fit_kwargs)
+    for job in jobs:
+        assert (job.training.strategy, job.training.workers) == ("one_device", 1)
+        assert (job.training.epochs, job.base_model) == (7, None)
+        assert job.train_files == args.train_files
+        # What is tried comes before what is set.
+        rate, floor = job.training.learning_rate, job.training.hyperparameters["scale_floor"]
+        assert rate != TRAINING["learning_rate"] and 0.01 <= rate <= 0.2
+        assert floor != 0.5 and 0.03 <= floor <= 1.0
+    places = [{job.model_run_dir, job.checkpoint_dir} for job in jobs]
+    assert len(set.union(*places)) == 4
+
+
+def test_a_trial_that_is_repeated_tries_the_same(records, tmp_path, jobs):
+    """The seed decides what is tried."""
+
+    def tried(place, seed):
+        before = len(jobs)
+        found = tuner.tuner_fn(fn_args(records, tmp_path / place, tuner_trials=2, seed=seed))
+        found.tuner.search(**found.fit_kwargs)
+        return [job.training.learning_rate for job in jobs[before:]]
+
+    first = tried("a", 1)
+    assert tried("b", 1) == first
+    assert tried("c", 2) != first
