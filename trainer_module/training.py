@@ -124,11 +124,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
             StopAtNoNumber(first_step),
             usage,
             StepProgress(inputs.steps, training.epochs, first_step),
-            *(
-                [EarlyStopping(training.early_stopping, checkpoints)]
-                if training.early_stopping
-                else []
-            ),
+            *_early_stopping(training, checkpoints),
             SaveRegularly(checkpoints, training.checkpoint_steps, first_step, vote),
             *([_tensor_board(training, log_dir)] if log_dir else []),
         ]

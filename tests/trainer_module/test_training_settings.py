@@ -149,6 +149,12 @@ def test_a_training_does_as_it_is_set(given, setting, others, look, expected):
     assert look(given(**others, **setting)) == expected
 
 
+def test_hyperparameters_are_those_of_the_exported_model_too(records, tmp_path):
+    job = make_job(records, tmp_path, **WORDS, hyperparameters={"embedding_width": 4})
+    exported = SimpleNamespace(model=training._plain(job, text_cnn))
+    assert embedding(exported).output_dim == 4
+
+
 def test_shuffle_buffer_decides_how_many_examples_are_mixed(given):
     numbers = list(range(STEPS * 16))
     # Of one file, and less than the 16 Examples that stay together.
