@@ -1,5 +1,7 @@
 """The two loops on a model that does not learn: its metrics show which batches were read."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -26,7 +28,9 @@ def loss_of(numbers):
     return pytest.approx(np.mean(np.log1p(np.exp(-np.array(numbers) / 10))), abs=1e-6)
 
 
-def make_model(steps_per_execution=1, jit_compile=False):
+@functools.cache
+def traced_model(steps_per_execution):
+    """One for all tests, which none of them changes: Keras takes a while to trace its steps."""
     inputs = tf_keras.Input([1])
     logit = tf_keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs)
     model = tf_keras.Model(inputs, logit)
@@ -34,8 +38,13 @@ def make_model(steps_per_execution=1, jit_compile=False):
         tf_keras.optimizers.legacy.SGD(0.0),
         weighted_metrics=metrics.keras_metrics(),
         steps_per_execution=steps_per_execution,
-        jit_compile=jit_compile,
     )
+    return model
+
+
+def make_model(steps_per_execution=1):
+    model = traced_model(steps_per_execution)
+    model.stop_training = False
     return model
 
 

@@ -3,6 +3,7 @@
 Most are seen in what the training loop is given; the others in a short training.
 """
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,12 +21,12 @@ STEPS = 4
 """Of an epoch: 64 Examples in batches of 16."""
 
 TESTED_ELSEWHERE = {
-    "devices": "test_strategies.py",
-    "workers": "test_local_cluster.py",
-    "parameter_servers": "test_local_cluster.py",
-    "tpu": "test_strategies.py",
-    "warm_start": "test_nodes.py",
-    "tuner_trials": "test_tuner.py",
+    "devices": "trainer_module/test_strategies.py",
+    "workers": "trainer_module/test_local_cluster.py",
+    "parameter_servers": "trainer_module/test_local_cluster.py",
+    "tpu": "trainer_module/test_machine.py",
+    "warm_start": "pipeline/test_nodes.py",
+    "tuner_trials": "trainer_module/test_tuner.py",
 }
 
 
@@ -138,10 +139,18 @@ CASES = [
 
 
 def test_every_setting_is_tested():
+    tests = Path(__file__).parents[1]
     here = {name for setting, *_ in CASES for name in setting}
-    for name in Training.model_fields:
-        functions = [test for test in globals() if test.startswith(f"test_{name}_")]
-        assert name in here or name in TESTED_ELSEWHERE or functions, name
+    here |= {
+        name
+        for name in Training.model_fields
+        for test in globals()
+        if test.startswith(f"test_{name}_")
+    }
+    assert here.isdisjoint(TESTED_ELSEWHERE)
+    assert here | TESTED_ELSEWHERE.keys() == Training.model_fields.keys()
+    for name, file in TESTED_ELSEWHERE.items():
+        assert name in (tests / file).read_text()
 
 
 @pytest.mark.parametrize(("setting", "others", "look", "expected"), CASES)
