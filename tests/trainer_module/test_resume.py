@@ -135,10 +135,9 @@ def test_a_stop_in_an_epoch_that_was_broken_off_is_the_end(records, tmp_path, sc
     assert len(script.steps) == STEPS * 5
 
 
-@pytest.mark.parametrize("loop", ["fit", "custom"])
-def test_a_training_that_ended_with_an_epoch_goes_on_with_the_next_one(records, tmp_path, loop):
+def test_a_training_that_ended_with_an_epoch_goes_on_with_the_next_one(records, tmp_path):
     def trained(place, epochs):
-        steady = {"schedule": "constant", "warmup": 0.0, "loop": loop, "epochs": epochs}
+        steady = {"schedule": "constant", "warmup": 0.0, "epochs": epochs}
         return fit(make_job(records, tmp_path / place, **steady), None)
 
     whole = trained("whole", 3)
