@@ -12,7 +12,7 @@ import pytest
 from tests.trainer_module.conftest import FILES, make_job, predict, reviews, run_task, summary
 from trainer_module import local_cluster, machine
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def evaluated_by_hand(folder):

@@ -12,7 +12,7 @@ from tests.trainer_module.ground import REPOSITORY
 from trainer_module import machine
 from trainer_module.training import train
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 OWN = "/proc/self/cwd"
 """A folder of a process's own: the same path is another folder to each process."""

@@ -12,7 +12,7 @@ from tests.trainer_module.conftest import make_job, summary
 from trainer_module import callbacks, checkpoints, machine
 from trainer_module.training import fit
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 LOSSES = [0.5, 0.1, 0.4, 0.3, 0.3, 0.3, 0.3, 0.3]
 """Of the evaluations, one after the other: the second is the best."""
