@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from preprocessing.settings import PositiveInt, Section
 
-Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]i?|Ki)?$")]
+Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$")]
 """A Kubernetes quantity of bytes: `16G`, `512Mi`."""
 
 

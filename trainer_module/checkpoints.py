@@ -109,9 +109,10 @@ class Checkpoints:
         self.steps_done.assign(steps_done)
         try:
             # Numbered one after the other: one step may be saved before and after an evaluation.
-            self._manager.save()
+            path = self._manager.save()
         except (tf.errors.OpError, OSError) as error:
             raise self._unwritable(f"the checkpoint of step {steps_done}", error) from error
+        logging.info("Checkpoint after step %d: %s", steps_done, path)
         self._remove_old_best()
 
     def save_best(self) -> None:

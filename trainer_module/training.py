@@ -30,6 +30,7 @@ from trainer_module.cluster import Cluster
 from trainer_module.early_stopping import EarlyStopping
 from trainer_module.inputs import Inputs
 from trainer_module.loops import LOOPS, Plan
+from trainer_module.profiler import Profiler
 from trainer_module.settings import Training, TrainingJob
 from trainer_module.termination import Termination, Vote
 from trainer_module.usage import Usage
@@ -126,7 +127,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
             StepProgress(inputs.steps, training.epochs, first_step),
             *_early_stopping(training, checkpoints),
             SaveRegularly(checkpoints, training.checkpoint_steps, first_step, vote),
-            *([_tensor_board(training, log_dir)] if log_dir else []),
+            *(_reports(training, log_dir, first_step) if log_dir else []),
         ]
         LOOPS[training.loop](model, plan, callbacks)
     checkpoints.restore_best()
@@ -207,22 +208,17 @@ def _set_first_weights(
         adapt(model, inputs.adapt_dataset(), agreement.sum)
 
 
-def _early_stopping(
-    training: Training, checkpoints: Checkpoints
+def _reports(
+    training: Training, log_dir: str, first_step: int
 ) -> list[tf_keras.callbacks.Callback]:
-    patience = training.early_stopping
-    return [] if patience is None else [EarlyStopping(patience, checkpoints)]
-
-
-def _tensor_board(training: Training, log_dir: str) -> tf_keras.callbacks.Callback:
-    return harmless(
-        tf_keras.callbacks.TensorBoard(
-            log_dir,
-            write_graph=False,
-            update_freq="epoch",
-            profile_batch=training.profile_steps or 0,
-        )
+    """What writes to the log folder of TensorBoard beside the usage."""
+    board = tf_keras.callbacks.TensorBoard(
+        log_dir, write_graph=False, update_freq="epoch", profile_batch=0
     )
+    if training.profile_steps is None:
+        return [harmless(board)]
+    profiler = Profiler(log_dir, training.profile_steps, training.steps_per_execution, first_step)
+    return [harmless(board), harmless(profiler)]
 
 
 def _export(job: TrainingJob, trained: Trained) -> None:

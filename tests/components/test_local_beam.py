@@ -1,7 +1,10 @@
 """Which runner a Beam pipeline gets."""
 
+import os
+
 import apache_beam as beam
 import pytest
+from apache_beam.options.pipeline_options import DirectOptions
 from apache_beam.runners.portability.flink_runner import FlinkRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.portability.prism_runner import PrismRunner
@@ -39,14 +42,32 @@ def test_a_runner_that_the_arguments_name_wins(named, runner):
 
 @pytest.mark.parametrize("mode", ["in_memory", "multi_threading", "multi_processing"])
 def test_the_running_mode_still_counts(mode):
-    args = [f"--direct_running_mode={mode}", "--direct_num_workers=2"]
-    with make_pipeline(args) as pipeline:
-        assert_that(pipeline | beam.Create([1, 2]) | beam.Map(lambda n: n + 1), equal_to([2, 3]))
+    here = os.getpid()
+    with make_pipeline(arguments_of(mode)) as pipeline:
+        found = pipeline | beam.Create([1, 2]) | beam.Map(lambda n: (n + 1, os.getpid() == here))
+        is_here = mode != "multi_processing"
+        assert_that(found, equal_to([(2, is_here), (3, is_here)]))
+    assert direct_options(pipeline) == (mode, 2)
+
+
+def arguments_of(mode):
+    return [f"--direct_running_mode={mode}", "--direct_num_workers=2"]
+
+
+def direct_options(pipeline):
+    options = pipeline.options.view_as(DirectOptions)
+    return options.direct_running_mode, options.direct_num_workers
 
 
 def test_an_executor_without_arguments_gets_that_runner():
     executor = Executor(BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=""))
     assert isinstance(executor._make_beam_pipeline().runner, FnApiRunner)
+
+
+def test_an_executor_gives_beam_its_arguments():
+    args = arguments_of("multi_threading")
+    executor = Executor(BaseBeamExecutor.Context(beam_pipeline_args=args, tmp_dir=""))
+    assert direct_options(executor._make_beam_pipeline()) == ("multi_threading", 2)
 
 
 def test_every_beam_component_of_the_pipeline_is_one_of_ours(tmp_path):
@@ -55,3 +76,28 @@ def test_every_beam_component_of_the_pipeline_is_one_of_ours(tmp_path):
     on_beam = [spec.executor_class for spec in specs if isinstance(spec, BeamExecutorSpec)]
     assert len(on_beam) >= 4
     assert [executor for executor in on_beam if not issubclass(executor, LocalBeamExecutor)] == []
+
+
+def test_every_beam_component_of_the_pipeline_gets_the_settings(tmp_path):
+    beam_settings = {
+        "direct_running_mode": "multi_threading",
+        "direct_num_workers": 2,
+        "args": ["--direct_num_workers=3"],
+        "runner": "dataflow",
+        "dataflow": {"project": "p", "region": "r", "components": ["Transform"]},
+    }
+    config = PipelineConfig.model_validate(
+        {"paths": {"root": str(tmp_path)}, "beam": beam_settings}
+    )
+    components = create_pipeline(config).components
+    given = {
+        component.id: component.executor_spec.beam_pipeline_args
+        for component in components
+        if isinstance(component.executor_spec, BeamExecutorSpec)
+    }
+    common = [*arguments_of("multi_threading"), "--direct_num_workers=3"]
+    assert len(given) >= 4
+    # Those of a component come last, and win.
+    assert {name: args[:3] for name, args in given.items()} == dict.fromkeys(given, common)
+    on_dataflow = {name for name, args in given.items() if "--runner=DataflowRunner" in args}
+    assert on_dataflow == {"Transform"}

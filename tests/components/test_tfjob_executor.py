@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from components.trainer import tfjob_run
 from components.trainer.tfjob_settings import TFJOB_KEY, TFJobSettings
 from preprocessing.errors import InputError
 from tests.trainer_module import conftest
@@ -57,7 +58,12 @@ class Step:
     def platform(self):
         """What the platform adds to `custom_config`."""
         settings = TFJobSettings(
-            image="registry/reviews:1", namespace="ml", timeout_seconds=400, poll_seconds=0.2
+            image="registry/reviews:1",
+            namespace="ml",
+            service_account="trainer",
+            timeout_seconds=400,
+            refused_seconds=300,
+            poll_seconds=0.2,
         )
         return {TFJOB_KEY: settings.model_dump()}
 
@@ -141,10 +147,21 @@ def test_a_wrong_setting_that_the_training_finds_is_the_steps(step, operator):
         step.run("one_device", 1, hyperparameters={"no_such_thing": 1})
 
 
-def test_a_tfjob_that_leaves_no_model_is_no_success(step, server):
+def test_a_tfjob_that_leaves_no_model_is_no_success(step, server, monkeypatch):
     def succeed(job):
         server.set_condition(job["metadata"]["name"], "Succeeded", "successfully completed.")
 
+    given, run = [], tfjob_run.run
+
+    def noted(client, manifest, terms):
+        given.append((terms.timeout_seconds, terms.refused_seconds, terms.poll_seconds))
+        run(client, manifest, terms)
+
+    monkeypatch.setattr(tfjob_run, "run", noted)
     server.on_create = succeed
     with pytest.raises(RuntimeError, match=f"no model in {step.model}"):
         step.run("one_device", 1)
+    [job] = server.tfjobs.values()
+    [replica] = job["spec"]["tfReplicaSpecs"].values()
+    assert replica["template"]["spec"]["serviceAccountName"] == "trainer"
+    assert given == [(400, 300, 0.2)]

@@ -81,6 +81,7 @@ def test_each_pod_runs_the_training_with_what_it_asked_for(training):
         assert container["name"] == "tensorflow"
         assert container["image"] == "registry/reviews:1"
         assert container["command"] == ["python", "-m", "trainer_module.task", JOB_FILE]
+        assert container["env"] == [{"name": "PYTHONUNBUFFERED", "value": "1"}]
         resources = container["resources"]
         assert resources["requests"] == resources["limits"]
         assert resources["limits"]["cpu"] == "3500m"
@@ -144,10 +145,23 @@ def test_another_gpu_is_asked_for_by_its_name():
     assert container["resources"]["limits"] == {"amd.com/gpu": "1"}
 
 
-def test_the_operator_ends_a_job_that_takes_too_long_and_keeps_failed_pods():
-    policy = make_manifest(make_job(), JOB_FILE, make_settings())["spec"]["runPolicy"]
+@pytest.mark.parametrize("settings", [ALL_SETTINGS, make_settings()])
+@pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER, {}])
+def test_every_pod_has_a_minute_to_save_a_checkpoint(training, settings):
+    manifest = make_manifest(make_job(**training), JOB_FILE, settings)
+    for replica in replicas(manifest).values():
+        pod, _ = pod_and_container(replica)
+        assert pod["terminationGracePeriodSeconds"] == 60
+
+
+def test_the_operator_ends_a_job_that_takes_too_long_and_keeps_failed_pods_for_a_day():
+    manifest = make_manifest(make_job(), JOB_FILE, make_settings())
+    assert manifest["metadata"]["namespace"] == "ml"
+    assert manifest["metadata"]["name"] == job_name(make_job())
+    policy = manifest["spec"]["runPolicy"]
     assert policy["activeDeadlineSeconds"] == 3601
     assert policy["cleanPodPolicy"] == "Running"
+    assert policy["ttlSecondsAfterFinished"] == 24 * 3600
     # With 0 the operator would not restart a pod that was preempted.
     assert policy["backoffLimit"] > 0
 

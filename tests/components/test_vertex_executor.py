@@ -29,6 +29,8 @@ class VertexStep(Step):
             display_name="amazon-reviews-training",
             image="registry/reviews:1",
             machine_type="n1-standard-8",
+            service_account="me@x",
+            network="net",
             timeout_seconds=400,
             poll_seconds=0.2,
         )
@@ -38,7 +40,12 @@ class VertexStep(Step):
 @pytest.fixture
 def replicas(monkeypatch):
     with serving() as server:
-        monkeypatch.setattr(vertex_api, "connect", server.connect)
+
+        def connect(service, region):
+            assert region == "europe-west4"
+            return server.connect(service, region)
+
+        monkeypatch.setattr(vertex_api, "connect", connect)
         replicas = Replicas(server)
         yield replicas
         replicas.close()
@@ -60,6 +67,11 @@ def test_every_replica_trains_with_the_parameters_of_the_run_and_ends_well(step,
     wait(lambda: len(replicas.codes) == 2)
     # None requires the model that only the chief writes, none crashes on its way out.
     assert replicas.codes == {"chief-0": 0, "worker-0": 0}, replicas.output
+    [request] = replicas.server.asked("CreateCustomJob")
+    assert request.parent == "projects/my-project/locations/europe-west4"
+    spec = request.custom_job.job_spec
+    assert (spec.service_account, spec.network) == ("me@x", "net")
+    assert spec.scheduling.timeout.total_seconds() == 400
 
 
 def test_a_wrong_setting_that_the_training_finds_is_the_steps(step, replicas):

@@ -87,19 +87,20 @@ def vertex(log, monkeypatch):
     ],
 )
 def test_every_replica_runs_the_training_and_nothing_of_tfx(strategy, replicas, gpus, restarts):
-    job = as_json(
-        make(strategy, 3, gpus=2, gpu_type="NVIDIA_L4", service_account="me@x", network="net")
-    )
+    settings = {"gpus": 2, "gpu_type": "NVIDIA_L4", "service_account": "me@x", "network": "net"}
+    job = as_json(make(strategy, 3, **settings, timeout_seconds=3600.5))
+    assert job["displayName"] == "amazon-reviews-training"
     spec = job["jobSpec"]
     pools = spec["workerPoolSpecs"]
     assert [int(pool["replicaCount"]) for pool in pools] == replicas
-    assert [pool["machineSpec"].get("acceleratorCount", 0) for pool in pools] == gpus
-    for pool in pools:
+    for pool, count in zip(pools, gpus, strict=True):
+        accelerator = {"acceleratorType": "NVIDIA_L4", "acceleratorCount": count} if count else {}
+        assert pool["machineSpec"] == {"machineType": "n1-standard-8", **accelerator}
         assert pool["containerSpec"] == {
             "imageUri": "registry/reviews:1",
             "command": ["python", "-m", "trainer_module.task", "gs://b/job.json"],
         }
-    assert spec["scheduling"]["timeout"] == "3600s"
+    assert spec["scheduling"]["timeout"] == "3601s"
     assert spec["scheduling"].get("restartJobOnWorkerRestart", False) is restarts
     assert (spec["serviceAccount"], spec["network"]) == ("me@x", "net")
 

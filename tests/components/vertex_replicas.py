@@ -19,12 +19,13 @@ class Replicas:
     Attributes:
       codes: name of a replica -> its exit code, once it has ended by itself.
       output: of all replicas.
+      server: the CustomJobs are of.
     """
 
     def __init__(self, server):
         self.codes = {}
         self.output = ""
-        self._server = server
+        self.server = server
         self._processes = []
         server.on_create = self._run
 
@@ -75,6 +76,6 @@ class Replicas:
             return
         if code:
             message = f"The replica {name} exited with a non-zero status of {code}. See the log."
-            self._server.end_job(job, JobState.JOB_STATE_FAILED, message)
+            self.server.end_job(job, JobState.JOB_STATE_FAILED, message)
         elif name == "chief-0":
-            self._server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
+            self.server.end_job(job, JobState.JOB_STATE_SUCCEEDED)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.e2e.conftest import SETTINGS
-from tests.e2e.harness import Workspace
+from tests.e2e.harness import PIPELINE_NODES, Workspace
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,9 @@ def test_killed_in_transform_and_in_trainer_then_completed(tmp_path):
 
 
 def test_killed_in_training_a_run_without_the_cache_goes_on_where_it_was(tmp_path):
-    workspace = Workspace(tmp_path, {**SETTINGS, "cache": False})
+    # Without a Pusher too, which the other runs have.
+    push = {"push": {"destination": "none"}}
+    workspace = Workspace(tmp_path, {**SETTINGS, **push, "cache": False})
     many = "training.epochs=40"
     checkpoints = workspace.root / "checkpoints"
     workspace.run_and_kill(lambda: list(checkpoints.glob("*/checkpoint")), many)
@@ -43,7 +45,11 @@ def test_killed_in_training_a_run_without_the_cache_goes_on_where_it_was(tmp_pat
     done = workspace.run(many)
     assert done.returncode == 0, done.stdout + done.stderr
     # Everything was made anew, in other folders; what is trained on is the same.
-    assert set(workspace.states(done.stdout).values()) == {"done"}
+    states = workspace.states(done.stdout)
+    assert set(states.values()) == {"done"}
     newest = max((workspace.root / "logs").iterdir())
     assert "Going on after step" in newest.read_text()
     assert list(checkpoints.iterdir()) == []
+    assert states.keys() == {*PIPELINE_NODES} - {"Pusher"}
+    assert "not pushed, as push.destination: none says" in done.stdout
+    assert workspace.pushed() == []

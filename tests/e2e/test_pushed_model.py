@@ -3,7 +3,7 @@
 import glob
 import pickle
 import uuid
-from pathlib import Path
+from collections import Counter
 
 import apache_beam as beam
 import numpy as np
@@ -15,27 +15,29 @@ from tfx_bsl.tfxio.tf_example_record import TFExampleBeamRecord
 from components.local_beam import make_pipeline
 from pipeline.config import load_config
 from pipeline.evaluation import eval_config
-from preprocessing import features
+from preprocessing import features, normalise
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
 
 
 @pytest.fixture(scope="module")
-def pushed(finished):
-    workspace, _ = finished
+def pushed(first_run):
+    workspace, *_ = first_run
     return tf.saved_model.load(str(workspace.pushed()[0]))
 
 
 @pytest.fixture(scope="module")
-def test_examples(finished):
-    workspace, _ = finished
-    files = glob.glob(str(_raw_examples(workspace) / "Split-test" / "*"))
-    return [record.numpy() for record in tf.data.TFRecordDataset(files, "GZIP")]
+def test_examples(first_run):
+    workspace, *_ = first_run
+    return _examples(workspace, "ReviewExampleGen", "test")
 
 
-def _raw_examples(workspace):
+def _examples(workspace, component, split):
+    """Serialized Examples that a component wrote."""
     uris = [a.uri for a in workspace.store().get_artifacts_by_type("Examples")]
-    return next(Path(uri) for uri in uris if "ReviewExampleGen" in uri)
+    [uri] = [uri for uri in uris if component in uri]
+    files = glob.glob(f"{uri}/Split-{split}/*")
+    return [record.numpy() for record in tf.data.TFRecordDataset(files, "GZIP")]
 
 
 def _texts(examples):
@@ -64,13 +66,24 @@ def test_examples_need_no_label_to_be_predicted(pushed):
     assert answer["label"].numpy() in ([0], [1])
 
 
-def test_transform_features_gives_what_the_model_was_trained_on(finished, pushed, test_examples):
-    answer = pushed.signatures["transform_features"](examples=tf.constant(test_examples[:5]))
-    words = [len(text.split()) for text in _texts(test_examples[:5])]
-    assert set(answer) >= {features.LENGTH_BUCKET}
-    buckets = [value.decode() for value in answer[features.LENGTH_BUCKET].numpy().ravel()]
-    assert all(bucket in features.LENGTH_BUCKETS for bucket in buckets)
-    assert len(buckets) == len(words)
+def test_transform_features_gives_what_the_model_was_trained_on(finished, pushed):
+    workspace, _ = finished
+    written = Counter()
+    for example in _examples(workspace, "Transform", "train"):
+        feature = tf.train.Example.FromString(example).features.feature
+        [bucket] = feature[features.LENGTH_BUCKET].bytes_list.value
+        written[bucket, tuple(feature[features.NGRAMS].int64_list.value)] += 1
+    raw = _examples(workspace, "ReviewExampleGen", "train")
+    answer = pushed.signatures["transform_features"](examples=tf.constant(raw))
+    assert set(answer) == {features.LENGTH_BUCKET, features.NGRAMS}
+    buckets, ngrams = (answer[name].numpy() for name in (features.LENGTH_BUCKET, features.NGRAMS))
+    rows = zip(buckets.ravel(), ngrams, strict=True)
+    answered = Counter((bucket, tuple(row[row >= 0])) for bucket, row in rows)
+    assert answered == written
+    assert set(buckets.ravel()) <= {bucket.encode() for bucket in features.LENGTH_BUCKETS}
+    # Uni- and bigrams, the default: each word, and each but the first with the one before it.
+    words = normalise.words(tf.constant(_texts(raw))).row_lengths().numpy()
+    np.testing.assert_array_equal((ngrams >= 0).sum(axis=1), 2 * words - 1)
 
 
 def test_predict_text_equals_the_evaluation_example_by_example(

@@ -1,7 +1,4 @@
-"""A run reports what it did itself, whatever others did to its metadata and its models meanwhile.
-
-The tests of this file come after those that count what is in the workspace.
-"""
+"""A run reports what it did itself, whatever others did to its metadata and models meanwhile."""
 
 import shutil
 import subprocess
@@ -88,32 +85,27 @@ def test_each_run_has_its_own_outcome(finished):
             run_outcome(handle, "no-such-run")
 
 
-@pytest.mark.parametrize("served", ["nothing", "part of it", "another one"])
-def test_a_model_that_is_not_served_is_pushed_again(finished, served):
+def test_a_model_that_is_not_served_is_pushed_again_and_only_once(finished):
     """Another one is served after a run with other settings."""
     workspace, _ = finished
-    model = workspace.pushed()[-1]
-    if served == "nothing":
-        shutil.rmtree(model)
-    elif served == "part of it":
-        (model / "saved_model.pb").unlink()
-    else:
-        shutil.copytree(model, model.with_name(str(int(model.name) + 1)))
-    done = workspace.run()
-    assert done.returncode == 0, done.stdout + done.stderr
-    states = workspace.states(done.stdout)
-    assert states.pop("Pusher") == states.pop("LatestBlessedModel") == "done"
-    assert set(states.values()) == {"cached"}
-    pushed = workspace.pushed()[-1]
-    assert f"pushed to {pushed}" in done.stdout
-    assert (pushed / "saved_model.pb").exists()
-    assert workspace.command("predict", "Great phone").returncode == 0
-    for older in workspace.pushed()[:-1]:
-        shutil.rmtree(older)
-
-
-def test_a_model_that_is_there_is_not_pushed_again(finished):
-    workspace, _ = finished
+    for served in ("nothing", "part of it", "another one"):
+        model = workspace.pushed()[-1]
+        if served == "nothing":
+            shutil.rmtree(model)
+        elif served == "part of it":
+            (model / "saved_model.pb").unlink()
+        else:
+            shutil.copytree(model, model.with_name(str(int(model.name) + 1)))
+        done = workspace.run()
+        assert done.returncode == 0, done.stdout + done.stderr
+        states = workspace.states(done.stdout)
+        assert states.pop("Pusher") == states.pop("LatestBlessedModel") == "done", served
+        assert set(states.values()) == {"cached"}
+        pushed = workspace.pushed()[-1]
+        assert pushed != model
+        assert f"pushed to {pushed}" in done.stdout
+        assert (pushed / "saved_model.pb").exists()
+        assert workspace.command("predict", "Great phone").returncode == 0
     before = workspace.pushed()
     done = workspace.run()
     assert workspace.states(done.stdout)["Pusher"] == "cached"

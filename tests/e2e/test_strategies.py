@@ -1,5 +1,8 @@
 """Every strategy but tpu through `tfx run create --engine local`, one after the other."""
 
+import json
+import re
+
 import pytest
 
 from tests.e2e.conftest import SETTINGS
@@ -32,6 +35,11 @@ def test_each_strategy_trains_and_pushes(tmp_path):
         assert done.returncode == 0, log[-5000:]
         assert f"Strategy {strategy} (as set): " in log
         assert len(workspace.pushed()) == number, log[-5000:]
-        assert not list((workspace.root / "checkpoints").glob("*")), "a checkpoint was left"
+        run = workspace.artifact_uri("ModelRun") / "training.json"
+        steps = json.loads(run.read_text())["steps"]
+        checkpoints = workspace.root / "checkpoints"
+        saved = re.findall(rf"Checkpoint after step (\d+): {checkpoints}/[0-9a-f-]+/ckpt-", log)
+        assert saved == [str(steps)], log[-5000:]
+        assert not list(checkpoints.glob("*")), "a checkpoint was left"
     processes = ("[worker 0]", "[ps 0]", "[ps 1]", "[chief]")
     assert all(process in log for process in processes)

@@ -13,6 +13,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 
 from kubeflow.compile import DRIVER, ENTRYPOINT, compile_pipeline
 from pipeline.settings_file import PRESETS, ConfigError
+from pipeline.targets import custom_job_settings, endpoint_settings, tfjob_settings
 from tests.kubeflow.settings import IMAGE, REQUIRED, settings
 
 pytestmark = pytest.mark.slow
@@ -125,42 +126,41 @@ def test_a_volume_is_mounted_by_every_step(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("target", "gpu"), [("vertex", "NVIDIA_TESLA_T4"), ("kubeflow", "nvidia.com/gpu")]
+    ("target", "gpu", "other"),
+    [("vertex", "NVIDIA_TESLA_T4", "NVIDIA_L4"), ("kubeflow", "nvidia.com/gpu", "amd.com/gpu")],
 )
-def test_containers_get_their_resources(tmp_path, target, gpu):
-    resources = (
-        "cluster.resources={ReviewExampleGen: {cpu: 2, memory: 512Mi}, Trainer: {gpus: 1, cpu: 4}}"
-    )
-    compiled = Compiled(tmp_path, target, more=resources)
-    example_gen = compiled.container("ReviewExampleGen")["resources"]
-    assert example_gen == {"cpuLimit": 2.0, "memoryLimit": 0.536870912}
+def test_containers_get_their_resources(tmp_path, target, gpu, other):
+    # The pipeline spec has memory in 10^9 bytes.
+    gigabytes = {
+        "ReviewExampleGen": ("512Mi", 0.536870912),
+        "ReviewSchemaGen": ("1048576Ki", 1.073741824),
+        "StatisticsGen": ("1.5Gi", 1.610612736),
+        "ExampleValidator": ("2000000k", 2.0),
+        "DataGate": ("'4000000000'", 4.0),
+        "Transform": ("16G", 16.0),
+    }
+    memory = ", ".join(f"{name}: {{memory: {text}}}" for name, (text, _) in gigabytes.items())
+    gpus = f"Trainer: {{gpus: 1, cpu: 4, memory: 0.5T}}, Evaluator: {{gpus: 2, gpu_type: {other}}}"
+    compiled = Compiled(tmp_path, target, more=f"cluster.resources={{{memory}, {gpus}}}")
+    for name, (_, expected) in gigabytes.items():
+        assert compiled.container(name)["resources"] == {"memoryLimit": pytest.approx(expected)}
     trainer = compiled.container("Trainer")["resources"]
-    assert trainer == {"cpuLimit": 4.0, "accelerator": {"type": gpu, "count": "1"}}
-    assert "resources" not in compiled.container("Transform")
+    accelerator = {"type": gpu, "count": "1"}
+    assert trainer == {"cpuLimit": 4.0, "memoryLimit": 500.0, "accelerator": accelerator}
+    evaluator = compiled.container("Evaluator")["resources"]
+    assert evaluator == {"accelerator": {"type": other, "count": "2"}}
+    assert "resources" not in compiled.container("Pusher")
 
 
 def test_a_cluster_of_processes_is_a_tfjob_on_kubeflow(tmp_path):
     more = (
         "training={strategy: multi_worker_mirrored, workers: 3},"
         "cluster.resources={Trainer: {cpu: 4, memory: 16G, gpus: 2}},"
-        "kubeflow={namespace: ml, node_selector: {pool: gpus}, tolerations: "
-        "[{key: gpu, operator: Exists}], volume: {claim: reviews, mount: /data}}"
+        "kubeflow={namespace: ml, service_account: trainer, volume: {claim: c, mount: /data}}"
     )
     compiled = Compiled(tmp_path, "kubeflow", more=more)
     job = json.loads(compiled.constant("Trainer", "custom_config"))["tfjob"]
-    expected = {
-        "image": IMAGE,
-        "namespace": "ml",
-        "cpu": 4.0,
-        "memory": "16G",
-        "gpus": 2,
-        "node_selector": {"pool": "gpus"},
-        "tolerations": [{"key": "gpu", "operator": "Exists"}],
-        "volume_claim": "reviews",
-        "volume_mount": "/data",
-        "timeout_seconds": 24 * 3600,
-    }
-    assert {key: job[key] for key in expected} == expected
+    assert job == tfjob_settings(settings("kubeflow", more=more))
     container = compiled.container("Trainer")
     # This step only waits for the pods that train.
     assert "resources" not in container
@@ -174,17 +174,7 @@ def test_a_cluster_of_processes_is_a_custom_job_on_vertex(tmp_path):
     )
     compiled = Compiled(tmp_path, "vertex", more=more)
     job = json.loads(compiled.constant("Trainer", "custom_config"))["custom_job"]
-    expected = {
-        "project": "my-project",
-        "region": "europe-west4",
-        "display_name": "amazon-reviews-training",
-        "image": IMAGE,
-        "gpus": 1,
-        "gpu_type": "NVIDIA_TESLA_T4",
-        "service_account": "me@x",
-        "timeout_seconds": 24 * 3600,
-    }
-    assert {key: job[key] for key in expected} == expected
+    assert job == custom_job_settings(settings("vertex", more=more))
     assert "resources" not in compiled.container("Trainer")
     executor = "components.trainer.vertex_executor.VertexExecutor"
     assert executor in compiled.container("Trainer")["args"]
@@ -212,8 +202,7 @@ def test_vertex_can_deploy_to_an_endpoint(tmp_path):
     more = "push.destination=vertex,vertex.serving_image=example/serving:1"
     compiled = Compiled(tmp_path, "vertex", more=more)
     endpoint = json.loads(compiled.constant("Pusher", "custom_config"))["endpoint"]
-    assert endpoint["endpoint"] == endpoint["model_name"] == "amazon-reviews"
-    assert endpoint["image"] == "example/serving:1"
+    assert endpoint == endpoint_settings(settings("vertex", more=more)).model_dump()
     executor = "components.vertex_pusher.executor.Executor"
     assert executor in compiled.container("Pusher")["args"]
 

@@ -36,6 +36,12 @@ def test_tensorflow_serving_reads_what_the_pusher_left():
     assert predictor["model"]["modelFormat"] == {"name": "tensorflow"}
     assert predictor["model"]["storageUri"] == "gs://bucket/serving"
     assert "serviceAccountName" not in predictor
+    # The default of KServe is a TensorFlow Serving that cannot load the model.
+    assert predictor["model"]["runtimeVersion"] == RUNTIME_VERSION
+    # Without a server that is always there, the first question would wait for one to start.
+    assert predictor["minReplicas"] == 1
+    resources = predictor["model"]["resources"]
+    assert resources["requests"] == resources["limits"] == {"cpu": "1", "memory": "2Gi"}
 
 
 def test_the_server_satisfies_the_restricted_pod_security_standard():

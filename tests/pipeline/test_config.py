@@ -96,6 +96,11 @@ def test_urls_are_left_alone(tmp_path):
             "",
             "the key 'key' is in line 3 and again in line 4",
         ),
+        (
+            "",
+            "cluster.resources={Trainer: {memory: 16ki}}",
+            "cluster.resources.Trainer.memory: String should match pattern",
+        ),
         ("", "kubeflow.volume={claim: a, claim: b}", "kubeflow.volume: '{claim: a, claim: b}' is"),
         ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is no URL, write gs://bucket/"),
         ("", "data.input_base=gs:bucket", "data.input_base: gs:bucket is no URL, write gs://b"),

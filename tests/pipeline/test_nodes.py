@@ -46,3 +46,16 @@ def test_the_trainer_has_all_its_settings_and_what_it_starts_from(tmp_path):
         assert custom["training"] == json.loads(config.training.model_dump_json())
         assert custom["checkpoints"] == config.paths.checkpoints
     assert (trainer.exec_properties["epochs"], trainer.exec_properties["strategy"]) == (7, "auto")
+
+
+@pytest.mark.parametrize(
+    ("sections", "more", "less"),
+    [
+        ({"push": {"destination": "none"}}, set(), {"Pusher"}),
+        ({"training": {"warm_start": True}}, {"WarmStartModel"}, set()),
+        ({"training": {"tuner_trials": 1}}, {"Tuner"}, set()),
+    ],
+)
+def test_what_a_setting_adds_and_leaves_out(sections, more, less):
+    default, found = set(node_ids(PipelineConfig())), set(node_ids(PipelineConfig(**sections)))
+    assert (found - default, default - found) == (more, less)

@@ -1,8 +1,14 @@
-"""The line that accounts for what was read."""
+"""What the end of a run prints: the line that accounts for what was read, and what was pushed."""
+
+from io import StringIO
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from pipeline.summary import _account
+from pipeline.config import PipelineConfig
+from pipeline.monitor import Watched
+from pipeline.summary import _account, show
 
 
 @pytest.mark.parametrize(
@@ -28,3 +34,23 @@ from pipeline.summary import _account
 )
 def test_every_line_is_accounted_for(lines, line):
     assert _account(lines) == line
+
+
+@pytest.mark.parametrize(
+    ("destination", "blessed", "code", "last"),
+    [
+        ("none", True, 0, "not pushed, as push.destination: none says"),
+        ("filesystem", True, 0, 'next: amazon-reviews predict "Battery died in a week"'),
+        ("none", False, 3, "not blessed: too bad"),
+        ("filesystem", False, 3, "not blessed: too bad"),
+    ],
+)
+def test_the_last_line_and_the_exit_code(destination, blessed, code, last):
+    outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": blessed}
+    outcome |= {"reasons": ["too bad"], "pushed_to": "" if destination == "none" else "/serving/7"}
+    config = PipelineConfig.model_validate({"push": {"destination": destination}})
+    printed = StringIO()
+    assert show(Console(file=printed), config, Watched(outcome=outcome), Path("log")) == code
+    lines = printed.getvalue().splitlines()
+    assert lines[-1] == last
+    assert ("pushed to /serving/7" in lines) == (blessed and destination != "none")

@@ -218,4 +218,5 @@ def test_what_is_accepted_trains_with_everything_else_set(prepared, tmp_path, tr
     done = run_task(make_job(prepared, tmp_path, **{**EVERYTHING, **training}), tmp_path)
     assert done.code == 0, done.log
     assert "does nothing from now on" not in done.log
+    assert list((tmp_path / "run").rglob("*.xplane.pb")), "nothing was profiled"
     assert summary(tmp_path)["val_loss"] > 0
