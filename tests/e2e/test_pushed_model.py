@@ -69,11 +69,11 @@ def test_examples_need_no_label_to_be_predicted(pushed):
 def test_transform_features_gives_what_the_model_was_trained_on(finished, pushed):
     workspace, _ = finished
     written = Counter()
-    for example in _examples(workspace, "Transform", "train"):
+    for example in _examples(workspace, "Transform", "eval"):
         feature = tf.train.Example.FromString(example).features.feature
         [bucket] = feature[features.LENGTH_BUCKET].bytes_list.value
         written[bucket, tuple(feature[features.NGRAMS].int64_list.value)] += 1
-    raw = _examples(workspace, "ReviewExampleGen", "train")
+    raw = _examples(workspace, "ReviewExampleGen", "eval")
     answer = pushed.signatures["transform_features"](examples=tf.constant(raw))
     assert set(answer) == {features.LENGTH_BUCKET, features.NGRAMS}
     buckets, ngrams = (answer[name].numpy() for name in (features.LENGTH_BUCKET, features.NGRAMS))
