@@ -208,6 +208,13 @@ def _set_first_weights(
         adapt(model, inputs.adapt_dataset(), agreement.sum)
 
 
+def _early_stopping(
+    training: Training, checkpoints: Checkpoints
+) -> list[tf_keras.callbacks.Callback]:
+    patience = training.early_stopping
+    return [] if patience is None else [EarlyStopping(patience, checkpoints)]
+
+
 def _reports(
     training: Training, log_dir: str, first_step: int
 ) -> list[tf_keras.callbacks.Callback]:

@@ -13,7 +13,7 @@ from components.trainer.tfjob_settings import TFJOB_KEY, TFJobSettings
 from preprocessing.errors import InputError
 from tests.trainer_module import conftest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 prepared = conftest.prepared
 

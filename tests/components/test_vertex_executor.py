@@ -14,7 +14,7 @@ from tests.trainer_module import conftest
 from tests.waiting import wait
 from trainer_module import task
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 prepared = conftest.prepared
 

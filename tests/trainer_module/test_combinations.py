@@ -197,6 +197,7 @@ EVERYTHING = {
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "training",
     [
@@ -204,12 +205,8 @@ EVERYTHING = {
         {"strategy": "one_device", "mixed_precision": "bfloat16", "loop": "custom"},
         {"strategy": "one_device", "jit_compile": True, "loop": "custom", "model": "cnn_lstm"},
         {"strategy": "mirrored", "devices": 2, "mixed_precision": "float16"},
-        {"strategy": "mirrored", "devices": 2, "mixed_precision": "bfloat16", "loop": "custom"},
         {"strategy": "central_storage", "devices": 2, "mixed_precision": "bfloat16"},
-        {"strategy": "central_storage", "devices": 2, "loop": "custom"},
-        {"strategy": "multi_worker_mirrored", "workers": 2, "mixed_precision": "float16"},
         {"strategy": "multi_worker_mirrored", "workers": 2, "loop": "custom"},
-        {"strategy": "parameter_server", "workers": 2, "mixed_precision": "bfloat16"},
         {"strategy": "parameter_server", "loop": "custom", "model": "transformer"},
     ],
     ids=lambda training: "-".join(str(value) for value in training.values()),
