@@ -6,6 +6,7 @@ from pathlib import Path
 
 import grimp
 
+_MOST = 15
 _CODE = ("pipeline", "components", "preprocessing", "trainer_module", "serving", "kubeflow")
 
 
@@ -16,7 +17,7 @@ class Tests:
         self._graph = grimp.build_graph("tests", *_CODE, cache_dir=None)
 
     def of(self, module: Path) -> list[str]:
-        """Return the test files of a module, those first that are nearest to it.
+        """Return the test files of a module that are nearest to it, those first.
 
         Tests of whole runs are left out: they would find many faults, and take minutes each.
         """
@@ -27,14 +28,11 @@ class Tests:
             for test in own | self._graph.find_downstream_modules(name)
             if test.split(".")[-1].startswith("test_") and not test.startswith("tests.e2e.")
         ]
-        distances = {test: self._distance(test, name) for test in files}
+        distances = {test: self._distance(test, name) + (test not in own) for test in files}
         nearest = sorted(files, key=lambda test: (distances[test], test))
-        return [test.replace(".", "/") + ".py" for test in nearest]
+        return [test.replace(".", "/") + ".py" for test in nearest[:_MOST]]
 
-    def _distance(self, test: str, module: str) -> tuple[bool, int]:
-        """A test in the package's own folder is nearer than any other.
-
-        Tests that start a program import none of the modules that it runs.
-        """
+    def _distance(self, test: str, module: str) -> int:
+        """Imports from a test to a module; a test that starts a program need not have any."""
         chain = self._graph.find_shortest_chain(test, module)
-        return test.split(".")[1] != module.split(".")[0], len(chain) if chain else 99
+        return len(chain) if chain else 4

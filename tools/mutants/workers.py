@@ -11,8 +11,8 @@ from pathlib import Path
 _SERVER = Path(__file__).with_name("test_server.py")
 # A test that a fault keeps from ending fails; the slowest that there is takes half of this.
 _SECONDS_PER_TEST = 200
-# Long enough for all tests of most modules; a mutant that no test has found by then survives.
-_SECONDS = 600
+# For the fast tests, and again for the slow ones; a mutant that none has found by then survives.
+_SECONDS = 300
 
 
 class Worker:
