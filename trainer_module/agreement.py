@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import tensorflow as tf
 
 from trainer_module.cluster import Cluster
@@ -37,8 +39,17 @@ class Agreement:
         return bool(self.sum(tf.constant(float(here))) > 0)
 
     def wait_for_all(self) -> None:
-        """Returns when every process has come here; raises when one of them died."""
+        """Return when every process has come here, after which each of them may end.
+
+        Raises:
+          tf.errors.OpError: one of them died before it came here.
+        """
         self.any(True)
+        # A process that has the sum may still have to send its part of it to another one. None
+        # gets to the end of a second sum before all have the first, so that each may end then;
+        # the second one fails where a process has ended already.
+        with contextlib.suppress(tf.errors.OpError):
+            self.any(True)
 
     @tf.function(autograph=False)
     def _sum(self, here: tf.Tensor) -> tf.Tensor:
