@@ -8,7 +8,6 @@ less time than its many Beam stages take to start.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,14 +24,13 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils
 from tfx_bsl.coders import example_coder
 
+from components import tfrecords
 from components.local_beam import LocalBeamExecutor
 from preprocessing.files import file_size
 
 MAX_EXAMPLES_KEY = "max_examples"
 _BATCH = 8192
 _FILES_AT_ONCE = 4
-_BEGINNING = 4 << 20
-_GZIP = 16  # tells zlib to expect a gzip header
 
 
 class Executor(LocalBeamExecutor, tfx_executor.Executor):
@@ -97,7 +95,7 @@ class _Split:
         """The part of the Examples, 0.0 to 1.0, that is about `max_examples` of them."""
         sizes = {file: file_size(file) for file in self._files}
         largest = max(self._files, key=lambda file: sizes[file])
-        examples = _density(largest) * sum(sizes.values())
+        examples = tfrecords.density(largest) * sum(sizes.values())
         return min(1.0, max_examples / max(1.0, examples))
 
     def batches(self, rate: float) -> Iterator[pa.RecordBatch]:
@@ -113,19 +111,6 @@ class _Split:
         )
         for batch in chosen.rebatch(_BATCH).prefetch(2).as_numpy_iterator():
             yield decoder.DecodeBatch(batch)
-
-
-def _density(file: str) -> float:
-    """Return the records in each compressed byte of the file's beginning, or of all of it."""
-    with fileio.open(file, "rb") as source:
-        compressed = source.read(_BEGINNING)
-    data = zlib.decompressobj(zlib.MAX_WBITS | _GZIP).decompress(compressed)
-    records = end = 0
-    # A length of 8 bytes, its checksum of 4, the record, its checksum of 4.
-    while end < len(data):
-        end += 16 + int.from_bytes(data[end : end + 8], "little")
-        records += 1
-    return records / len(compressed)
 
 
 def _records(file: Any) -> tf.data.Dataset:

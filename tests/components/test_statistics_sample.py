@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
+from components import tfrecords
 from components.statistics import executor
 from tests.components.test_sorted_input import make_statistics, write_shards
 
@@ -18,7 +19,7 @@ SIZES = (2000, 1200, 800)
 def examples(tmp_path, monkeypatch):
     """Files of many batches each; in all of them one label comes before the other."""
     monkeypatch.setattr(executor, "_BATCH", 100)
-    monkeypatch.setattr(executor, "_BEGINNING", 4 << 10)
+    monkeypatch.setattr(tfrecords, "_BEGINNING", 4 << 10)
     return write_shards(tmp_path, *([0] * (size // 2) + [1] * (size // 2) for size in SIZES))
 
 
