@@ -42,9 +42,10 @@ mutants: install ## put faults into the code and print how many of them the test
 	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check -r requirements/mutants.txt
 	@$(MUTANTS_BIN)/python tools/mutants $(MUTANTS_ARGS)
 
-lint: install ## check style, format and types
+lint: install ## check style, format, types and the direction of imports
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "not formatted: run make format" >&2; exit 1; }
+	@$(BIN)/lint-imports --no-logo >.cache/imports.log || { cat .cache/imports.log >&2; exit 1; }
 	@$(BIN)/mypy --no-error-summary
 
 format: install ## put the code into the project's format, and fix what ruff can fix

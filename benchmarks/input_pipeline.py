@@ -1,6 +1,6 @@
 """Times how fast training is fed, beside how fast it eats; on the machine that it is run on.
 
-    python -m benchmarks.input_pipeline TRAIN [--model NAME] [--passes N] [--set KEY=VALUE,…]
+    python -m benchmarks.input_pipeline TRAIN [--model NAME] [--passes N] [--set KEY=VALUE]
 
 TRAIN is in Kaggle's fastText format, plain or .bz2. The real pipeline prepares it; then, each in a
 process of its own and with all cores:
@@ -30,7 +30,6 @@ from rich.table import Table
 
 from benchmarks import peer_ours, usage
 from benchmarks.strategies import MODELS
-from pipeline.settings_file import OVERRIDES_VARIABLE
 from trainer_module.settings import Training, TrainingJob
 
 _IN_MEMORY = 32
@@ -73,7 +72,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("train", type=Path)
     parser.add_argument("--model", choices=MODELS, default=MODELS[0])
     parser.add_argument("--passes", type=int, default=4, help="2 or more [4]")
-    parser.add_argument("--set", default="", help=f"settings, as ${OVERRIDES_VARIABLE}")
+    parser.add_argument("--set", default=[], action="append", help="settings, KEY=VALUE")
     parser.add_argument("--scratch", help="where files are kept while they are measured")
     return parser.parse_args()
 
@@ -99,9 +98,10 @@ def _training(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _alone(part: str, job: str) -> dict[str, Any]:
-    from trainer_module import models, strategies
-    from trainer_module.agreement import Agreement
-    from trainer_module.inputs import Inputs
+    from trainer_module import models
+    from trainer_module.distribute import strategies
+    from trainer_module.distribute.agreement import Agreement
+    from trainer_module.feeding.inputs import Inputs
     from trainer_module.training import build_model
 
     told = TrainingJob.model_validate_json(Path(job).read_text())
@@ -129,7 +129,7 @@ def _input_alone(job: TrainingJob, inputs: Any) -> dict[str, Any]:
 def _model_alone(job: TrainingJob, inputs: Any, model: Any) -> dict[str, Any]:
     import tensorflow as tf
 
-    from trainer_module.loops import train_step
+    from trainer_module.loop.loops import train_step
 
     step = tf.function(train_step(model), reduce_retracing=True)
     batches = iter(inputs.train_dataset(0))

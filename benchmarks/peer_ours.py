@@ -1,6 +1,6 @@
 """Ours, in the parts that are measured apart: prepare, train, ask the exported model.
 
-    python -m benchmarks.peer_ours prepare SETTINGS.yaml JOB.json
+    python -m benchmarks.peer_ours prepare SETTINGS.yaml JOB.json [KEY=VALUE ...]
     python -m benchmarks.peer_ours accuracy SAVED_MODEL TEST
 
 are the processes of their own that `prepare`, `train` and `accuracy` below start; training is
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from glob import glob
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,6 @@ import yaml
 
 from benchmarks import usage
 from benchmarks.peer_files import read_reviews
-from pipeline.settings_file import OVERRIDES_VARIABLE
 from trainer_module.settings import TrainingJob
 
 SUMMARY = "run/training.json"
@@ -30,12 +29,14 @@ _LAST = "Transform"
 _BATCH = 1024
 
 
-def prepare(root: Path, files: Mapping[str, Path], model: str, overrides: str) -> TrainingJob:
+def prepare(
+    root: Path, files: Mapping[str, Path], model: str, overrides: Sequence[str]
+) -> TrainingJob:
     """Runs the real pipeline up to Transform below `root`; returns the job that trains on it.
 
     Args:
       files: split -> file with reviews.
-      overrides: further settings, as in PIPELINE_SET.
+      overrides: further settings, KEY=VALUE.
     """
     inputs = root / "input"
     inputs.mkdir(parents=True)
@@ -55,8 +56,8 @@ def prepare(root: Path, files: Mapping[str, Path], model: str, overrides: str) -
         "prepare",
         str(config),
         str(job),
+        *overrides,
         log=root / "log",
-        environment={OVERRIDES_VARIABLE: overrides},
     )
     return TrainingJob.model_validate_json(job.read_text())
 
@@ -91,15 +92,18 @@ def repeated(job: TrainingJob, times: int, folder: Path) -> TrainingJob:
     return job.model_copy(update={"train_files": [str(folder / "*")]})
 
 
-def _run_to_transform(settings: str, job: str) -> None:
+def _run_to_transform(settings: str, job: str, *overrides: str) -> None:
     from tfx.orchestration.local.local_dag_runner import LocalDagRunner
     from tfx.orchestration.pipeline import RunOptions
 
     from pipeline.config import load_config
     from pipeline.pipeline import create_pipeline
+    from platforms.local.platform import Local
 
-    config = load_config(settings)
-    LocalDagRunner().run(create_pipeline(config), run_options=RunOptions(to_nodes=[_LAST]))
+    config = load_config(settings, overrides)
+    LocalDagRunner().run(
+        create_pipeline(config, Local(config)), run_options=RunOptions(to_nodes=[_LAST])
+    )
     root = Path(config.paths.root)
     [examples] = root.glob(f"{_LAST}/transformed_examples/*")
     [graph] = root.glob(f"{_LAST}/transform_graph/*")

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from benchmarks.peer_files import read_reviews
-from trainer_module.memory import peak_rss
+from trainer_module.loop.memory import peak_rss
 
 _WORD = r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+"
 """The words that fastText is given: a punctuation mark is one."""

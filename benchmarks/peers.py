@@ -1,7 +1,7 @@
 """Trains the peers and ours on the same two files, one after the other, each in its own process.
 
     python -m benchmarks.peers TRAIN TEST [--only PEER,…] [--reference-steps N | --reference-full]
-                               [--repeat K] [--set KEY=VALUE,…] [--json FILE]
+                               [--repeat K] [--set KEY=VALUE] [--json FILE]
 
 TRAIN and TEST are in Kaggle's fastText format, plain or .bz2. Train seconds run from the peer's own
 input format to a trained model:
@@ -31,7 +31,6 @@ from rich.table import Column, Table
 
 from benchmarks import peer_ours, usage
 from benchmarks.strategies import MODELS
-from pipeline.settings_file import OVERRIDES_VARIABLE
 
 PEERS = ("fasttext", "scikit-learn", "reference", *MODELS)
 _DEFAULT = ("fasttext", "scikit-learn", "reference", "ngram_linear")
@@ -109,7 +108,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--repeat", type=int, default=1, help="train ngram_linear on K times TRAIN, too"
     )
-    parser.add_argument("--set", default="", help=f"settings for ours, as ${OVERRIDES_VARIABLE}")
+    parser.add_argument("--set", default=[], action="append", help="settings for ours, KEY=VALUE")
     parser.add_argument("--json", type=Path, help="where the figures go")
     parser.add_argument("--scratch", help="where files are kept while they are measured")
     return parser.parse_args()

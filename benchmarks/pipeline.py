@@ -1,6 +1,6 @@
 """Times each component of the pipeline beside a plain TFX pipeline, on the same file, in one run.
 
-    python -m benchmarks.pipeline FILE [--test FILE] [--set KEY=VALUE,…] [--only ours|plain]
+    python -m benchmarks.pipeline FILE [--test FILE] [--set KEY=VALUE] [--only ours|plain]
 
 FILE is in Kaggle's fastText format, plain or bz2. Seconds are of this machine and this moment; the
 ratio is what to quote.
@@ -19,8 +19,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.monitor import Watched, run_watched
-from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE
+from cli.monitor import Watched, local_runner, run_watched
 
 _PLAIN = str(Path(__file__).with_name("plain_tfx.py"))
 _NAMES = {"ReviewExampleGen": "ExampleGen", "FileBasedExampleGen": "ExampleGen"}
@@ -49,7 +48,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("file", type=Path, help="reviews to train on, fastText format")
     parser.add_argument("--test", type=Path, help="reviews of the test split [a tenth of FILE]")
-    parser.add_argument("--set", default="", help=f"settings for ours, as ${OVERRIDES_VARIABLE}")
+    parser.add_argument("--set", default=[], action="append", help="settings for ours")
     parser.add_argument("--only", choices=["ours", "plain"])
     parser.add_argument("--scratch", help="where the runs are kept while they are measured")
     return parser.parse_args()
@@ -68,9 +67,8 @@ def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> Wa
     }
     config = root / "config.yaml"
     config.write_text(yaml.safe_dump(settings))
-    os.environ[CONFIG_VARIABLE] = str(config)
-    os.environ[OVERRIDES_VARIABLE] = arguments.set
-    watched = _finished(run_watched(console, root / "log"), root / "log")
+    command = local_runner(str(config), arguments.set)
+    watched = _finished(run_watched(console, root / "log", command), root / "log")
     assert watched.outcome is not None
     console.print(f"accuracy {watched.outcome['accuracy']:.4f}, AUC {watched.outcome['auc']:.4f}")
     return watched
@@ -83,7 +81,7 @@ def _run_plain(console: Console, arguments: argparse.Namespace, root: Path) -> W
     _link(arguments.file, inputs)
     os.environ |= {"PLAIN_INPUT": str(inputs), "PLAIN_ROOT": str(root / "runs")}
     (root / "runs").mkdir()
-    return _finished(run_watched(console, root / "log", _PLAIN), root / "log")
+    return _finished(run_watched(console, root / "log", [_PLAIN]), root / "log")
 
 
 def _link(file: Path, folder: Path) -> str:

@@ -28,7 +28,7 @@ from tfx.components.example_gen.base_example_gen_executor import (
 from tfx.components.example_gen.component import FileBasedExampleGen
 from tfx.dsl.components.base import executor_spec
 
-from pipeline import events
+from platforms.local import events
 
 VOCABULARY = 50_000
 # The runner that ours has: Beam's default downloads another one. It starts no container, but with

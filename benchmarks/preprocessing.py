@@ -1,6 +1,6 @@
 """Times what comes before training: ours, a plain TFX pipeline, and what the machine allows.
 
-    python -m benchmarks.preprocessing FILE [--repeat N] [--only ours|plain] [--set KEY=VALUE,…]
+    python -m benchmarks.preprocessing FILE [--repeat N] [--only ours|plain] [--set KEY=VALUE]
 
 FILE is in Kaggle's fastText format, plain or bz2. All three are measured in one run, each pipeline
 in a process of its own: seconds are of this machine and this moment, the ratios are what to quote.
@@ -29,7 +29,7 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.usage import MEBIBYTE, cores, figures_of, wide_console
-from trainer_module.memory import peak_rss
+from trainer_module.loop.memory import peak_rss
 
 _COMPONENTS = {
     "ReviewExampleGen": "ExampleGen",
@@ -62,8 +62,9 @@ def main() -> None:
                     str(source),
                     f"--child={name}",
                     f"--scratch={scratch}",
+                    *(f"--set={each}" for each in arguments.set),
                     log=log,
-                    environment={"PIPELINE_SET": arguments.set, "TF_CPP_MIN_LOG_LEVEL": "2"},
+                    environment={"TF_CPP_MIN_LOG_LEVEL": "2"},
                 )
     reviews = figures["limits"].pop("reviews") if "limits" in figures else None
     console.print(_components(figures, reviews))
@@ -82,7 +83,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("file", type=Path, help="reviews, fastText format")
     parser.add_argument("--repeat", type=int, default=1, help="how many times the input [1]")
     parser.add_argument("--only", choices=["ours", "plain"])
-    parser.add_argument("--set", default="", help="settings for ours, as $PIPELINE_SET")
+    parser.add_argument("--set", default=[], action="append", help="settings for ours")
     parser.add_argument("--scratch", help="where the runs are kept while they are measured")
     parser.add_argument("--child", choices=list(_CHILDREN), help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -152,6 +153,7 @@ def _ours(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from pipeline.config import load_config
     from pipeline.pipeline import create_pipeline
+    from platforms.local.platform import Local
 
     root = Path(arguments.scratch) / "ours"
     root.mkdir()
@@ -163,7 +165,8 @@ def _ours(arguments: argparse.Namespace) -> dict[str, Any]:
         },
     }
     (root / "config.yaml").write_text(yaml.safe_dump(settings))
-    return _run(create_pipeline(load_config(str(root / "config.yaml"))))
+    config = load_config(str(root / "config.yaml"), arguments.set)
+    return _run(create_pipeline(config, Local(config)))
 
 
 def _plain(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -176,9 +179,11 @@ def _plain(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _machine(arguments: argparse.Namespace) -> dict[str, Any]:
     """Seconds of each step alone, on all cores."""
-    from preprocessing.readers import Layout, cut, read_batches
+    from preprocessing.reading.columns import Layout
+    from preprocessing.reading.cut import cut_file
+    from preprocessing.reading.read import read_batches
 
-    pieces = cut(str(arguments.file), Layout("fasttext"))
+    pieces = cut_file(str(arguments.file), Layout("fasttext"))
     path = str(arguments.file)
     found: dict[str, Any] = {}
 
@@ -204,7 +209,7 @@ def _seconds(action: Callable[[], Any]) -> float:
 
 
 def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
-    from preprocessing import bz2_blocks
+    from preprocessing.fast import bz2_blocks
 
     with open(path, "rb") as raw:
         if raw.read(3) != b"BZh":
@@ -218,7 +223,7 @@ def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
 
 def _seconds_to_write(batches: list[Any], folder: Path, pool: ThreadPoolExecutor) -> float:
     from components.tfrecords import TEXT_LEVEL, ShardWriter
-    from preprocessing.examples import encode_examples
+    from preprocessing.fast.encode import encode_examples
 
     folder.mkdir()
     writers = [

@@ -33,7 +33,6 @@ from typing import Any, get_args
 from rich.table import Column, Table
 
 from benchmarks import peer_ours, usage
-from pipeline.settings_file import OVERRIDES_VARIABLE
 from trainer_module.settings import Training, TrainingJob
 
 MODELS: tuple[str, ...] = get_args(Training.model_fields["model"].annotation)
@@ -170,7 +169,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", type=usage.some_of(names), default=names, help=f"of {', '.join(names)} [all]"
     )
-    parser.add_argument("--set", default="", help=f"settings of all rows, as ${OVERRIDES_VARIABLE}")
+    parser.add_argument(
+        "--set", default=[], action="append", help="settings of all rows, KEY=VALUE"
+    )
     parser.add_argument("--figure", type=Path, help="where the chart goes, an SVG")
     parser.add_argument("--json", type=Path, help="where the figures go")
     parser.add_argument("--scratch", help="where files are kept while they are measured")
@@ -200,11 +201,11 @@ def _prepare(arguments: argparse.Namespace, setup: Setup, root: Path) -> Trainin
     files = {"train": arguments.train}
     if arguments.eval:
         files["eval"] = arguments.eval
-    overrides = [arguments.set] if arguments.set else []
+    overrides = list(arguments.set)
     if setup.large_table:
         overrides.append(f"transform.ngram_buckets={LARGE_TABLE}")
     folder = root / f"prepared-{setup.large_table}"
-    return peer_ours.prepare(folder, files, arguments.model, ",".join(overrides))
+    return peer_ours.prepare(folder, files, arguments.model, overrides)
 
 
 def _with_training(job: TrainingJob, changes: dict[str, Any]) -> TrainingJob:

@@ -18,11 +18,11 @@ sys.path[:] = [
     *(entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE),
 ]
 
-from pipeline import exit_codes
+from core import exit_codes
+from core.errors import ConfigError
 from pipeline.config import load_config
-from pipeline.preflight import check_hyperparameters
-from pipeline.settings_file import ConfigError
-from pipeline.target_checks import check_target
+from pipeline.hyperparameters import check_hyperparameters
+from platforms.targets import check_target
 
 OUTPUT = "pipeline.json"
 
@@ -36,7 +36,7 @@ def main() -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
         return exit_codes.BAD_INPUT
-    from kubeflow.compile import compile_pipeline
+    from platforms.compile import compile_pipeline
 
     compile_pipeline(config, "vertex", Path(OUTPUT))
     return 0

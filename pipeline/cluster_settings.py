@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from preprocessing.settings import PositiveInt, Section
+from core.settings import PositiveInt, Section
 
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$")]
 """A Kubernetes quantity of bytes: `16G`, `512Mi`."""

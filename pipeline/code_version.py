@@ -22,9 +22,11 @@ CODE_KEY = "code"
 
 _ROOT = Path(__file__).parents[1]
 _PACKAGES = (
+    "cli",
     "components",
-    "kubeflow",
+    "core",
     "pipeline",
+    "platforms",
     "preprocessing",
     "sample_data",
     "serving",

@@ -1,28 +1,26 @@
 """The settings of one experiment: a YAML file, overrides from the environment, validated up front.
 
-`PIPELINE_CONFIG` names the file (or a preset by its bare name), `PIPELINE_SET` overrides single
-keys. Everything that can be wrong about a setting is found here, before a component starts, and
-becomes one line: a `ConfigError`.
+`--config` or `PIPELINE_CONFIG` names the file or a preset. `--set` and `PIPELINE_SET` override
+single keys. Everything that can be wrong about a setting is found here, before a component starts,
+and becomes one line: a `ConfigError`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.evaluator.settings import Evaluation
+from core.errors import ConfigError
+from core.overrides import OPTION, apply_overrides
+from core.settings import Fraction, PositiveInt, Section, first_problem
 from pipeline.cluster_settings import Cluster, Dataflow, Kubeflow, Vertex
-from pipeline.settings_file import (
-    CONFIG_VARIABLE,
-    OVERRIDES_VARIABLE,
-    ConfigError,
-    read_settings,
-)
-from preprocessing.settings import Fraction, PositiveInt, Section, Transform, first_problem
+from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE, read_settings
+from preprocessing.settings import Transform
 from trainer_module.settings import Training
 
 Split = Literal["train", "eval", "test"]
@@ -155,20 +153,28 @@ def absolute(path: str) -> str:
 
 
 def load_config(
-    path: str | None = None, environ: Mapping[str, str] | None = None
+    path: str | None = None,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
 ) -> PipelineConfig:
-    """Reads the settings: `path`, else `$PIPELINE_CONFIG`, else the `sample` preset; then
-    `$PIPELINE_SET`.
+    """Read the settings and validate them.
+
+    Args:
+      path: YAML file or name of a preset; None: `$PIPELINE_CONFIG`, or the preset `sample`.
+      overrides: values of `--set`, which win over those of `$PIPELINE_SET`.
+      environ: instead of the environment of this process.
 
     Raises:
-      ConfigError: the file is missing or no YAML mapping, a key is unknown, a value is of the
+      ConfigError: the file is missing or not a YAML mapping, a key is unknown, a value is of the
         wrong type or out of range, or keys contradict each other.
     """
     environ = os.environ if environ is None else environ
-    source = path or environ.get(CONFIG_VARIABLE) or "sample"
-    overrides = environ.get(OVERRIDES_VARIABLE, "")
-    file, values = read_settings(source, overrides)
-    origin = f"{file} with {OVERRIDES_VARIABLE}" if overrides else str(file)
+    file, values = read_settings(path or environ.get(CONFIG_VARIABLE) or "sample")
+    from_environ = environ.get(OVERRIDES_VARIABLE, "")
+    apply_overrides(values, [from_environ], OVERRIDES_VARIABLE)
+    apply_overrides(values, overrides)
+    given = [OVERRIDES_VARIABLE] * bool(from_environ) + [OPTION] * bool(overrides)
+    origin = " with ".join([str(file), " and ".join(given)] if given else [str(file)])
     try:
         return PipelineConfig.model_validate(values)
     except ValidationError as error:

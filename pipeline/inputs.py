@@ -7,7 +7,7 @@ from pathlib import Path
 import sample_data
 from components.review_example_gen.splits import ALL_FILES
 from pipeline.config import PipelineConfig
-from preprocessing.readers import ReadOptions
+from preprocessing.reading.records import ReadOptions
 
 _SAMPLE_PATTERN = "reviews.ft.txt"
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from core import exit_codes
+from core.errors import UserError
 from serving.versions import versions
 
 LABELS = ("negative", "positive")
 
 
-class NoModelError(LookupError):
-    """Nothing has been pushed yet; the message says where was looked and what to do."""
+class NoModelError(UserError):
+    """There is no pushed model. The message names the folder and what to do."""
+
+    exit_code = exit_codes.BAD_INPUT
 
 
 class Prediction(NamedTuple):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 MAKEFILE = Path(__file__).parents[1] / "Makefile"
-KEPT = ("runs/serving/17/saved_model.pb", ".venv/pyvenv.cfg", "pipeline/cli.py", "data/train.bz2")
+KEPT = ("runs/serving/17/saved_model.pb", ".venv/pyvenv.cfg", "cli/app.py", "data/train.bz2")
 REMOVED = ("build/lib/a.py", ".ruff_cache/a", "pipeline/__pycache__/cli.pyc")
 
 

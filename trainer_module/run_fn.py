@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from preprocessing.errors import InputError
-from trainer_module import checkpoint_folders, local_cluster
-from trainer_module.settings import Training, TrainingJob
+from core.errors import InputError
+from trainer_module.distribute import local_cluster
+from trainer_module.loop import checkpoint_folders
+from trainer_module.settings import CustomConfig, TrainingJob
 from trainer_module.task import is_told_by_us
 from trainer_module.training import train
 
 
 def run_fn(fn_args: Any) -> None:
-    """Trains and exports the model.
+    """Train and export the model.
 
     Args:
-      fn_args: tfx's FnArgs; see `make_job`.
+      fn_args: TFX's FnArgs; see `make_job`.
 
     Raises:
       InputError: the training found a setting wrong.
@@ -35,15 +36,14 @@ def run_fn(fn_args: Any) -> None:
 
 
 def make_job(fn_args: Any) -> TrainingJob:
-    """What TFX says as a TrainingJob.
+    """Return the training that TFX's arguments describe.
 
     Args:
-      fn_args: tfx's FnArgs; `hyperparameters` are those of a Tuner, `custom_config` holds the
-        sections `training` and `transform` of the settings, a fingerprint of the `code`, and under
-        `checkpoints` a folder that outlives a failed execution.
+      fn_args: TFX's FnArgs; `hyperparameters` are those of a Tuner, `custom_config` is that of
+        `CustomConfig`.
     """
-    config = fn_args.custom_config
-    training = Training(**config["training"])
+    config = CustomConfig.model_validate(fn_args.custom_config)
+    training = config.training
     if fn_args.hyperparameters:
         training = training.with_values(fn_args.hyperparameters["values"])
     job = TrainingJob(
@@ -55,7 +55,7 @@ def make_job(fn_args: Any) -> TrainingJob:
         checkpoint_dir="",
         base_model=fn_args.base_model,
         training=training,
-        transform=config["transform"],
+        transform=config.transform,
     )
-    folder = os.path.join(config["checkpoints"], checkpoint_folders.name(job, config["code"]))
+    folder = os.path.join(config.checkpoints, checkpoint_folders.name(job, config.code))
     return job.model_copy(update={"checkpoint_dir": folder})

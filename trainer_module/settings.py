@@ -1,13 +1,14 @@
-"""What a training is told: the settings and the places, whoever starts it."""
+"""The settings of a training, and the folders that it reads and writes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from preprocessing.settings import Fraction, PositiveInt, Section, Transform
+from core.settings import Fraction, PositiveInt, Section
+from preprocessing.settings import Transform
 from trainer_module import combinations
 
 
@@ -105,3 +106,28 @@ class TrainingJob(Section):
     base_model: str | None = None
     training: Training = Training()
     transform: Transform = Transform()
+
+
+class CustomConfig(Section):
+    """The `custom_config` of Trainer and Tuner: what the DAG passes to `run_fn` and `tuner_fn`.
+
+    Other keys are allowed: a platform adds the settings of the job that it starts.
+
+    Attributes:
+      training: the `training` section of the settings.
+      transform: those keys of the `transform` section that the model uses.
+      code: fingerprint of the code; a training does not continue a checkpoint of other code.
+      checkpoints: the folder for checkpoints, which outlives a failed execution.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    training: Training
+    transform: Transform
+    code: str
+    checkpoints: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON values, without the keys of `transform` that the model does not use."""
+        transform = self.transform.model_dump(exclude_unset=True)
+        return {**self.model_dump(), "transform": transform}

@@ -14,21 +14,19 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import yaml
 from absl import logging
 from pydantic import ValidationError
 
-from preprocessing.settings import first_problem
-from preprocessing.strict_yaml import load_yaml
-from trainer_module import child, first_process, local_cluster, lost_peer
-from trainer_module.cluster import Cluster
+from core.overrides import OPTION, apply_overrides
+from core.settings import first_problem
+from trainer_module.distribute import child, first_process, local_cluster, lost_peer
+from trainer_module.distribute.cluster import Cluster
 from trainer_module.settings import TrainingJob
 
 _ERROR = re.compile(r"\w+(Error|Exception): ")
 _STACK = re.compile(r'in user code:|Graph execution error:|Detected at |File "')
-_OURS = ("trainer_module", "preprocessing", "__main__")
+_OURS = ("trainer_module", "preprocessing", "core", "__main__")
 """Where errors for people come from; the last is what this module is called when it runs."""
 
 
@@ -93,8 +91,7 @@ def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
         raise ValueError(f"{path}: not JSON: {error}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path}: holds a {type(values).__name__}, a training job is a mapping")
-    for override in overrides:
-        _override(values, override)
+    apply_overrides(values, overrides)
     try:
         return TrainingJob.model_validate(values)
     except ValidationError as error:
@@ -108,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("job", metavar="JOB", help="JSON file of the training, local or gs://")
     parser.add_argument(
-        "--set",
+        OPTION,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -128,22 +125,6 @@ def _read(path: str) -> str:
         except tf.errors.OpError as error:
             raise OSError(str(error)) from None
     return Path(path).read_text(encoding="utf-8")
-
-
-def _override(values: dict[str, Any], override: str) -> None:
-    key, equals, text = override.partition("=")
-    if not equals or not key:
-        raise ValueError(f"--set {override}: not KEY=VALUE, write for example training.epochs=1")
-    try:
-        value = load_yaml(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"--set {override}: {text!r} is not a YAML value ({error})") from None
-    *sections, last = key.split(".")
-    for depth, section in enumerate(sections, 1):
-        values = values.setdefault(section, {})
-        if not isinstance(values, dict):
-            raise ValueError(f"--set {override}: {'.'.join(sections[:depth])} is not a section")
-    values[last] = value
 
 
 def _in_short(error: Exception) -> str:

@@ -14,26 +14,20 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module import (
-    checkpoint_folders,
-    metrics,
-    models,
-    schedule,
-    strategies,
-    warm_start,
-    weights,
-)
-from trainer_module.agreement import Agreement
-from trainer_module.callbacks import StepProgress, StopAtNoNumber, harmless
-from trainer_module.checkpoints import Checkpoints, SaveRegularly
-from trainer_module.cluster import Cluster
-from trainer_module.early_stopping import EarlyStopping
-from trainer_module.inputs import Inputs
-from trainer_module.loops import LOOPS, Plan
-from trainer_module.profiler import Profiler
+from trainer_module import models
+from trainer_module.distribute import strategies
+from trainer_module.distribute.agreement import Agreement
+from trainer_module.distribute.cluster import Cluster
+from trainer_module.feeding.inputs import Inputs
+from trainer_module.loop import checkpoint_folders, metrics, schedule, warm_start, weights
+from trainer_module.loop.callbacks import StepProgress, StopAtNoNumber, harmless
+from trainer_module.loop.checkpoints import Checkpoints, SaveRegularly
+from trainer_module.loop.early_stopping import EarlyStopping
+from trainer_module.loop.loops import LOOPS, Plan
+from trainer_module.loop.profiler import Profiler
+from trainer_module.loop.termination import Termination, Vote
+from trainer_module.loop.usage import Usage
 from trainer_module.settings import Training, TrainingJob
-from trainer_module.termination import Termination, Vote
-from trainer_module.usage import Usage
 
 SUMMARY_FILE = "training.json"
 """In `model_run_dir`: how long a training took, what it used of the machine, how good it was."""
@@ -118,6 +112,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         steps_per_execution=training.steps_per_execution,
         jit_compile=training.jit_compile and not _on_tpu(strategy),
         workers=cluster.workers if cluster else 1,
+        parse=inputs.parse,
     )
     with Termination() as termination:
         vote = Vote(termination, agreement)

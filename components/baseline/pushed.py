@@ -13,7 +13,7 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 from tfx.utils import io_utils, path_utils
 
-from preprocessing.errors import InputError
+from core.errors import InputError
 from serving.versions import is_complete, versions
 
 CANDIDATE_KEY = "candidate"

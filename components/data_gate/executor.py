@@ -12,7 +12,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_component_specs
 
-from preprocessing.errors import InputError
+from core.errors import InputError
 
 CHECKED_KEY = "checked"
 _ANOMALIES_FILE = "SchemaDiff.pb"

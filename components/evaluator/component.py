@@ -1,28 +1,68 @@
-"""Evaluator: TFX's, whose accuracy threshold is a parameter of a run."""
+"""Evaluator: TFX's Evaluator, whose accuracy threshold is a parameter of a run."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import tfx.components
-from tfx.dsl.components.base import executor_spec
+import tensorflow_model_analysis as tfma
+from tfx import types
+from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
+from tfx.types import BaseChannel, standard_artifacts, standard_component_specs
+from tfx.types.component_spec import ExecutionParameter
+from tfx.utils import json_utils
 
 from components.evaluator.executor import MIN_ACCURACY_KEY, Executor
 
 
-class Evaluator(tfx.components.Evaluator):
-    """TFX's Evaluator; `min_accuracy` wins over the lower bound in `eval_config`."""
+class EvaluatorSpec(types.ComponentSpec):
+    """The interface of TFX's Evaluator, and the parameter."""
 
+    PARAMETERS = {
+        **standard_component_specs.EvaluatorSpec.PARAMETERS,
+        MIN_ACCURACY_KEY: ExecutionParameter(type=float),
+    }
+    INPUTS = standard_component_specs.EvaluatorSpec.INPUTS
+    OUTPUTS = standard_component_specs.EvaluatorSpec.OUTPUTS
+
+
+class Evaluator(base_beam_component.BaseBeamComponent):
+    """Examples, a model and a baseline -> `evaluation` and `blessing`.
+
+    It is not a subclass of TFX's Evaluator, whose constructor allows no further parameters.
+    """
+
+    SPEC_CLASS = EvaluatorSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
-    def __init__(self, min_accuracy: float | RuntimeParameter, **arguments: Any):
-        """Constructs the component.
+    def __init__(
+        self,
+        examples: BaseChannel,
+        example_splits: list[str],
+        model: BaseChannel,
+        baseline_model: BaseChannel,
+        eval_config: tfma.EvalConfig,
+        min_accuracy: float | RuntimeParameter,
+    ):
+        """Construct the component.
 
         Args:
-          min_accuracy: of the whole test split, from 0 to 1, or what a run gives.
-          arguments: those of TFX's Evaluator.
+          examples: raw Examples.
+          example_splits: the splits of them that are evaluated.
+          model: the candidate.
+          baseline_model: the model that the candidate is compared with.
+          eval_config: metrics, slices and thresholds.
+          min_accuracy: replaces the lower bound of the accuracy in `eval_config`, from 0 to 1.
         """
-        super().__init__(**arguments)
-        # TFX's constructor makes its own spec, which does not know it.
-        self.spec.exec_properties[MIN_ACCURACY_KEY] = min_accuracy
+        super().__init__(
+            spec=EvaluatorSpec(
+                examples=examples,
+                example_splits=json_utils.dumps(example_splits),
+                model=model,
+                baseline_model=baseline_model,
+                eval_config=eval_config,
+                # TFX's executor reads it as JSON; there are no such thresholds.
+                fairness_indicator_thresholds=json_utils.dumps(None),
+                min_accuracy=min_accuracy,
+                evaluation=types.Channel(type=standard_artifacts.ModelEvaluation),
+                blessing=types.Channel(type=standard_artifacts.ModelBlessing),
+            )
+        )

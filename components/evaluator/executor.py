@@ -14,7 +14,7 @@ from tfx.utils import proto_utils
 from components.baseline.pushed import without_missing_model
 from components.evaluator.settings import Evaluation
 from components.local_beam import LocalBeamExecutor
-from preprocessing.settings import with_parameters
+from core.settings import with_parameters
 
 MIN_ACCURACY_KEY = "min_accuracy"
 ACCURACY_CLASS = "BinaryAccuracy"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from preprocessing.settings import Fraction, Section
+from core.settings import Fraction, Section
 
 
 class Evaluation(Section):

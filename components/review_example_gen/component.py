@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 from tfx import types
-from tfx.components.example_gen.component import FileBasedExampleGen
-from tfx.dsl.components.base import executor_spec
+from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.proto import example_gen_pb2, range_config_pb2
 from tfx.types import standard_artifacts, standard_component_specs
@@ -16,6 +13,7 @@ from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.artifacts import RejectedLines
 from components.review_example_gen import driver, executor, splits
+from components.review_example_gen.inputs import OPTIONS_KEY, Options
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
@@ -29,7 +27,7 @@ class ReviewExampleGenSpec(types.ComponentSpec):
         standard_component_specs.RANGE_CONFIG_KEY: ExecutionParameter(
             type=range_config_pb2.RangeConfig, optional=True
         ),
-        executor.OPTIONS_KEY: ExecutionParameter(type=str),
+        OPTIONS_KEY: ExecutionParameter(type=str),
     }
     INPUTS: dict[str, ChannelParameter] = {}
     OUTPUTS = {
@@ -38,11 +36,12 @@ class ReviewExampleGenSpec(types.ComponentSpec):
     }
 
 
-class ReviewExampleGen(FileBasedExampleGen):
+class ReviewExampleGen(base_beam_component.BaseBeamComponent):
     """Raw review files -> `examples` (splits train, eval, test) and `rejected` lines.
 
-    A FileBasedExampleGen to TFX: its driver fingerprints the input files, so that a run on
-    unchanged files is answered from the cache.
+    Its driver is that of TFX's FileBasedExampleGen: it fingerprints the input files, so that a run
+    on unchanged files is a cache hit. It is not a subclass of FileBasedExampleGen, whose
+    constructor allows no further output.
     """
 
     SPEC_CLASS = ReviewExampleGenSpec
@@ -53,25 +52,16 @@ class ReviewExampleGen(FileBasedExampleGen):
         self,
         input_base: str | RuntimeParameter,
         patterns: Mapping[str, str],
-        read_options: Mapping[str, Any],
-        max_examples: Mapping[str, int] | None = None,
-        max_rejected_fraction: float = 0.01,
+        options: Options,
     ):
-        """Constructs the component.
+        """Construct the component.
 
         Args:
           input_base: folder or gs:// prefix with the raw files; `sample`: the package's own.
           patterns: group -> glob below `input_base`; groups are the splits train, eval and test,
             or the single group `all`.
-          read_options: arguments of `preprocessing.readers.ReadOptions`.
-          max_examples: split -> how many reviews are kept in it.
-          max_rejected_fraction: the run fails when more of the lines cannot be used.
+          options: how the files are read, and how much of them.
         """
-        options = {
-            "read": dict(read_options),
-            "max_examples": dict(max_examples or {}),
-            "max_rejected_fraction": max_rejected_fraction,
-        }
         input_config = example_gen_pb2.Input(
             splits=[
                 example_gen_pb2.Input.Split(name=name, pattern=pattern)
@@ -91,9 +81,8 @@ class ReviewExampleGen(FileBasedExampleGen):
             input_config=input_config,
             output_config=output_config,
             output_data_format=example_gen_pb2.FORMAT_TF_EXAMPLE,
-            options=json.dumps(options, sort_keys=True),
+            options=options.model_dump_json(),
             examples=types.Channel(type=standard_artifacts.Examples),
             rejected=types.Channel(type=RejectedLines),
         )
-        # The parent builds a spec of its own, without `options` and `rejected`.
-        super(FileBasedExampleGen, self).__init__(spec=spec)
+        super().__init__(spec=spec)

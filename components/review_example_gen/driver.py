@@ -12,7 +12,7 @@ from tfx.components.example_gen import driver, input_processor, utils
 from tfx.proto import example_gen_pb2, range_config_pb2
 
 from components.review_example_gen.inputs import input_folder
-from preprocessing.sources import find_sources, fingerprint
+from preprocessing.reading.find import find_sources, fingerprint
 
 
 class InputProcessor(input_processor.FileBasedInputProcessor):

@@ -23,10 +23,14 @@ from components import tfrecords
 from components.handover import hand_over, handed_over
 from components.local_beam import LocalBeamExecutor
 from components.review_example_gen import splits, stages
-from components.review_example_gen.inputs import OPTIONS_KEY, input_folder
-from preprocessing.errors import InputError
-from preprocessing.readers import CORRUPT_ARCHIVE, OTHER_SCALE, ReadOptions, cut, decide_layouts
-from preprocessing.sources import SourceFile, find_sources
+from components.review_example_gen.account import DUPLICATE, LOST_BYTES
+from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
+from components.review_example_gen.units import Source, Unit, in_units
+from core.errors import InputError
+from preprocessing.reading.cut import cut_file
+from preprocessing.reading.find import SourceFile, find_sources
+from preprocessing.reading.layouts import decide_layouts
+from preprocessing.reading.records import CORRUPT_ARCHIVE, OTHER_SCALE, ReadOptions
 
 REJECTED_KEY = "rejected"
 SUMMARY_FILE = "summary.json"
@@ -53,7 +57,7 @@ class Executor(LocalBeamExecutor):
             left for training.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
-        options = json.loads(exec_properties[OPTIONS_KEY])
+        options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
         files = _source_files(exec_properties)
         examples = artifact_utils.get_single_instance(
             output_dict[standard_component_specs.EXAMPLES_KEY]
@@ -64,8 +68,8 @@ class Executor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
-        sources = _cut(files, ReadOptions(**options["read"]))
-        self._read_and_write(sources, options["max_examples"], scratch)
+        sources = _cut(files, options.read)
+        self._read_and_write(sources, options.max_examples, scratch)
         done = [stages.Done(*unit) for unit in handed_over(scratch)]
         for split in splits.SPLITS:
             shards = [path for unit in done for of, path in unit.shards if of == split]
@@ -81,13 +85,13 @@ class Executor(LocalBeamExecutor):
             counts.update(unit.counts)
         logging.info("Lines read: %s", dict(counts))
         _publish_summary(counts, rejected)
-        _check(counts, files, options["max_rejected_fraction"], rejected.uri)
+        _check(counts, files, options.max_rejected_fraction, rejected.uri)
 
     def _read_and_write(
-        self, sources: list[stages.Source], max_examples: Mapping[str, int], scratch: str
+        self, sources: list[Source], max_examples: Mapping[str, int], scratch: str
     ) -> None:
         named = frozenset(source.group for source in sources) & set(splits.SPLITS)
-        units = stages.in_units(sources)
+        units = in_units(sources)
         with self._make_beam_pipeline() as pipeline:
             held_out = _held_out(pipeline, sources)
             cap = _cap(pipeline, units, named, held_out, max_examples)
@@ -109,26 +113,26 @@ def _source_files(exec_properties: dict[str, Any]) -> list[SourceFile]:
     return find_sources(base, {split.name: split.pattern for split in input_config.splits})
 
 
-def _cut(files: list[SourceFile], options: ReadOptions) -> list[stages.Source]:
+def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
     layouts = decide_layouts(files, options)
 
-    def pieces(number: int) -> list[stages.Source]:
+    def pieces(number: int) -> list[Source]:
         file = files[number]
-        return [stages.Source(file.group, piece) for piece in cut(file.path, layouts[number])]
+        return [Source(file.group, piece) for piece in cut_file(file.path, layouts[number])]
 
     # Of remote files each takes a moment to be opened.
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         return [source for found in pool.map(pieces, range(len(files))) for source in found]
 
 
-def _held_out(pipeline: beam.Pipeline, sources: list[stages.Source]) -> Any:
+def _held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
     """The text keys of named eval and test files; empty, and nothing is read, without any."""
     named = [source for source in sources if source.group in splits.HELD_OUT]
     if not named:
         return {}
     keys = (
         pipeline
-        | "HeldOutUnits" >> beam.Create(stages.in_units(named), reshuffle=True)
+        | "HeldOutUnits" >> beam.Create(in_units(named), reshuffle=True)
         | "HeldOutKeys" >> beam.ParDo(stages.HeldOutKeys())
     )
     return beam.pvalue.AsSingleton(
@@ -141,7 +145,7 @@ def _held_out(pipeline: beam.Pipeline, sources: list[stages.Source]) -> Any:
 
 def _cap(
     pipeline: beam.Pipeline,
-    units: list[stages.Unit],
+    units: list[Unit],
     named: frozenset[str],
     held_out: Any,
     max_examples: Mapping[str, int],
@@ -210,9 +214,9 @@ def _check(
             "of the files showed: set data.label_scale to stars, zero_one or one_two; the first: "
             + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
         )
-    lost = counts[stages.LOST_BYTES]
+    lost = counts[LOST_BYTES]
     total = counts.total() - lost
-    duplicates = counts[f"rejected/{stages.DUPLICATE}"]
+    duplicates = counts[f"rejected/{DUPLICATE}"]
     rejected = sum(n for name, n in counts.items() if name.startswith("rejected/")) - duplicates
     if rejected > max_rejected_fraction * total:
         raise InputError(
@@ -241,7 +245,7 @@ def _first_rejected(rejected_uri: str, reason: str | None = None) -> list[str]:
         (
             line
             for line in _read_rejected(rejected_uri)
-            if line["reason"] != stages.DUPLICATE and reason in (None, line["reason"])
+            if line["reason"] != DUPLICATE and reason in (None, line["reason"])
         ),
         key=lambda line: (line["file"], line["position"]),
     )

@@ -15,8 +15,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from preprocessing.readers.pieces import Piece
-from preprocessing.sources import HELD_OUT
+from preprocessing.reading.batch import Batch
+from preprocessing.reading.cut import Piece
+from preprocessing.reading.find import HELD_OUT
 
 _T = TypeVar("_T")
 
@@ -47,14 +48,46 @@ def rank_key(key: int, file_name: str, position: int) -> int:
     return (key & ~_LOW_32_BITS) | int.from_bytes(place, "little")
 
 
-def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.ndarray:
-    """The split of each text read from the files of `group`.
+class Routed(NamedTuple):
+    """A batch, and for each of its reviews the key, the split and a held-out duplicate.
+
+    Attributes:
+      batch: the reviews.
+      keys: their `text_keys`, uint64.
+      split: `train`, `eval` or `test`.
+      held_out: the held-out split whose files have the same text, or an empty string.
+    """
+
+    batch: Batch
+    keys: np.ndarray
+    split: np.ndarray
+    held_out: np.ndarray
+
+
+def route(
+    batch: Batch, group: str, named: frozenset[str], held_out: Mapping[str, np.ndarray]
+) -> Routed:
+    """Assign a split to each review of a batch.
 
     Args:
-      keys: `text_key` of the texts.
+      batch: reviews from the files of `group`.
       group: `train`, `eval`, `test` or `all`.
-      named: the groups that have files of their own. What is not named is taken from `train`
-        (or `all`): a tenth for eval, a tenth for test.
+      named: the groups that have files of their own.
+      held_out: for each named held-out group, the sorted `text_keys` of its reviews (uint64).
+    """
+    keys = text_keys(batch.texts)
+    split = assign_splits(keys, group, named)
+    return Routed(batch, keys, split, in_held_out_split(keys, group, held_out))
+
+
+def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.ndarray:
+    """Return the split of each text that is read from the files of `group`.
+
+    Args:
+      keys: `text_keys` of the texts.
+      group: `train`, `eval`, `test` or `all`.
+      named: the groups that have files of their own. A split that is not named is taken from
+        `train` (or `all`): a tenth for eval, a tenth for test.
     """
     if group in HELD_OUT:
         return np.full(len(keys), group)
@@ -66,24 +99,23 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
     return split
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which texts a first pass over the named held-out files found in them.
+def in_held_out_split(
+    keys: np.ndarray, group: str, held_out: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """Return for each text the held-out split whose files have it too, or an empty string.
 
-    held_out: for each named held-out group, the sorted `text_key`s of its reviews (uint64).
+    Args:
+      keys: `text_keys` of texts from the files of `group`.
+      group: `train`, `eval`, `test` or `all`.
+      held_out: see `route`.
     """
-
-    held_out: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    def stand_elsewhere(self, keys: np.ndarray, group: str) -> np.ndarray:
-        """For each text read from `group` the held-out split that it belongs to, or ""."""
-        own = HELD_OUT.get(group, 0)
-        found = np.full(len(keys), "", "U5")
-        for split, held_out in self.held_out.items():
-            if HELD_OUT[split] > own and len(held_out):
-                at = np.minimum(np.searchsorted(held_out, keys), len(held_out) - 1)
-                found[(held_out[at] == keys) & (found == "")] = split
-        return found
+    own = HELD_OUT.get(group, 0)
+    found = np.full(len(keys), "", "U5")
+    for split, of_split in held_out.items():
+        if HELD_OUT[split] > own and len(of_split):
+            at = np.minimum(np.searchsorted(of_split, keys), len(of_split) - 1)
+            found[(of_split[at] == keys) & (found == "")] = split
+    return found
 
 
 class Places(NamedTuple):
@@ -135,7 +167,7 @@ def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int],
 
 
 def held_out_keys(pieces: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """(group, some of its text keys), put together for `Selection.held_out`."""
+    """Join (group, some of its text keys) into the `held_out` of `route`."""
     return {group: np.unique(joined(arrays)) for group, arrays in _grouped(pieces).items()}
 
 

@@ -1,19 +1,18 @@
-"""StatisticsGen: TFX's component with a limit on how much it looks at."""
+"""SampledStatisticsGen: the statistics of a sample of each split."""
 
 from __future__ import annotations
 
 import tensorflow_data_validation as tfdv
 from tfx import types
-from tfx.components import StatisticsGen as TfxStatisticsGen
-from tfx.dsl.components.base import executor_spec
+from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.types import BaseChannel, standard_artifacts, standard_component_specs
 from tfx.types.component_spec import ExecutionParameter
 
 from components.statistics import executor
 
 
-class StatisticsGenSpec(types.ComponentSpec):
-    """TFX's interface, and `max_examples`."""
+class SampledStatisticsGenSpec(types.ComponentSpec):
+    """The interface of TFX's StatisticsGen, and `max_examples`."""
 
     PARAMETERS = {
         **standard_component_specs.StatisticsGenSpec.PARAMETERS,
@@ -23,10 +22,13 @@ class StatisticsGenSpec(types.ComponentSpec):
     OUTPUTS = standard_component_specs.StatisticsGenSpec.OUTPUTS
 
 
-class StatisticsGen(TfxStatisticsGen):
-    """Examples and their schema -> `statistics` of each split."""
+class SampledStatisticsGen(base_beam_component.BaseBeamComponent):
+    """Examples and their schema -> `statistics` of each split.
 
-    SPEC_CLASS = StatisticsGenSpec
+    With `max_examples=None` it runs the executor of TFX's StatisticsGen.
+    """
+
+    SPEC_CLASS = SampledStatisticsGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
 
     def __init__(
@@ -36,16 +38,16 @@ class StatisticsGen(TfxStatisticsGen):
         stats_options: tfdv.StatsOptions,
         max_examples: int | None,
     ):
-        """Constructs the component.
+        """Construct the component.
 
         Args:
-          examples: what statistics are made of.
-          schema: what the Examples are to be; it says which features are categories.
-          stats_options: its `feature_allowlist` is what is looked at.
-          max_examples: of each split about so many are looked at, from all of its files; None: all
-            of them, by TFX's own executor and Beam.
+          examples: the Examples.
+          schema: their schema, which defines the features that are categories.
+          stats_options: its `feature_allowlist` names the features that are counted.
+          max_examples: approximate size of the sample of each split, from all of its files; None:
+            all Examples, through Beam.
         """
-        spec = StatisticsGenSpec(
+        spec = SampledStatisticsGenSpec(
             examples=examples,
             schema=schema,
             stats_options_json=stats_options.to_json(),
@@ -54,5 +56,4 @@ class StatisticsGen(TfxStatisticsGen):
             max_examples=max_examples,
             statistics=types.Channel(type=standard_artifacts.ExampleStatistics),
         )
-        # The parent builds a spec of its own, without `max_examples`.
-        super(TfxStatisticsGen, self).__init__(spec=spec)
+        super().__init__(spec=spec)

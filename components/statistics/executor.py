@@ -26,7 +26,7 @@ from tfx_bsl.coders import example_coder
 
 from components import tfrecords
 from components.local_beam import LocalBeamExecutor
-from preprocessing.files import file_size
+from preprocessing.reading.files import file_size
 
 MAX_EXAMPLES_KEY = "max_examples"
 _BATCH = 8192

@@ -1,33 +1,79 @@
-"""Trainer: TFX's, whose epochs and strategy are parameters of a run."""
+"""Trainer: TFX's Trainer, whose epochs and strategy are parameters of a run."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import tfx.components
-from tfx.dsl.components.base import executor_spec
+from tfx import types
+from tfx.dsl.components.base import base_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
+from tfx.proto import trainer_pb2
+from tfx.types import BaseChannel, standard_artifacts, standard_component_specs
+from tfx.types.component_spec import ExecutionParameter
+from tfx.utils import json_utils
 
 from components.trainer.executor import EPOCHS_KEY, STRATEGY_KEY, Executor
 
 
-class Trainer(tfx.components.Trainer):
-    """TFX's Trainer; `epochs` and `strategy` win over those in `custom_config`."""
+class TrainerSpec(types.ComponentSpec):
+    """The interface of TFX's Trainer, and the two parameters."""
 
+    PARAMETERS = {
+        **standard_component_specs.TrainerSpec.PARAMETERS,
+        EPOCHS_KEY: ExecutionParameter(type=int),
+        STRATEGY_KEY: ExecutionParameter(type=str),
+    }
+    INPUTS = standard_component_specs.TrainerSpec.INPUTS
+    OUTPUTS = standard_component_specs.TrainerSpec.OUTPUTS
+
+
+class Trainer(base_component.BaseComponent):
+    """Transformed Examples -> `model` and `model_run`.
+
+    It is not a subclass of TFX's Trainer, whose constructor allows no further parameters.
+    """
+
+    SPEC_CLASS = TrainerSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
     def __init__(
         self,
+        run_fn: str,
+        examples: BaseChannel,
+        transform_graph: BaseChannel,
         epochs: int | RuntimeParameter,
         strategy: str | RuntimeParameter,
-        **arguments: Any,
+        custom_config: dict[str, Any],
+        train_args: trainer_pb2.TrainArgs,
+        eval_args: trainer_pb2.EvalArgs,
+        base_model: BaseChannel | None = None,
+        hyperparameters: BaseChannel | None = None,
     ):
-        """Constructs the component.
+        """Construct the component.
 
         Args:
-          epochs, strategy: `training.epochs` and `training.strategy`, or what a run gives.
-          arguments: those of TFX's Trainer; `custom_config` has a section `training`.
+          run_fn: dotted path of the function that trains.
+          examples: transformed Examples.
+          transform_graph: the graph that transformed them.
+          epochs, strategy: replace `training.epochs` and `training.strategy` in `custom_config`.
+          custom_config: see `trainer_module.custom_config.CustomConfig`.
+          train_args, eval_args: the splits of both.
+          base_model: the model that the training starts from.
+          hyperparameters: what a Tuner found.
         """
-        super().__init__(**arguments)
-        # TFX's constructor makes its own spec, which knows neither.
-        self.spec.exec_properties.update({EPOCHS_KEY: epochs, STRATEGY_KEY: strategy})
+        super().__init__(
+            spec=TrainerSpec(
+                run_fn=run_fn,
+                examples=examples,
+                transform_graph=transform_graph,
+                epochs=epochs,
+                strategy=strategy,
+                custom_config=json_utils.dumps(custom_config),
+                train_args=train_args,
+                eval_args=eval_args,
+                base_model=base_model,
+                hyperparameters=hyperparameters,
+                model=types.Channel(type=standard_artifacts.Model),
+                model_run=types.Channel(type=standard_artifacts.ModelRun),
+            )
+        )

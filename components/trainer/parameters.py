@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from preprocessing.errors import InputError
-from preprocessing.settings import with_parameters
-from trainer_module.cluster import CHIEF, PS, WORKER
-from trainer_module.local_cluster import processes
+from core.errors import InputError
+from core.settings import with_parameters
+from trainer_module.distribute.cluster import CHIEF, PS, WORKER
+from trainer_module.distribute.local_cluster import processes
 from trainer_module.settings import Training
 
 

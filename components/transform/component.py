@@ -1,10 +1,10 @@
-"""Transform: TFX's component, the same artifacts, made by another executor."""
+"""ReviewTransform: TFX's Transform with an executor of our own, which writes the same artifacts."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tfx.components import Transform as TfxTransform
+import tfx.components
 from tfx.dsl.components.base import executor_spec
 from tfx.proto import transform_pb2
 from tfx.types import BaseChannel
@@ -12,7 +12,7 @@ from tfx.types import BaseChannel
 from components.transform.executor import Executor
 
 
-class Transform(TfxTransform):
+class ReviewTransform(tfx.components.Transform):
     """Examples and a schema -> `transform_graph` and `transformed_examples`."""
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
@@ -25,7 +25,7 @@ class Transform(TfxTransform):
         splits_config: transform_pb2.SplitsConfig,
         custom_config: dict[str, Any],
     ):
-        """Constructs the component.
+        """Construct the component.
 
         Args:
           examples: raw Examples.
@@ -40,7 +40,7 @@ class Transform(TfxTransform):
             preprocessing_fn=preprocessing_fn,
             splits_config=splits_config,
             custom_config=custom_config,
-            # StatisticsGen and DataGate have looked at the data; ids of n-grams tell no more.
+            # StatisticsGen and DataGate have checked the data; n-gram ids add nothing to that.
             disable_statistics=True,
             disable_analyzer_cache=True,
         )

@@ -17,7 +17,7 @@ from tfx_bsl.coders import example_coder
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
-from preprocessing.progress import Progress
+from core.progress import Progress
 
 _BATCH = 1024
 _ANALYZED_BATCH = 32_768

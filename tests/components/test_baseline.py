@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 
 from components.baseline.pushed import Executor, without_missing_model
-from preprocessing.errors import InputError
+from core.errors import InputError
 
 pytestmark = pytest.mark.slow
 

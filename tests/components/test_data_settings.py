@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.config import Data, load_config
 from pipeline.pipeline import create_pipeline
+from platforms.local.platform import Local
 from tests.components.test_review_example_gen import Read
 
 pytestmark = pytest.mark.slow
@@ -64,9 +65,9 @@ def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
     overrides = [f"paths.root={tmp_path / 'runs'}", f"data.input_base={inputs}"]
     overrides += [f"data.{name}={value}" for name, value in SETTINGS.items()]
     config = load_config(environ={"PIPELINE_SET": ",".join(overrides)})
-    components = {item.id: item for item in create_pipeline(config).components}
+    components = {item.id: item for item in create_pipeline(config, Local(config)).components}
     assert components["StatisticsGen"].exec_properties["max_examples"] == 7
-    read = Read.with_properties(tmp_path, components["ReviewExampleGen"].exec_properties)
+    read = Read(tmp_path, components["ReviewExampleGen"].exec_properties)
     # So many are rejected that the run would fail with one more.
     assert read.counts["rejected/bad_label"] == 30
     usable = {number for number in range(120) if number % 4 != 3}

@@ -30,7 +30,7 @@ from components.artifacts import RejectedLines
 from components.review_example_gen.executor import Executor as ReviewExampleGenExecutor
 from components.statistics.executor import Executor as StatisticsExecutor
 from components.transform.executor import Executor as TransformExecutor
-from preprocessing.errors import InputError
+from core.errors import InputError
 
 pytestmark = pytest.mark.slow
 

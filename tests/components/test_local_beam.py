@@ -16,6 +16,7 @@ from components.local_beam import LocalBeamExecutor, make_pipeline
 from components.review_example_gen.executor import Executor
 from pipeline.config import PipelineConfig
 from pipeline.pipeline import create_pipeline
+from platforms.local.platform import Local
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +73,9 @@ def test_an_executor_gives_beam_its_arguments():
 
 def test_every_beam_component_of_the_pipeline_is_one_of_ours(tmp_path):
     config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}})
-    specs = [component.executor_spec for component in create_pipeline(config).components]
+    specs = [
+        component.executor_spec for component in create_pipeline(config, Local(config)).components
+    ]
     on_beam = [spec.executor_class for spec in specs if isinstance(spec, BeamExecutorSpec)]
     assert len(on_beam) >= 4
     assert [executor for executor in on_beam if not issubclass(executor, LocalBeamExecutor)] == []
@@ -89,7 +92,7 @@ def test_every_beam_component_of_the_pipeline_gets_the_settings(tmp_path):
     config = PipelineConfig.model_validate(
         {"paths": {"root": str(tmp_path)}, "beam": beam_settings}
     )
-    components = create_pipeline(config).components
+    components = create_pipeline(config, Local(config)).components
     given = {
         component.id: component.executor_spec.beam_pipeline_args
         for component in components

@@ -13,7 +13,7 @@ LINES = 300_000
 SCRIPT = """
 import json, resource, sys
 from pathlib import Path
-from preprocessing.errors import InputError
+from core.errors import InputError
 from tests.components.test_fast_path import read_examples
 folder, told = Path(sys.argv[1]), ""
 try:

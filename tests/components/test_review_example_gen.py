@@ -14,10 +14,10 @@ from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
 from components.artifacts import RejectedLines
-from components.review_example_gen import stages
+from components.review_example_gen import units
 from components.review_example_gen.executor import Executor
-from preprocessing.errors import InputError
-from preprocessing.readers import pieces
+from core.errors import InputError
+from preprocessing.reading import cut as pieces
 
 pytestmark = pytest.mark.slow
 
@@ -29,30 +29,27 @@ RUNNERS = {
 }
 
 
+def properties_of(inputs, patterns, **options):
+    """The execution properties that read these files."""
+    splits = [
+        example_gen_pb2.Input.Split(name=name, pattern=pattern)
+        for name, pattern in patterns.items()
+    ]
+    return {
+        "input_base": str(inputs),
+        "input_config": proto_utils.proto_to_json(example_gen_pb2.Input(splits=splits)),
+        "options": json.dumps({"max_rejected_fraction": 0.5, **options}),
+    }
+
+
+def read_files(folder, inputs, patterns, runner=IN_MEMORY, **options):
+    return Read(folder, properties_of(inputs, patterns, **options), runner)
+
+
 class Read:
-    """One execution: what came out, by split, and the counts."""
+    """One execution with these properties: what came out, by split, and the counts."""
 
-    def __init__(self, folder, inputs, patterns, runner=IN_MEMORY, **options):
-        splits = [
-            example_gen_pb2.Input.Split(name=name, pattern=pattern)
-            for name, pattern in patterns.items()
-        ]
-        options = {"read": {}, "max_examples": {}, "max_rejected_fraction": 0.5, **options}
-        properties = {
-            "input_base": str(inputs),
-            "input_config": proto_utils.proto_to_json(example_gen_pb2.Input(splits=splits)),
-            "options": json.dumps(options),
-        }
-        self._execute(folder, properties, runner)
-
-    @classmethod
-    def with_properties(cls, folder, properties):
-        """One with the execution properties that a component has."""
-        read = cls.__new__(cls)
-        read._execute(folder, properties, IN_MEMORY)
-        return read
-
-    def _execute(self, folder, properties, runner):
+    def __init__(self, folder, properties, runner=IN_MEMORY):
         examples, rejected = standard_artifacts.Examples(), RejectedLines()
         examples.uri, rejected.uri = str(folder / "examples"), str(folder / "rejected")
         context = BaseBeamExecutor.Context(
@@ -100,7 +97,7 @@ def inputs(tmp_path):
 
 def test_an_example_has_the_features_of_the_contract(tmp_path, inputs):
     write(inputs, "a.txt", [line(i, 1 + i % 2) for i in range(40)])
-    read = Read(tmp_path, inputs, {"all": "*"})
+    read = read_files(tmp_path, inputs, {"all": "*"})
     examples = [example for split in read.splits.values() for example in split]
     assert len(examples) == 40
     for example in examples:
@@ -114,7 +111,7 @@ def test_splits_are_the_same_under_every_runner_and_worker_count(tmp_path, input
     for part in range(3):
         write(inputs, f"{part}.txt", [line(i) for i in range(part * 500, part * 500 + 500)])
     reads = {
-        name: Read(tmp_path / name.replace(" ", "_"), inputs, {"all": "*"}, runner)
+        name: read_files(tmp_path / name.replace(" ", "_"), inputs, {"all": "*"}, runner)
         for name, runner in RUNNERS.items()
     }
     expected = reads["in memory"]
@@ -128,17 +125,17 @@ def test_splits_are_the_same_under_every_runner_and_worker_count(tmp_path, input
 def test_the_split_does_not_depend_on_how_files_are_cut(tmp_path, inputs):
     lines = [line(i) for i in range(300)]
     write(inputs, "all.txt", lines)
-    one = Read(tmp_path / "one", inputs, {"all": "*"})
+    one = read_files(tmp_path / "one", inputs, {"all": "*"})
     (inputs / "all.txt").unlink()
     for part in range(4):
         write(inputs, f"{part}.txt", reversed(lines[part::4]))
-    four = Read(tmp_path / "four", inputs, {"all": "*"})
+    four = read_files(tmp_path / "four", inputs, {"all": "*"})
     assert {s: one.texts(s) for s in one.splits} == {s: four.texts(s) for s in four.splits}
 
 
 def test_a_duplicate_never_sits_in_two_splits(tmp_path, inputs):
     write(inputs, "a.txt", [line(i % 100) for i in range(400)])
-    read = Read(tmp_path, inputs, {"all": "*"})
+    read = read_files(tmp_path, inputs, {"all": "*"})
     seen = defaultdict(set)
     for split in read.splits:
         for text in read.texts(split):
@@ -152,7 +149,7 @@ def test_train_reviews_that_stand_in_named_test_files_are_rejected_and_told(tmp_
     write(inputs, "test.txt", [line(i) for i in range(190, 220)])
     patterns = {"train": "train.txt", "test": "test.txt"}
     # They can be read, so they do not count as unreadable lines.
-    read = Read(tmp_path, inputs, patterns, max_rejected_fraction=0.0)
+    read = read_files(tmp_path, inputs, patterns, max_rejected_fraction=0.0)
     assert read.counts["rejected/duplicate_across_splits"] == 10
     assert len(read.splits["test"]) == 30
     assert len(read.splits["train"]) + len(read.splits["eval"]) == 190
@@ -166,11 +163,11 @@ def test_a_cap_keeps_exactly_that_many_and_the_same_ones(tmp_path, inputs, monke
     # Each text four times: where the cap ends, the place in the file decides which are kept.
     write(inputs, "a.txt", [line(i % 250, 1 + i // 250 % 2) for i in range(1000)])
     caps = {"train": 122, "eval": 21}
-    reads = [Read(tmp_path / "whole", inputs, {"all": "*"}, max_examples=caps)]
+    reads = [read_files(tmp_path / "whole", inputs, {"all": "*"}, max_examples=caps)]
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 2_000)
-    monkeypatch.setattr(stages, "_BYTES_PER_UNIT", 10_000)
+    monkeypatch.setattr(units, "_BYTES_PER_UNIT", 10_000)
     threads = RUNNERS["three threads"]
-    reads.append(Read(tmp_path / "cut", inputs, {"all": "*"}, threads, max_examples=caps))
+    reads.append(read_files(tmp_path / "cut", inputs, {"all": "*"}, threads, max_examples=caps))
     assert len(reads[0].splits["train"]) == 122
     assert len(reads[0].splits["eval"]) == 21
     for split in ("train", "eval"):
@@ -184,7 +181,7 @@ def test_a_cap_keeps_exactly_that_many_and_the_same_ones(tmp_path, inputs, monke
 
 def test_a_position_counts_from_the_beginning_of_its_file(tmp_path, inputs, monkeypatch):
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 500)
-    monkeypatch.setattr(stages, "_BYTES_PER_UNIT", 2_000)
+    monkeypatch.setattr(units, "_BYTES_PER_UNIT", 2_000)
     wrong = {
         ("a.txt", 1): "bad_label",
         ("a.txt", 77): "bad_label",
@@ -199,7 +196,7 @@ def test_a_position_counts_from_the_beginning_of_its_file(tmp_path, inputs, monk
         lines = [broken.get(reason, line(first + n)) for n, reason in enumerate(reasons, 1)]
         write(inputs, name, lines)
     write(inputs, "test.txt", [line(150), line(220)])
-    read = Read(tmp_path, inputs, {"train": "?.txt", "test": "test.txt"})
+    read = read_files(tmp_path, inputs, {"train": "?.txt", "test": "test.txt"})
     found = Counter(
         (Path(item["file"]).name, item["position"], item["reason"]) for item in read.rejected
     )
@@ -212,7 +209,7 @@ def test_every_line_is_an_example_a_neutral_or_rejected(tmp_path, inputs):
     stars = ["1", "2", "3", "4", "5", "x", ""]
     rows = [f'{{"overall": "{s}", "reviewText": "text {i} {s}"}}' for i in range(20) for s in stars]
     write(inputs, "a.jsonl", [*rows, "{", '{"overall": 5}'])
-    read = Read(tmp_path, inputs, {"all": "*"})
+    read = read_files(tmp_path, inputs, {"all": "*"})
     assert sum(read.counts.values()) == 142
     assert read.counts["neutral"] == 20
     assert read.counts["rejected/bad_label"] == 40
@@ -225,7 +222,7 @@ def test_every_line_is_an_example_a_neutral_or_rejected(tmp_path, inputs):
 def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_path, inputs):
     write(inputs, "a.txt", [line(1), "no label", line(2), "none here either"])
     with pytest.raises(InputError) as error:
-        Read(tmp_path, inputs, {"all": "*"}, max_rejected_fraction=0.4)
+        read_files(tmp_path, inputs, {"all": "*"}, max_rejected_fraction=0.4)
     assert "2 of 4 lines (50.0%) cannot be used" in str(error.value)
     assert "a.txt:2 bad_label (no label); a.txt:4 bad_label" in str(error.value)
 
@@ -234,7 +231,7 @@ def test_sorted_shards_are_read_on_one_scale(tmp_path, inputs):
     for name, labels in (("a.csv", (1, 2)), ("b.csv", (4, 5))):
         rows = [f"{labels[i % 2]},{name} {i}" for i in range(50)]
         write(inputs, name, ["label,text", *rows])
-    read = Read(tmp_path, inputs, {"all": "*"})
+    read = read_files(tmp_path, inputs, {"all": "*"})
     found = {
         (_bytes(example, "text")[:1], example.features.feature["label"].int64_list.value[0])
         for examples in read.splits.values()
@@ -250,18 +247,18 @@ def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs
     text = "\n".join(["label,text", *rows, "4,late", "x,no label", ""])
     (inputs / "a.csv.gz").write_bytes(gzip.compress(text.encode(), 1))
     with pytest.raises(InputError) as error:
-        Read(tmp_path / "guessed", inputs, {"all": "*"})
+        read_files(tmp_path / "guessed", inputs, {"all": "*"})
     assert "1 of the labels contradict the scale" in str(error.value)
     assert "data.label_scale" in str(error.value)
     assert "a.csv.gz:9002 label_of_another_scale (label: 4)" in str(error.value)
-    read = Read(tmp_path / "told", inputs, {"all": "*"}, read={"label_scale": "one_two"})
+    read = read_files(tmp_path / "told", inputs, {"all": "*"}, read={"label_scale": "one_two"})
     assert read.counts["rejected/bad_label"] == 2
 
 
 def test_a_file_of_two_splits_is_counted_once(tmp_path, inputs):
     write(inputs, "a.txt", [line(i) for i in range(100)])
     write(inputs, "b.txt", [line(i) for i in range(100, 130)])
-    read = Read(tmp_path, inputs, {"train": "*.txt", "test": "b.txt"})
+    read = read_files(tmp_path, inputs, {"train": "*.txt", "test": "b.txt"})
     assert sum(read.counts.values()) == 130
     assert len(read.splits["test"]) == 30
     assert not read.rejected
@@ -270,11 +267,11 @@ def test_a_file_of_two_splits_is_counted_once(tmp_path, inputs):
 def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):
     write(inputs, "train.jsonl", ['{"overall": 3, "reviewText": "so so"}'])
     with pytest.raises(InputError, match="no review is left for training: of 1 lines 0 were"):
-        Read(tmp_path, inputs, {"train": "*"})
+        read_files(tmp_path, inputs, {"train": "*"})
 
 
 def test_nothing_unpublished_is_left_behind(tmp_path, inputs):
     write(inputs, "a.txt", [line(i) for i in range(100)])
-    Read(tmp_path, inputs, {"all": "*"})
+    read_files(tmp_path, inputs, {"all": "*"})
     left = sorted(path.name for path in (tmp_path / "examples").iterdir())
     assert left == ["Split-eval", "Split-test", "Split-train"]

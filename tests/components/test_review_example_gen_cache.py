@@ -12,7 +12,8 @@ from tfx.proto import example_gen_pb2
 
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.driver import InputProcessor
-from preprocessing.errors import InputError
+from components.review_example_gen.inputs import Options
+from core.errors import InputError
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,7 @@ class Runs:
     """A pipeline of ReviewExampleGen alone, run again and again."""
 
     def __init__(self, folder, base, patterns):
-        self._component = ReviewExampleGen(str(base), patterns, read_options={})
+        self._component = ReviewExampleGen(str(base), patterns, Options())
         self._metadata = sqlite_metadata_connection_config(str(folder / "metadata.sqlite"))
         self._root = str(folder / "root")
 

@@ -12,9 +12,10 @@ import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.types import artifact_utils, standard_artifacts
 
-from components.review_example_gen import stages
+from components.review_example_gen import units
 from components.statistics.executor import Executor
-from preprocessing.readers import Layout, Piece
+from preprocessing.reading.columns import Layout
+from preprocessing.reading.cut import Piece
 from tests.components.test_fast_path import CONTEXT, read_examples, schema
 
 pytestmark = pytest.mark.slow
@@ -104,7 +105,7 @@ def share(labels):
 
 def test_files_of_one_label_each_are_mixed_and_fairly_looked_at(tmp_path, monkeypatch):
     # A thousandth of what is read at a time, as files are a thousandth of their size.
-    monkeypatch.setattr("preprocessing.readers.pieces._READ", 1 << 10)
+    monkeypatch.setattr("preprocessing.reading.decompress._READ", 1 << 10)
     examples = read_examples(by_product_and_label(tmp_path / "in", 8, 1000), tmp_path)
     (train,), (evaluation,) = shards(examples), shards(examples, "eval")
     # The files are read in turns, so that each stretch of what is written has both labels.
@@ -121,9 +122,9 @@ def test_files_of_one_label_each_are_mixed_and_fairly_looked_at(tmp_path, monkey
 
 def test_a_large_input_is_mixed_in_every_file_that_is_written(tmp_path, monkeypatch):
     # Pieces, units and files a thousandth of their size.
-    monkeypatch.setattr("components.review_example_gen.stages._BYTES_PER_UNIT", 128 << 10)
-    monkeypatch.setattr("components.review_example_gen.stages._BYTES_PER_SHARD", 12_600)
-    monkeypatch.setattr("preprocessing.readers.pieces._PLAIN_BYTES", 8 << 10)
+    monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_UNIT", 128 << 10)
+    monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_SHARD", 12_600)
+    monkeypatch.setattr("preprocessing.reading.cut._PLAIN_BYTES", 8 << 10)
     reviews = 4000
     inputs = files(
         tmp_path / "in",
@@ -149,18 +150,18 @@ def test_a_large_input_is_mixed_in_every_file_that_is_written(tmp_path, monkeypa
 
 @pytest.mark.parametrize("rhythm", [2, 4, 8, 400])
 def test_units_mix_an_input_whose_labels_change_in_a_rhythm(monkeypatch, rhythm):
-    monkeypatch.setattr("components.review_example_gen.stages._BYTES_PER_UNIT", 100)
+    monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_UNIT", 100)
     # So many pieces of one label, then as many of the other.
     labels = [number * 2 // rhythm % 2 for number in range(400)]
     sources = [
-        stages.Source("all", Piece("a.txt", Layout("csv"), number, 0, None, False, 1))
+        units.Source("all", Piece("a.txt", Layout("csv"), number, 0, None, False, 1))
         for number in range(len(labels))
     ]
-    units = stages.in_units(sources)
-    assert units == stages.in_units(sources)  # the same each time
-    assert [unit.number for unit in units] == [0, 1, 2, 3]
-    assert sorted(source for unit in units for source in unit.sources) == sources
-    for unit in units:
+    shared = units.in_units(sources)
+    assert shared == units.in_units(sources)  # the same each time
+    assert [unit.number for unit in shared] == [0, 1, 2, 3]
+    assert sorted(source for unit in shared for source in unit.sources) == sources
+    for unit in shared:
         read = [source.piece.number for source in unit.sources]
         assert len(read) == 100
         assert 0.3 < share([labels[number] for number in read]) < 0.7

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.review_example_gen import splits
-from preprocessing.readers import Layout, Piece
+from preprocessing.reading.columns import Layout
+from preprocessing.reading.cut import Piece
 
 NOTHING_NAMED = frozenset()
 
@@ -75,12 +76,11 @@ def test_a_cap_keeps_exactly_the_lowest_ranks_however_a_file_is_cut(keys, limit,
 @given(st.sets(st.integers(0, 2**64 - 1)), st.integers(0, 2**64 - 1))
 def test_held_out_texts_are_found_from_lower_groups_only(keys, other):
     held_out = splits.held_out_keys([("test", array(sorted(keys)))])
-    selection = splits.Selection(held_out)
     looked_up = [*keys, other]
     expected = ["test" if key in keys else "" for key in looked_up]
     for group in ("train", "eval"):
-        assert selection.stand_elsewhere(array(looked_up), group).tolist() == expected
-    assert not any(selection.stand_elsewhere(array(looked_up), "test"))
+        assert splits.in_held_out_split(array(looked_up), group, held_out).tolist() == expected
+    assert not any(splits.in_held_out_split(array(looked_up), "test", held_out))
 
 
 def array(keys):

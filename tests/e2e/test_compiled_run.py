@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import SETTINGS
-from tests.kubeflow import run_locally
-from tests.kubeflow.image_machine import built_image, run_in_image
+from tests.platforms import run_locally
+from tests.platforms.image_machine import built_image, run_in_image
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.orchestration import metadata
 
-from pipeline.metadata import connection_config
-from pipeline.outcome import NoOutcomeError, run_outcome
+from platforms.local.metadata import connection_config
+from platforms.local.outcome import NoOutcomeError, run_outcome
 from tests.e2e.harness import COMMAND
 from tests.waiting import wait
 

@@ -10,14 +10,15 @@ import pytest
 from pipeline import code_version
 from pipeline.config import load_config
 from pipeline.pipeline import create_pipeline
+from platforms.local.platform import Local
 
 pytestmark = pytest.mark.slow
 
 CHECKOUT = Path(code_version.__file__).parents[1]
 READERS = (
-    "preprocessing/readers/labels.py",
-    "preprocessing/archives.py",
-    "preprocessing/sources.py",
+    "preprocessing/reading/labels.py",
+    "preprocessing/reading/archives.py",
+    "preprocessing/reading/find.py",
 )
 DEPENDS_ON = {
     "ReviewExampleGen": (
@@ -31,9 +32,9 @@ DEPENDS_ON = {
         *READERS,
     ),
     "ReviewSchemaGen": ("components/schema/executor.py",),
-    "StatisticsGen": ("components/statistics/executor.py", "preprocessing/files.py"),
+    "StatisticsGen": ("components/statistics/executor.py", "preprocessing/reading/files.py"),
     "ExampleValidator": (),
-    "DataGate": ("components/data_gate/executor.py", "preprocessing/errors.py"),
+    "DataGate": ("components/data_gate/executor.py", "core/errors.py"),
     "Transform": (
         "components/transform/executor.py",
         "components/transform/stages.py",
@@ -47,8 +48,8 @@ DEPENDS_ON = {
         "components/trainer/executor.py",
         "components/baseline/pushed.py",
         "trainer_module/run_fn.py",
-        "trainer_module/loops.py",
-        "trainer_module/local_cluster.py",
+        "trainer_module/loop/loops.py",
+        "trainer_module/distribute/local_cluster.py",
         "trainer_module/task.py",  # which is started as a process
         "trainer_module/models/cnn_lstm.py",  # which is imported by the name in the settings
         "trainer_module/export.py",
@@ -57,10 +58,10 @@ DEPENDS_ON = {
     "Pusher": (),
 }
 NO_PART = (
-    "pipeline/cli.py",
-    "pipeline/monitor.py",
+    "cli/app.py",
+    "cli/monitor.py",
     "pipeline/pipeline.py",
-    "kubeflow/submit.py",
+    "platforms/submit.py",
     "tests/conftest.py",
     "docs/data.md",
 )
@@ -70,7 +71,8 @@ NO_PART = (
 @pytest.fixture(scope="module")
 def components():
     environ = {"PIPELINE_SET": "training.tuner_trials=2"}
-    pipeline = create_pipeline(load_config("sample", environ=environ))
+    config = load_config("sample", environ=environ)
+    pipeline = create_pipeline(config, Local(config))
     return {item.id: item for item in pipeline.components if item.id != "LatestBlessedModel"}
 
 
@@ -139,7 +141,7 @@ def test_what_python_imports_for_a_component_is_in_its_key(components):
     )
     files = set(code_version.sources(roots))
     imported = done.stdout.splitlines()[-1].split()
-    assert "preprocessing.readers.labels" in imported
+    assert "preprocessing.reading.labels" in imported
     for name in imported:
         place = CHECKOUT.joinpath(*name.split("."))
         assert {place.with_suffix(".py"), place / "__init__.py"} & files, name

@@ -9,8 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import ConfigError
+from core.overrides import parse_overrides
 from pipeline.config import PipelineConfig, load_config
-from pipeline.settings_file import PRESETS, ConfigError, parse_overrides
+from pipeline.settings_file import PRESETS
 from trainer_module.models import hyperparameters
 
 

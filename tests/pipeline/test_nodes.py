@@ -7,6 +7,7 @@ import pytest
 from pipeline.config import PipelineConfig
 from pipeline.nodes import node_ids
 from pipeline.pipeline import create_pipeline
+from platforms.local.platform import Local
 
 pytestmark = pytest.mark.slow
 
@@ -25,13 +26,15 @@ pytestmark = pytest.mark.slow
 def test_the_nodes_are_those_of_the_pipeline_in_its_order(tmp_path, sections):
     config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, **sections})
     # TFX sorts them by what they depend on, which is the order in which they run.
-    assert [node.id for node in create_pipeline(config).components] == node_ids(config)
+    assert [node.id for node in create_pipeline(config, Local(config)).components] == node_ids(
+        config
+    )
 
 
 def test_the_trainer_has_all_its_settings_and_what_it_starts_from(tmp_path):
     training = {"warm_start": True, "tuner_trials": 2, "epochs": 7, "early_stopping": 3}
     config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, "training": training})
-    nodes = {node.id: node for node in create_pipeline(config).components}
+    nodes = {node.id: node for node in create_pipeline(config, Local(config)).components}
     assert {"WarmStartModel", "Tuner"} <= nodes.keys()
     trainer = nodes["Trainer"]
     sources = {name: channel.producer_component_id for name, channel in trainer.inputs.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import cli
+from cli import command
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
@@ -99,6 +99,6 @@ def test_the_model_may_be_behind_a_url(monkeypatch, capfdbinary):
     monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict"])
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"good\n"))))
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        command.main()
     assert capfdbinary.readouterr().out == b"positive\t0.800\tgood\n"
     assert not ended.value.code

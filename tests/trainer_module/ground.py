@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait
-from trainer_module import local_cluster
+from trainer_module.distribute import local_cluster
 from trainer_module.settings import Training, TrainingJob
 
 REPOSITORY = str(Path(__file__).parents[2])
@@ -41,7 +41,7 @@ def wait_until_gone(whom):
         time.sleep(0.01)
 
 def attach():
-    from trainer_module import child
+    from trainer_module.distribute import child
     return child.attach()
 
 note("started")

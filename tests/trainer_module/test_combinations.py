@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.trainer_module.conftest import make_job, run_task, summary
-from trainer_module import machine, task
+from trainer_module import task
+from trainer_module.distribute import machine
 from trainer_module.settings import Training, TrainingJob
 
 STRATEGIES = get_args(Training.model_fields["strategy"].annotation)

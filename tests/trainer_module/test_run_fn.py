@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from preprocessing.errors import InputError
+from core.errors import InputError
 from preprocessing.settings import Transform
 from trainer_module import run_fn
 from trainer_module.settings import Training

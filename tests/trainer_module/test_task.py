@@ -9,9 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from preprocessing import progress
-from trainer_module import child, local_cluster, task
-from trainer_module.cluster import Cluster
+from core import progress
+from trainer_module import task
+from trainer_module.distribute import child, local_cluster
+from trainer_module.distribute.cluster import Cluster
 from trainer_module.settings import TrainingJob
 
 JOB = {
@@ -84,10 +85,10 @@ def test_settings_of_the_command_line_come_first(file, training):
         ("training.epochs=many", "training.epochs: .* valid integer, not 'many'"),
         ("training.epochs=0", "training.epochs: .* greater than or equal to 1, not 0"),
         ("training.workers=2", "training: .*2 workers need .*multi_worker_mirrored or"),
-        ("training.epochs", "--set training.epochs: not KEY=VALUE, write .* training.epochs=1"),
-        ("=1", "--set =1: not KEY=VALUE"),
-        ("training.epochs=[", r"--set training.epochs=\[: '\[' is not a YAML value"),
-        ("training.epochs.x=1", "--set training.epochs.x=1: training.epochs is not a section"),
+        ("training.epochs", "--set: 'training.epochs' is not KEY=VALUE, write .* training.epochs="),
+        ("=1", "--set: '=1' is not KEY=VALUE"),
+        ("training.epochs=[", r"--set: training.epochs: '\[' is not a YAML value"),
+        ("training.epochs.x=1", "--set: training.epochs.x: training.epochs is not a section"),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_exit_code_2(file, training, capsys, setting, said):

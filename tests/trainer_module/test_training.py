@@ -10,8 +10,8 @@ import tensorflow as tf
 import tf_keras
 
 from tests.trainer_module.conftest import learned_negation, make_job, predict, summary
-from trainer_module.callbacks import LossIsNoNumber
-from trainer_module.checkpoints import CheckpointError, SaveRegularly
+from trainer_module.loop.callbacks import LossIsNoNumber
+from trainer_module.loop.checkpoints import CheckpointError, SaveRegularly
 from trainer_module.training import train
 
 pytestmark = pytest.mark.slow
@@ -134,7 +134,7 @@ def test_early_stopping_ends_when_the_eval_loss_stays(prepared, tmp_path):
 def test_a_loss_that_is_no_number_stops_at_its_step_and_exports_nothing(
     prepared, tmp_path, monkeypatch
 ):
-    from trainer_module import schedule
+    from trainer_module.loop import schedule
 
     def explodes_at_step_20(self, step):
         return tf.where(step < 19, 0.01, float("nan"))

@@ -12,8 +12,9 @@ import tensorflow as tf
 import tf_keras
 
 from tests.trainer_module.conftest import make_job
-from trainer_module import callbacks, checkpoints, training
-from trainer_module.loops import LOOPS
+from trainer_module import training
+from trainer_module.loop import callbacks, checkpoints
+from trainer_module.loop.loops import LOOPS
 from trainer_module.models import text_cnn
 from trainer_module.settings import Training
 

@@ -7,7 +7,10 @@ from pathlib import Path
 import grimp
 
 _MOST = 15
-_CODE = ("pipeline", "components", "preprocessing", "trainer_module", "serving", "kubeflow")
+_CODE = (
+    *("cli", "pipeline", "platforms", "components"),
+    *("serving", "trainer_module", "preprocessing", "core"),
+)
 
 
 class Tests:

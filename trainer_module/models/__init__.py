@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from preprocessing.settings import first_problem
+from core.settings import first_problem
 
 
 def load(name: str) -> ModuleType:

@@ -12,10 +12,11 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+from core.settings import PositiveInt, Section
 from preprocessing import features
-from preprocessing.settings import PositiveInt, Section, Transform
-from trainer_module.optimizers import adam
-from trainer_module.words import DropoutRate, embedding, logit, word_ids
+from preprocessing.settings import Transform
+from trainer_module.models.shared.optimizers import adam
+from trainer_module.models.shared.words import DropoutRate, embedding, logit, word_ids
 
 _POOL = 2
 

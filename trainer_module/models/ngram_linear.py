@@ -9,8 +9,9 @@ import tensorflow as tf
 import tf_keras
 from pydantic import Field
 
+from core.settings import Section
 from preprocessing import features
-from preprocessing.settings import Section, Transform
+from preprocessing.settings import Transform
 
 FEATURES = (features.NGRAMS,)
 LEARNING_RATE = 0.05

@@ -11,10 +11,11 @@ import tensorflow as tf
 import tf_keras
 from pydantic import Field
 
+from core.settings import PositiveInt, Section
 from preprocessing import features
-from preprocessing.settings import PositiveInt, Section, Transform
-from trainer_module.optimizers import adam
-from trainer_module.words import DropoutRate, embedding, logit, word_ids
+from preprocessing.settings import Transform
+from trainer_module.models.shared.optimizers import adam
+from trainer_module.models.shared.words import DropoutRate, embedding, logit, word_ids
 
 
 class Hyperparameters(Section):

@@ -1,0 +1,1 @@
+"""The `amazon-reviews` command, one module for each of its commands."""

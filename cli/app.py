@@ -1,0 +1,68 @@
+"""The commands of `amazon-reviews`. The module of a command is imported when the command is called.
+
+A module has a Typer `app` with one command, or with several that become subcommands.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from core import exit_codes
+from core.errors import UserError
+
+COMMANDS = {
+    "run": "cli.run",
+    "predict": "cli.predict",
+    "compile": "cli.compile",
+    "submit": "cli.submit",
+    "kserve": "cli.kserve",
+    "image": "cli.image",
+    "data": "cli.data",
+}
+"""Command -> its module."""
+
+
+class Commands(TyperGroup):
+    """The group of all commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of `--help`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command and return the command; None: no such command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
+        command.name = cmd_name
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. A user's error becomes one line, Ctrl-C an exit code of its own."""
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            print(error, file=sys.stderr)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            sys.exit(exit_codes.INTERRUPTED)
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Train, evaluate and push a sentiment model from raw Amazon reviews.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _commands() -> None:
+    """Make Typer build a group although no command is registered yet."""

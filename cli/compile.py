@@ -1,0 +1,62 @@
+"""`amazon-reviews compile`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import ConfigOption, SetOption, TargetOption, make_app, on_this_machine
+
+if TYPE_CHECKING:
+    from pipeline.config import PipelineConfig
+    from platforms.targets import ClusterTarget
+
+SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
+
+app = make_app()
+
+
+@app.command()
+def compile(
+    target: TargetOption,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file [default: NAME.json for vertex, NAME.yaml for kubeflow].",
+            callback=on_this_machine,
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Compile the pipeline for a cluster: PipelineJob JSON (vertex), PipelineSpec YAML (kubeflow).
+
+    Exit code 2: a setting is missing for that target, or wrong.
+    """
+    from cli.console import print_line
+    from pipeline.config import load_config
+
+    settings = load_config(config, overrides or ())
+    file = output or Path(f"{settings.name}{SUFFIXES[target]}")
+    compile_to(file, settings, target)
+    print_line(f"{file}  for {target}; next: amazon-reviews submit --target {target}")
+
+
+def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:
+    """Check the settings against the target and compile the pipeline into `file`.
+
+    Raises:
+      ConfigError: a setting is missing for that target, or wrong.
+    """
+    from cli.console import silent_stderr
+    from platforms.targets import check_target
+
+    check_target(settings, target)
+    with silent_stderr():
+        from pipeline.hyperparameters import check_hyperparameters
+        from platforms.compile import compile_pipeline
+
+        check_hyperparameters(settings)
+        compile_pipeline(settings, target, file)

@@ -1,0 +1,133 @@
+"""`amazon-reviews image build | push`: the image that every step on a cluster runs in."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cli.options import ConfigOption, SetOption, make_app
+from core.errors import ConfigError, UserError
+from pipeline.config import PipelineConfig, load_config
+
+Pusher = Literal["docker", "buildah"]
+Builder = Literal["docker", "buildah", "cloudbuild"]
+
+app = make_app("The image that every step on a cluster runs in.")
+_PROGRAMS = {"docker": "docker", "buildah": "buildah", "cloudbuild": "gcloud"}
+_CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+@app.command()
+def build(
+    gpu: Annotated[bool, typer.Option("--gpu", help="With TensorFlow's CUDA libraries.")] = False,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="IMAGE", help="Image to start from [default: the Dockerfile's]."),
+    ] = None,
+    tool: Annotated[
+        Builder | None,
+        typer.Option(help="What builds [default: docker, or buildah where there is no docker]."),
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Build the image that cluster.image names from this checkout; cloudbuild pushes it too.
+
+    Exit code 2: a setting is missing or wrong. 1: the image was not built.
+    """
+    settings = load_config(config, overrides or ())
+    _image(settings)
+    checkout = _checkout()
+    _run(build_command(tool or _found(), settings, checkout, gpu=gpu, base=base))
+
+
+@app.command()
+def push(
+    tool: Annotated[
+        Pusher | None, typer.Option(help="What built the image [default: as for build].")
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Push the image that cluster.image names.
+
+    Exit code 2: a setting is missing or wrong. 1: the image was not pushed.
+    """
+    image = _image(load_config(config, overrides or ()))
+    _run([tool or _found(), "push", image])
+
+
+def build_command(
+    tool: Builder, config: PipelineConfig, checkout: Path, *, gpu: bool, base: str | None
+) -> list[str]:
+    """The command that builds the image from the tree at `checkout`.
+
+    Raises:
+      ConfigError: cluster.image is not set.
+    """
+    image, folder = _image(config), checkout / "kubeflow"
+    arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({"BASE": base} if base else {})
+    revision = _revision(checkout)
+    if tool == "cloudbuild":
+        values = {"IMAGE": image, **arguments, "REVISION": revision}
+        substitutions = ",".join(f"_{key}={value}" for key, value in values.items())
+        command = ["gcloud", "builds", "submit", f"--config={folder / 'cloudbuild.yaml'}"]
+        command += [f"--project={config.vertex.project}"] if config.vertex.project else []
+        return [*command, f"--substitutions={substitutions}", str(checkout)]
+    # --load: a builder of buildx's own would keep what it built to itself.
+    command = ["buildah", "bud"] if tool == "buildah" else ["docker", "buildx", "build", "--load"]
+    command += [f"--file={folder / 'Dockerfile'}", f"--tag={image}"]
+    command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
+    return [*command, f"--label=org.opencontainers.image.revision={revision}", str(checkout)]
+
+
+def _image(config: PipelineConfig) -> str:
+    if not config.cluster.image:
+        raise ConfigError(
+            "cluster.image: not set, and it names the image; set HOST/PROJECT/amazon-reviews:TAG"
+        )
+    return config.cluster.image
+
+
+def _checkout() -> Path:
+    if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
+        raise UserError(
+            f"an image is built from a checkout of the repository, and {_CHECKOUT} is none: run "
+            "this in one, after make install"
+        )
+    return _CHECKOUT
+
+
+def _revision(checkout: Path) -> str:
+    """The commit, with -dirty where files differ from it; `unknown` where git cannot tell."""
+    describe = ["describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
+    try:
+        done = subprocess.run(["git", "-C", checkout, *describe], capture_output=True, text=True)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def _found() -> Pusher:
+    tools: tuple[Pusher, ...] = ("docker", "buildah")
+    for tool in tools:
+        if shutil.which(tool):
+            return tool
+    raise UserError(
+        "neither docker nor buildah is on PATH: install one, or build with --tool cloudbuild"
+    )
+
+
+def _run(command: Sequence[str]) -> None:
+    if not shutil.which(command[0]):
+        raise UserError(f"{command[0]} is not on PATH: install it, or name another --tool")
+    print(shlex.join(command), flush=True)
+    code = subprocess.run(command).returncode
+    if code:
+        raise UserError(f"{command[0]} {command[1]} failed with exit code {code}")

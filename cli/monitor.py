@@ -1,0 +1,282 @@
+"""Runs the pipeline in a process of its own and shows its components while they work."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+import pipeline
+from core import exit_codes
+from core.overrides import OPTION
+from pipeline.nodes import TRAINER
+from platforms.local import events
+from platforms.local.locks import DESCRIPTOR_VARIABLE
+
+_SCRIPT = str(Path(pipeline.__file__).with_name("local_runner.py"))
+_WAITING, _NOT_RUN = "waiting", "not run"
+_STYLES = {
+    _WAITING: "dim",
+    _NOT_RUN: "dim",
+    events.RUNNING: "yellow",
+    events.CACHED: "cyan",
+    "done": "green",
+    "failed": "red",
+}
+_REFRESH_PER_SECOND = 4
+_BAR_WIDTH = 24
+_SECONDS_TO_SAVE = 40.0
+"""For a training that is interrupted: more than its own processes have for a checkpoint."""
+_SECONDS_TO_END = 10.0
+"""For a process whose standard input has closed."""
+_INTERRUPTED_CODES = (-signal.SIGINT, exit_codes.INTERRUPTED)
+
+
+@dataclass
+class Component:
+    """One row of the table."""
+
+    name: str
+    state: str = events.RUNNING
+    started: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+    unit: str = ""
+    done_by_source: dict[str, int] = field(default_factory=dict)
+    total: int | None = None
+
+    @property
+    def done(self) -> int:
+        return sum(self.done_by_source.values())
+
+    def seconds(self) -> float:
+        return (self.ended or time.monotonic()) - self.started
+
+
+@dataclass
+class Watched:
+    """What the events of a run have said so far; renders as a table."""
+
+    components: list[Component] = field(default_factory=list)
+    phase: str = ""
+    """What happens now, while no component runs."""
+    outcome: dict[str, Any] | None = None
+    failure: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Watched:
+        """A run that has not begun, of components with these names."""
+        return cls([Component(name, _WAITING) for name in names], "starting")
+
+    def take(self, event: dict[str, Any]) -> Component | None:
+        """Takes an event in; returns the component that it ended, if any."""
+        kind = event["event"]
+        if kind == events.PHASE:
+            self.phase = event["doing"]
+        elif kind == events.OUTCOME:
+            self.outcome, self.phase = event, ""
+        elif kind == events.FAILED:
+            return self.fail(event)
+        elif kind == events.RUNNING:
+            self._begin(event["component"])
+        elif (component := self.running) is None:
+            pass  # What a component did before it began is not shown.
+        elif kind == events.CACHED:
+            component.state = events.CACHED
+        elif kind == events.FINISHED:
+            cached = component.state == events.CACHED
+            return _end(component, events.CACHED if cached else "done")
+        elif kind == events.PROGRESS:
+            component.unit, component.total = event["unit"], event["total"]
+            component.done_by_source[event["source"]] = event["done"]
+        return None
+
+    def fail(self, failure: dict[str, Any]) -> Component | None:
+        """The run has failed; returns the component that did, if one was running."""
+        self.failure, self.phase = failure, ""
+        failed = _end(self.running, "failed") if self.running else None
+        for component in self.components:
+            if component.state == _WAITING:
+                component.state = _NOT_RUN
+        return failed
+
+    @property
+    def running(self) -> Component | None:
+        """The component that has begun and not ended."""
+        begun = [c for c in self.components if c.state in (events.RUNNING, events.CACHED)]
+        return next((component for component in begun if component.ended is None), None)
+
+    def _begin(self, name: str) -> None:
+        self.phase = ""
+        waiting = [c for c in self.components if c.name == name and c.state == _WAITING]
+        if waiting:
+            waiting[0].state, waiting[0].started = events.RUNNING, time.monotonic()
+        else:
+            self.components.append(Component(name))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("component")
+        table.add_column("state")
+        table.add_column("seconds", justify="right")
+        table.add_column("")
+        for component in self.components:
+            begun = component.state not in (_WAITING, _NOT_RUN)
+            table.add_row(
+                Text(component.name),
+                Text(component.state, style=_STYLES[component.state]),
+                f"{component.seconds():.1f}" if begun else "",
+                _work(component),
+            )
+        yield table
+        if self.phase:
+            yield Text(f"{self.phase} …", style="dim")
+
+
+def local_runner(config: str | None = None, overrides: Sequence[str] = ()) -> list[str]:
+    """Return the arguments of Python that run the pipeline in a process of its own.
+
+    Args:
+      config, overrides: those of `load_config`.
+    """
+    arguments = ["--config", config] if config else []
+    return [_SCRIPT, *arguments, *(word for each in overrides for word in (OPTION, each))]
+
+
+def run_watched(
+    console: Console,
+    log: Path,
+    arguments: Sequence[str],
+    names: Sequence[str] = (),
+    lock: int | None = None,
+) -> Watched:
+    """Run a pipeline in a process of its own, and show its components while they work.
+
+    TFX's, Beam's and TensorFlow's own lines go to `log`. Live on a terminal; elsewhere one line
+    for each phase, and for each component that ends.
+
+    Args:
+      console: what the components are shown on.
+      log: the file that is appended to.
+      arguments: of Python, such as those of `local_runner`.
+      names: of the components that are going to run, shown as waiting; those that are missing here
+        are added when they begin.
+      lock: descriptor of `locks.lock_root`, which the process inherits.
+    """
+    watched = Watched.of(names)
+    process, pipe = _start(arguments, log, lock)
+    live = Live(watched, console=console, refresh_per_second=_REFRESH_PER_SECOND)
+    # The table stays on the terminal: what it shows last is how the run has ended.
+    with live if console.is_terminal else contextlib.nullcontext():
+        try:
+            for event in events.receive(pipe):
+                ended = watched.take(event)
+                if not console.is_terminal:
+                    _print_line(console, watched, event, ended)
+        except KeyboardInterrupt:
+            _interrupt(console, process, watched)
+        finally:
+            pipe.close()
+            code = _finish(process)
+        if watched.outcome is None and watched.failure is None:
+            _fail(
+                watched,
+                f"the pipeline's process ended with exit code {code}",
+                interrupted=code in _INTERRUPTED_CODES,
+            )
+    return watched
+
+
+def _fail(watched: Watched, error: str, *, interrupted: bool) -> str | None:
+    """Fails the run for a reason that it did not send; returns the component that was running."""
+    running = watched.running.name if watched.running else None
+    watched.fail({"component": running, "error": error, "input": False, "interrupted": interrupted})
+    return running
+
+
+def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watched) -> None:
+    """Ends the pipeline after Ctrl-C: a training writes a checkpoint first, unless it is the second
+    Ctrl-C."""
+    running = _fail(watched, "interrupted", interrupted=True)
+    if running != TRAINER:
+        return
+    console.print(
+        Text("interrupted: the training saves a checkpoint; Ctrl-C again ends it at once"),
+        soft_wrap=True,
+    )
+    process.terminate()
+    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+        process.wait(_SECONDS_TO_SAVE)
+
+
+def _finish(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of the pipeline's process, which ends here at the latest."""
+    assert process.stdin is not None
+    # Ends it, as soon as it looks.
+    process.stdin.close()
+    try:
+        return process.wait(_SECONDS_TO_END)
+    except (KeyboardInterrupt, subprocess.TimeoutExpired):
+        process.kill()
+        return process.wait()
+
+
+def _start(
+    arguments: Sequence[str], log: Path, lock: int | None
+) -> tuple[subprocess.Popen[bytes], TextIO]:
+    environ, descriptors = {}, []
+    if lock is not None:
+        environ[DESCRIPTOR_VARIABLE] = str(lock)
+        descriptors.append(lock)
+    read_end, write_end = os.pipe()
+    with log.open("ab") as sink:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=sink,
+            pass_fds=[write_end, *descriptors],
+            env={**os.environ, **environ, events.PIPE_VARIABLE: str(write_end)},
+            # Ctrl-C at the terminal is for this process, which ends that one.
+            start_new_session=True,
+        )
+    os.close(write_end)
+    return process, os.fdopen(read_end)
+
+
+def _print_line(
+    console: Console, watched: Watched, event: dict[str, Any], ended: Component | None
+) -> None:
+    if event["event"] == events.PHASE:
+        console.print(Text(f"{watched.phase} …"))
+    if ended:
+        console.print(Text(f"{ended.name:<20} {ended.state:<8} {ended.seconds():7.1f} s"))
+
+
+def _end(component: Component, state: str) -> Component:
+    component.state = state
+    component.ended = time.monotonic()
+    return component
+
+
+def _work(component: Component) -> Any:
+    """A bar, which pulses where the end is not known; nothing once the component is done."""
+    if component.state != events.RUNNING or not component.done:
+        return ""
+    end = f"/{component.total:,}" if component.total else ""
+    bar = ProgressBar(component.total, component.done, _BAR_WIDTH, pulse=not component.total)
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row(bar, Text(f"{component.done:,}{end} {component.unit}"))
+    return grid

@@ -1,0 +1,58 @@
+"""Options that several commands of `amazon-reviews` have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from core.errors import ConfigError
+from core.overrides import OPTION
+
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="Settings, a YAML file or a preset's name [default: $PIPELINE_CONFIG or sample].",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        OPTION,
+        metavar="KEY=VALUE",
+        help="Another value for a setting, such as training.epochs=3. May be repeated.",
+    ),
+]
+TargetOption = Annotated[
+    Literal["vertex", "kubeflow"], typer.Option("--target", help="The cluster's kind.")
+]
+
+
+def make_app(help: str | None = None) -> Any:
+    """Return the Typer app of one module of commands."""
+    return typer.Typer(
+        help=help,
+        no_args_is_help=help is not None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+
+def on_this_machine(file: Path | None) -> Path | None:
+    """Return an output file unchanged.
+
+    Raises:
+      ConfigError: it is a URL, which would become a local folder named after the scheme.
+    """
+    # Path has already reduced the two slashes to one.
+    if file and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", file.parts[0]):
+        raise ConfigError(
+            f"--output: {file.parts[0]}//{'/'.join(file.parts[1:])} is not a file of this machine; "
+            "write to a local file and copy it"
+        )
+    return file

@@ -1,0 +1,75 @@
+"""`amazon-reviews predict`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import ConfigOption, SetOption, make_app
+
+if TYPE_CHECKING:
+    from serving.predictor import Prediction
+
+app = make_app()
+
+
+@app.command()
+def predict(
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Reviews; without any, lines of standard input.")
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Print the last pushed model's label and probability for each review.
+
+    Lines of standard input are answered as they arrive. Exit code 2: there is no model, no review,
+    or one that is not UTF-8; the others are answered. 130: interrupted.
+    """
+    from cli.console import silent_stderr
+    from core import exit_codes
+    from core.errors import ConfigError, InputError
+    from pipeline.config import load_config
+    from platforms.google_cloud.credentials import find_credentials
+    from serving.answers import answer, read_arguments, read_lines
+
+    serving = load_config(config, overrides or ()).paths.serving
+    if serving.startswith("gs://"):
+        find_credentials("paths.serving", serving)
+    # TensorFlow, which this imports, logs before it can be configured.
+    with silent_stderr():
+        from serving.predictor import Predictor, latest_model
+
+        try:
+            folder = latest_model(serving)
+        except OSError as error:
+            raise ConfigError(f"paths.serving: {serving} cannot be read: {error}") from None
+    batches = read_arguments(texts) if texts else read_lines(sys.stdin)
+    first = next(batches, None)
+    if not first:
+        raise InputError("no review given, neither as argument nor on standard input")
+    with silent_stderr():
+        predictor = Predictor(folder)
+
+    def predictions(reviews: list[bytes]) -> list[Prediction]:
+        with silent_stderr():
+            return predictor.predict(reviews)
+
+    try:
+        # Not through Rich, which would turn the tabs that programs look for into spaces.
+        unusable = answer(
+            chain([first], batches),
+            predictions,
+            sys.stdout.buffer,
+            report=lambda line: print(line, file=sys.stderr, flush=True),
+        )
+    except BrokenPipeError:
+        # `| head` has closed the pipe. Python would flush the rest of the buffer at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    if unusable:
+        raise typer.Exit(exit_codes.BAD_INPUT)

@@ -1,0 +1,44 @@
+"""`amazon-reviews run`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import typer
+
+from cli.options import ConfigOption, SetOption, make_app
+
+app = make_app()
+
+
+@app.command()
+def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
+    """Run the pipeline on this machine and watch it.
+
+    Exit code 0: a model was pushed. 2: settings or input are wrong, or another run uses paths.root.
+    3: the model was not blessed. 130: Ctrl-C. 1: anything else.
+    """
+    from rich.text import Text
+
+    from cli import monitor, summary
+    from cli.console import out
+    from pipeline import nodes
+    from pipeline.config import load_config
+    from platforms.local import locks, places
+
+    settings = load_config(config, overrides or ())
+    places.check_places(settings)
+    lock = locks.lock_root(settings.paths.root)
+    folder = places.log_folder(settings)
+    places.make_folder("paths.root", folder)
+    log = Path(folder) / time.strftime("%Y%m%d-%H%M%S.log")
+    out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
+    watched = monitor.run_watched(
+        out,
+        log,
+        monitor.local_runner(config, overrides or ()),
+        names=nodes.node_ids(settings),
+        lock=lock,
+    )
+    raise typer.Exit(summary.show(out, settings, watched, log))

@@ -1,0 +1,51 @@
+"""`amazon-reviews submit`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.compile import SUFFIXES, compile_to
+from cli.options import ConfigOption, SetOption, TargetOption, make_app
+
+app = make_app()
+
+
+@app.command()
+def submit(
+    target: TargetOption,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Another value for a parameter of the run: input_base, epochs, strategy, "
+            "min_accuracy. May be repeated.",
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow the run; the exit code is its result.")
+    ] = False,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Compile the pipeline, run it on a cluster and print the run's link.
+
+    Exit code 0: submitted, or with --wait succeeded. 2: a setting is missing or wrong. 1: anything
+    else.
+    """
+    from cli.console import print_line
+    from pipeline.config import load_config
+    from platforms.submit import check_submission, read_parameters
+    from platforms.submit import submit as submit_package
+
+    settings = load_config(config, overrides or ())
+    parameters = read_parameters(parameter or [])
+    check_submission(settings, target)
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
+        compile_to(package, settings, target)
+        code = submit_package(settings, target, package, parameters, wait=wait, say=print_line)
+    raise typer.Exit(code)

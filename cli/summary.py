@@ -1,0 +1,76 @@
+"""What a person is told when a run has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cli.monitor import Watched
+from core import exit_codes
+from pipeline.config import PipelineConfig
+
+
+def show(console: Console, config: PipelineConfig, watched: Watched, log: Path) -> int:
+    """Prints the end of a run; returns the exit code of the command."""
+    if watched.failure:
+        return _show_failure(console, watched.failure, log)
+    assert watched.outcome is not None
+    outcome = watched.outcome
+    _line(console, f"reviews   {_account(outcome['lines'])}")
+    _line(console, f"accuracy  {outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f} (test split)")
+    if not outcome["blessed"]:
+        _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}")
+        return exit_codes.NOT_BLESSED
+    _line(console, ("blessed", "green"))
+    if config.push.destination == "none":
+        _line(console, "not pushed, as push.destination: none says")
+        return exit_codes.PUSHED
+    _line(console, f"pushed to {outcome['pushed_to']}")
+    _line(console, 'next: amazon-reviews predict "Battery died in a week"')
+    return exit_codes.PUSHED
+
+
+def _show_failure(console: Console, failure: dict[str, Any], log: Path) -> int:
+    where = f": {failure['component']}" if failure["component"] else ""
+    if failure.get("interrupted"):
+        _line(console, ("interrupted", "red"), f"{where}; run again to continue")
+    else:
+        _line(console, ("failed", "red"), f"{where}: {failure['error']}")
+    _line(console, f"log: {log}")
+    if failure.get("interrupted"):
+        return exit_codes.INTERRUPTED
+    return exit_codes.BAD_INPUT if failure["input"] else exit_codes.FAILED
+
+
+def _line(console: Console, *parts: str | tuple[str, str]) -> None:
+    """Prints text, some of it with a style; not as markup, which paths and messages may look like.
+
+    It is not wrapped, so that what a terminal shows can be copied.
+    """
+    console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def _account(lines: dict[str, int]) -> str:
+    """`3,000 read: 2,400 train, …, 12 rejected (bad_label 12)`: every line is in it."""
+    lines = dict(lines)
+    lost_bytes = lines.pop("lost_bytes", 0)
+    parts = [
+        f"{lines.get(f'examples_{split}', 0):,} {split}" for split in ("train", "eval", "test")
+    ]
+    if lines.get("neutral"):
+        parts.append(f"{lines['neutral']:,} neutral left out")
+    if lines.get("over_max_examples"):
+        parts.append(f"{lines['over_max_examples']:,} over data.max_examples")
+    rejected = {
+        name.removeprefix("rejected_"): count
+        for name, count in lines.items()
+        if name.startswith("rejected_") and count
+    }
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.items())
+    parts.append(f"{sum(rejected.values()):,} rejected" + (f" ({reasons})" if reasons else ""))
+    if lost_bytes:
+        parts.append(f"{lost_bytes:,} bytes of damaged files lost")
+    return f"{sum(lines.values()):,} read: " + ", ".join(parts)

@@ -1,0 +1,51 @@
+"""Share the pieces of an input out into units of work."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from preprocessing.reading.cut import Piece
+
+_BYTES_PER_UNIT = 128 << 20
+_BYTES_PER_SHARD = 16 << 20
+
+
+class Source(NamedTuple):
+    """A piece of a file, and the group (`train`, `eval`, `test` or `all`) of the file."""
+
+    group: str
+    piece: Piece
+
+
+class Unit(NamedTuple):
+    """The pieces that one worker reads together. `number` counts the units from 0."""
+
+    number: int
+    sources: tuple[Source, ...]
+
+    @property
+    def shards(self) -> int:
+        """How many shards a split gets: few enough for large files, enough to shuffle one."""
+        unpacked = sum(source.piece.unpacked for source in self.sources)
+        return max(1, round(unpacked / _BYTES_PER_SHARD))
+
+
+def in_units(sources: list[Source]) -> list[Unit]:
+    """Share the pieces out, so that each unit has some from all over the input.
+
+    The input is divided into strata of one piece for each unit. Which unit gets which piece of a
+    stratum, and in which order a unit reads, is random with a fixed seed: an input that is sorted,
+    or that changes periodically, by label for example, is mixed within each file that is written.
+    """
+    unpacked = sum(source.piece.unpacked for source in sources)
+    count = max(1, min(len(sources), round(unpacked / _BYTES_PER_UNIT)))
+    chance = Random(0)
+    units: list[list[Source]] = [[] for _ in range(count)]
+    for start in range(0, len(sources), count):
+        stratum = sources[start : start + count]
+        for unit, source in zip(chance.sample(units, len(stratum)), stratum, strict=True):
+            unit.append(source)
+    return [
+        Unit(number, tuple(chance.sample(unit, len(unit)))) for number, unit in enumerate(units)
+    ]

@@ -1,0 +1,82 @@
+"""The base of every section of the settings, and one line for what is wrong in one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from core.errors import InputError
+
+PositiveInt = Annotated[int, Field(ge=1)]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Section(BaseModel):
+    """A part of the settings: no unknown keys, no silent conversion, no change after loading."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+AnySection = TypeVar("AnySection", bound=Section)
+
+
+def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySection:
+    """Return `section` with the values that a run was given, checked like those of a file.
+
+    Args:
+      section: the settings that the pipeline was compiled with.
+      values: parameter of the run -> value; a parameter is called like the key that it replaces.
+
+    Raises:
+      InputError: a value is not allowed, or contradicts the other settings.
+    """
+    kind = type(section)
+    try:
+        return kind.model_validate({**section.model_dump(), **values})
+    except ValidationError as error:
+        problem = first_problem(error, kind)
+        if error.errors()[0]["loc"]:
+            raise InputError(f"parameter {problem}") from None
+        given = ", ".join(f"{name}={value}" for name, value in values.items())
+        raise InputError(
+            f"parameter {given} contradicts the settings that the pipeline was compiled with: "
+            f"{problem}. Change both in the settings and compile again"
+        ) from None
+
+
+def first_problem(error: ValidationError, section: type[BaseModel], inside: str = "") -> str:
+    """One line `key: what is wrong` of the first problem, and how many more there are.
+
+    Args:
+      section: what did not validate.
+      inside: the key of the section itself, if it is not the whole of the settings.
+    """
+    problems = error.errors()
+    problem = problems[0]
+    location = problem["loc"]
+    path = [inside, *(str(part) for part in location if part != "[key]")]
+    key = ".".join(filter(None, path))
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(section, location[:-1])
+        close = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.7)
+        hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
+        text = f"{key}: unknown key, {hint}"
+    else:
+        message = problem["msg"].removeprefix("Value error, ")
+        value = problem["input"]
+        seen = "" if isinstance(value, dict | BaseModel) else f", not {value!r}"
+        text = f"{key}: {message}{seen}" if key else message
+    more = len(problems) - 1
+    return text + (f" (and {more} more)" if more else "")
+
+
+def _known_keys(section: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    for name in location:
+        field = section.model_fields.get(str(name))
+        if field is None or not isinstance(field.annotation, type):
+            return []
+        section = field.annotation
+    return list(section.model_fields)

@@ -1,1 +1,0 @@
-"""Everything about clusters: compile, container entry point, image, submit, manifests."""

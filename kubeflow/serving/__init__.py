@@ -1,1 +1,0 @@
-"""Serving the pushed models on a cluster."""

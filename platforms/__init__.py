@@ -1,0 +1,1 @@
+"""Where a pipeline runs: this machine, Vertex AI Pipelines or Kubeflow Pipelines."""

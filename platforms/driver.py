@@ -1,0 +1,34 @@
+"""The driver of ReviewExampleGen on Vertex AI, which runs it before it looks into the cache.
+
+`python -m platforms.driver` takes the arguments of TFX's driver for file-based ExampleGens. It is
+that driver, with our fingerprint of the input.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+
+from tfx.components.example_gen import input_processor
+
+from components.review_example_gen.driver import InputProcessor
+from core import exit_codes
+from core.errors import InputError
+
+_TFX_MODULE = "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver"
+
+
+def main() -> int:
+    """Run TFX's driver; return the exit code."""
+    # TFX's driver constructs the class of this name, and takes no other one as an argument.
+    input_processor.FileBasedInputProcessor = InputProcessor
+    try:
+        runpy.run_module(_TFX_MODULE, run_name="__main__", alter_sys=True)
+    except InputError as error:
+        print(f"ReviewExampleGen: {error}", file=sys.stderr)
+        return exit_codes.BAD_INPUT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

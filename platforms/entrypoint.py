@@ -1,0 +1,162 @@
+"""What every step's container runs: mends what Kubeflow hands over, then lets TFX run the executor.
+
+`python -m platforms.entrypoint --executor_class_path CLASS --json_serialized_invocation_args INPUT
+--json_serialized_inputs_spec_args SPEC [Beam arguments]`, as compiled pipelines have it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import platform
+import runpy
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+from core import exit_codes
+from core.errors import InputError
+
+_TFX_MODULE = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
+_INPUT, _SPEC = "--json_serialized_invocation_args", "--json_serialized_inputs_spec_args"
+_PACKAGES = ("amazon-reviews", "tfx", "tensorflow", "tf_keras", "apache-beam", "kfp")
+_LOG = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs one step; returns the exit code: 0, 2 where input or settings are wrong, 1 otherwise."""
+    parser = argparse.ArgumentParser(prog="python -m platforms.entrypoint", add_help=False)
+    parser.add_argument("--executor_class_path", required=True)
+    parser.add_argument(_INPUT, required=True)
+    parser.add_argument(_SPEC, default="{}")
+    step, beam_args = parser.parse_known_args(arguments)
+    inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
+    executor_input = with_declared_types(
+        json.loads(step.json_serialized_invocation_args), inputs_spec
+    )
+    _log_where_this_runs(step.executor_class_path, executor_input)
+    sys.argv = [
+        _TFX_MODULE,
+        *("--executor_class_path", step.executor_class_path),
+        *(_INPUT, json.dumps(executor_input)),
+        *(_SPEC, step.json_serialized_inputs_spec_args),
+        *beam_args,
+    ]
+    try:
+        check_integers(executor_input, inputs_spec)
+        runpy.run_module(_TFX_MODULE, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            return end.code if isinstance(end.code, int) else exit_codes.FAILED
+    except InputError as error:
+        print(f"{step.executor_class_path}: {error}", file=sys.stderr)
+        return exit_codes.BAD_INPUT
+    except Exception:
+        _LOG.exception("%s failed", step.executor_class_path)
+        return exit_codes.FAILED
+    delete_folder_markers(_output_uris(executor_input))
+    return 0
+
+
+def with_declared_types(
+    executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The ExecutorInput with the type that the component declares for every input artifact.
+
+    Open-source Kubeflow hands inputs over with an empty type, or with none, and `kfp.local` with
+    Kubeflow's own `system.Artifact`. TFX can make an artifact of none of them.
+
+    Args:
+      executor_input: JSON of a `pipeline_spec.ExecutorInput`.
+      inputs_spec: JSON of the `pipeline_spec.ComponentInputsSpec`; with schema 2.1 only.
+    """
+    declared = {
+        name: artifact["artifactType"]
+        for name, artifact in inputs_spec.get("artifacts", {}).items()
+    }
+    inputs = dict(executor_input.get("inputs", {}))
+    inputs["artifacts"] = {
+        name: {
+            **given,
+            "artifacts": [
+                {**artifact, "type": declared.get(name, artifact.get("type"))}
+                for artifact in given.get("artifacts", [])
+            ],
+        }
+        for name, given in inputs.get("artifacts", {}).items()
+    }
+    return {**executor_input, "inputs": inputs}
+
+
+def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]) -> None:
+    """Check that parameters declared as integers are integers: TFX turns 2.5 into 2.
+
+    Args:
+      executor_input, inputs_spec: see `with_declared_types`.
+
+    Raises:
+      InputError: one is not.
+    """
+    values = executor_input.get("inputs", {}).get("parameterValues", {})
+    for name, definition in inputs_spec.get("parameters", {}).items():
+        if definition.get("parameterType") == "NUMBER_INTEGER" and name in values:
+            value = values[name]
+            try:
+                whole = not isinstance(value, bool) and float(value).is_integer()
+            except (TypeError, ValueError):
+                whole = False
+            if not whole:
+                raise InputError(f"parameter {name}: an integer, not {value!r}")
+
+
+def delete_folder_markers(uris: Sequence[str]) -> None:
+    """Deletes the empty objects with a name that ends in a slash, under gs:// prefixes.
+
+    TensorFlow makes one for every folder, and the launcher of the next step takes it for a file
+    that it cannot download.
+    """
+    remote = [uri for uri in uris if uri.startswith("gs://")]
+    if not remote:
+        return
+    from google.cloud import storage
+
+    client = storage.Client()
+    for uri in remote:
+        bucket, _, prefix = uri.removeprefix("gs://").partition("/")
+        for blob in client.list_blobs(bucket, prefix=prefix):
+            if blob.name.endswith("/") and blob.size == 0:
+                blob.delete()
+                _LOG.info("Deleted the folder marker gs://%s/%s", bucket, blob.name)
+
+
+def _output_uris(executor_input: Mapping[str, Any]) -> list[str]:
+    outputs = executor_input.get("outputs", {}).get("artifacts", {})
+    return [artifact["uri"] for given in outputs.values() for artifact in given["artifacts"]]
+
+
+def _log_where_this_runs(executor: str, executor_input: Mapping[str, Any]) -> None:
+    versions = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    _LOG.info("%s on Python %s: %s", executor, platform.python_version(), versions)
+    strategy = executor_input["inputs"].get("parameterValues", {}).get("strategy")
+    if strategy is not None:
+        _LOG.info("training.strategy %s, TF_CONFIG %s", strategy, os.environ.get("TF_CONFIG", "-"))
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "-"
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # All outputs are written by now. Libraries of TFX can crash while the interpreter takes them
+    # down, and Kubeflow would call a step that is done a failed one.
+    os._exit(code)

@@ -1,0 +1,1 @@
+"""Credentials and errors of Google Cloud."""

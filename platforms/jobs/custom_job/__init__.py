@@ -1,0 +1,1 @@
+"""A training as a CustomJob of Vertex AI."""

@@ -1,0 +1,1 @@
+"""A training as a TFJob of Kubeflow's training operator."""

@@ -1,0 +1,79 @@
+"""The DAG on Kubeflow Pipelines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_node import BaseNode
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.types import BaseChannel
+
+from components.baseline.component import PushedBaseline
+from components.review_example_gen.inputs import SAMPLE
+from components.trainer.component import Trainer
+from pipeline.config import PipelineConfig
+from pipeline.nodes import BASELINE, TRAINER, WARM_START
+from platforms.compiled import Compiled
+from platforms.jobs.tfjob.component import TFJobTrainer
+from platforms.jobs.tfjob.settings import TFJobSettings
+from platforms.nodes import filesystem_pusher
+
+
+class Kubeflow(Compiled):
+    """See `pipeline.platform.Platform`."""
+
+    default_gpu = "nvidia.com/gpu"
+
+    @property
+    def input_base(self) -> RuntimeParameter:
+        # The path of the sample on this machine differs from the one in the image.
+        return self.parameter("input_base", self._config.data.input_base or SAMPLE)
+
+    def warm_start(self) -> BaseNode:
+        return self._pushed(WARM_START)
+
+    def baseline(self, candidate: BaseChannel) -> BaseNode:
+        return self._pushed(BASELINE, candidate)
+
+    def _pushed(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
+        # Not a Resolver: the API of Kubeflow Pipelines refuses a pipeline that has one.
+        return PushedBaseline(
+            serving_dir=self._config.paths.serving,
+            model_dir=self._config.evaluation.baseline_model,
+            candidate=candidate,
+        ).with_id(node_id)
+
+    def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
+        if not self._has_peers:
+            return Trainer(custom_config=custom_config, **arguments)
+        return TFJobTrainer(
+            tfjob_settings(self._config), custom_config=custom_config, **arguments
+        ).with_id(TRAINER)
+
+    def pusher(self, model: BaseChannel, model_blessing: BaseChannel) -> BaseComponent:
+        return filesystem_pusher(model, model_blessing, self._config.paths.serving)
+
+
+def tfjob_settings(config: PipelineConfig) -> TFJobSettings:
+    """Return the settings of the TFJob of a training on Kubernetes."""
+    kubeflow = config.kubeflow
+    resources = config.cluster.resources.get(TRAINER)
+    volume = kubeflow.volume
+    return TFJobSettings(
+        image=config.cluster.image or "",
+        namespace=kubeflow.namespace,
+        service_account=kubeflow.service_account,
+        cpu=resources.cpu if resources else None,
+        memory=resources.memory if resources else None,
+        gpus=resources.gpus if resources else 0,
+        gpu_type=resources.gpu_type if resources else None,
+        node_selector=kubeflow.node_selector,
+        tolerations=[
+            toleration.model_dump(exclude_none=True) for toleration in kubeflow.tolerations
+        ],
+        volume_claim=volume.claim if volume else None,
+        volume_mount=volume.mount if volume else None,
+        timeout_seconds=kubeflow.training_timeout_hours * 3600,
+        refused_seconds=kubeflow.refused_timeout_minutes * 60,
+    )

@@ -1,0 +1,1 @@
+"""Runs on this machine, under TFX's local engine."""

@@ -1,0 +1,20 @@
+"""Checks of the settings against what this machine supports; this module imports no TFX."""
+
+from __future__ import annotations
+
+from core.errors import ConfigError
+from pipeline.config import PipelineConfig
+from platforms.checks import check_baseline, check_dataflow, check_splits
+
+
+def check(config: PipelineConfig) -> None:
+    """Check the settings of a local run.
+
+    Raises:
+      ConfigError: a setting is missing or impossible here. The message names its key.
+    """
+    check_splits(config)
+    if config.push.destination == "vertex":
+        raise ConfigError("push.destination: vertex is for --target vertex; set filesystem or none")
+    check_baseline(config, "local")
+    check_dataflow(config)

@@ -1,0 +1,96 @@
+"""One local run in its own process: check, lock, run, report the result.
+
+`pipeline/local_runner.py` calls `main`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+import sys
+from logging import LogRecord
+
+from absl import logging
+
+from core import exit_codes
+from core.errors import ConfigError, InputError
+from core.overrides import OPTION
+from pipeline.config import PipelineConfig, load_config
+from platforms.local import events
+from platforms.local.locks import lock_root
+from platforms.local.preflight import check
+
+_LOOKED_AT = "tfx.tools.cli" in sys.modules
+"""Whether `tfx pipeline create` executes this file in its own process, only to see the pipeline."""
+
+
+def main() -> int:
+    """Run the pipeline; return the exit code.
+
+    A run whose model was not blessed is a finished run here, as it is for TFX.
+    """
+    # Under `tfx pipeline create` the arguments are those of the TFX command line.
+    arguments = _parser().parse_args([] if _LOOKED_AT else None)
+    logging.set_verbosity(logging.INFO)
+    # TFX logs the connection to ML Metadata, password and all.
+    logging.get_absl_logger().addFilter(tells_no_password)
+    sender = events.start_sending()
+    try:
+        sender.send(events.PHASE, doing="checking settings and input")
+        config = load_config(arguments.config, arguments.set)
+        # Before the lock, which creates the root, for the places are checked first.
+        check(config)
+        if not _LOOKED_AT:
+            lock_root(config.paths.root)
+        _run(config, sender)
+    except (ConfigError, InputError) as error:
+        sender.send(events.FAILED, component=sender.component, error=str(error), input=True)
+        where = f"{sender.component}: " if sender.component else ""
+        print(f"{where}{error}", file=sys.stderr)
+        return exit_codes.BAD_INPUT
+    except Exception as error:
+        sender.send(
+            events.FAILED, component=sender.component, error=first_error_line(error), input=False
+        )
+        raise
+    return exit_codes.PUSHED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Run the pipeline on this machine.")
+    parser.add_argument("--config", metavar="FILE", help="settings [default: $PIPELINE_CONFIG]")
+    parser.add_argument(OPTION, metavar="KEY=VALUE", action="append", default=[])
+    return parser
+
+
+def tells_no_password(record: LogRecord) -> bool:
+    """Whether a record of TFX's log is none of those that print the connection."""
+    return not str(record.msg).startswith(("Using deployment config", "Using connection config"))
+
+
+def first_error_line(error: BaseException) -> str:
+    """What went wrong in one line; Beam wraps whole tracebacks into its messages."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    line = re.sub(r"\s*\[while running .*?\]", "", line)
+    return line if "Error" in line.split(":")[0] else f"{type(error).__name__}: {line}"
+
+
+def _run(config: PipelineConfig, sender: events.Sender) -> None:
+    sender.send(events.PHASE, doing="loading TFX")
+    # Importing TensorFlow and TFX takes seconds; wrong settings have been reported before that.
+    from pipeline.pipeline import create_pipeline
+    from platforms.local.platform import Local
+    from platforms.local.run import Runner
+
+    runner = Runner(config)
+    runner.run(create_pipeline(config, Local(config)))
+    if runner.run_id is None:
+        return
+    sender.send(events.PHASE, doing="reading the result")
+    outcome = runner.outcome()
+    sender.send(events.OUTCOME, **dataclasses.asdict(outcome))
+    logging.info("Outcome: %s", outcome)

@@ -1,0 +1,92 @@
+"""Whether the folders and files that a run writes can be written; imports no TFX."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from core.errors import ConfigError
+from pipeline.config import PipelineConfig
+
+_SQLITE_HEADER = b"SQLite format 3\0"
+
+
+def check_places(config: PipelineConfig) -> None:
+    """Check every local path that a run writes; nothing is created.
+
+    Raises:
+      ConfigError: one of them cannot be made or written; the line names its key.
+    """
+    paths = config.paths
+    _check_folder("paths.root", paths.root)
+    _check_folder("paths.root", log_folder(config))
+    _check_folder("paths.serving", paths.serving)
+    _check_folder("paths.checkpoints", paths.checkpoints)
+    _check_database("paths.metadata", paths.metadata)
+
+
+def log_folder(config: PipelineConfig) -> str:
+    """Where the logs of the runs are: on this machine, because several processes append to them."""
+    root = config.paths.root
+    return os.path.join(os.path.abspath("runs") if "://" in root else root, "logs")
+
+
+def make_folder(key: str, folder: str) -> None:
+    """Create a folder that the setting `key` names.
+
+    Raises:
+      ConfigError: the file system refuses.
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{key}: {folder} cannot be made: {error.strerror}") from None
+
+
+def mysql_url(location: str) -> SplitResult:
+    """Parse a `paths.metadata` that is a URL: mysql://USER@HOST[:PORT]/DATABASE.
+
+    Raises:
+      ConfigError: a URL of another kind, or one that lacks user, host or database.
+    """
+    url = urlsplit(location)
+    if url.scheme != "mysql" or not (url.hostname and url.username and url.path.strip("/")):
+        # Without the rest of the URL, which may hold a password.
+        raise ConfigError(
+            f"paths.metadata: {url.scheme}://… is not usable, give a file path "
+            "or mysql://USER@HOST[:PORT]/DATABASE"
+        )
+    return url
+
+
+def _check_folder(key: str, folder: str) -> None:
+    if "://" in folder:
+        return
+    existing = folder
+    # A link without a target is there, too: no folder can be created in its place.
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        what = "a file" if os.path.exists(existing) else "a link to nothing"
+        raise ConfigError(f"{key}: {folder} cannot be made, {existing} is {what}")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ConfigError(f"{key}: {folder} cannot be written, no permission for {existing}")
+
+
+def _check_database(key: str, file: str) -> None:
+    if "://" in file:
+        mysql_url(file)
+        return
+    # SQLite writes a journal beside its file.
+    _check_folder(key, os.path.dirname(file))
+    if not os.path.exists(file):
+        return
+    if not os.path.isfile(file):
+        raise ConfigError(f"{key}: {file} is a folder; name a file, or leave the key out")
+    if not os.access(file, os.R_OK | os.W_OK):
+        raise ConfigError(f"{key}: {file} cannot be written, no permission")
+    with open(file, "rb") as database:
+        header = database.read(len(_SQLITE_HEADER))
+    if header and header != _SQLITE_HEADER:
+        raise ConfigError(f"{key}: {file} is not an SQLite database; name another file")

@@ -1,0 +1,59 @@
+"""The DAG on this machine, under TFX's local engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_node import BaseNode
+from tfx.types import BaseChannel
+
+from components.baseline.strategy import CANDIDATE_KEY, LastPushedModel
+from components.trainer.component import Trainer
+from pipeline.beam import component_beam_args
+from pipeline.config import PipelineConfig
+from pipeline.inputs import input_files
+from pipeline.nodes import BASELINE, WARM_START
+from platforms.local.metadata import connection_config
+from platforms.nodes import filesystem_pusher, resolve_model
+
+
+class Local:
+    """See `pipeline.platform.Platform`. A run takes its settings as they are, not as parameters."""
+
+    def __init__(self, config: PipelineConfig):
+        self._config = config
+
+    @property
+    def name(self) -> str:
+        return self._config.name
+
+    @property
+    def metadata(self) -> ConnectionConfig:
+        return connection_config(self._config.paths.metadata)
+
+    @property
+    def input_base(self) -> str:
+        return input_files(self._config)[0]
+
+    def parameter(self, name: str, value: Any) -> Any:
+        return value
+
+    def warm_start(self) -> BaseNode:
+        return resolve_model(LastPushedModel, WARM_START)
+
+    def baseline(self, candidate: BaseChannel) -> BaseNode:
+        return resolve_model(LastPushedModel, BASELINE, **{CANDIDATE_KEY: candidate})
+
+    def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
+        # `run_fn` starts the processes of a local cluster itself.
+        return Trainer(custom_config=custom_config, **arguments)
+
+    def pusher(self, model: BaseChannel, model_blessing: BaseChannel) -> BaseComponent:
+        return filesystem_pusher(model, model_blessing, self._config.paths.serving)
+
+    def place(self, component: BaseNode) -> None:
+        args = component_beam_args(self._config, component.id, in_image=False)
+        if args:
+            component.with_beam_pipeline_args(args)

@@ -1,0 +1,39 @@
+"""Nodes that several platforms use."""
+
+from __future__ import annotations
+
+from tfx.components import Pusher
+from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.common.resolver import Resolver, ResolverStrategy
+from tfx.proto import pusher_pb2
+from tfx.types import BaseChannel, Channel, standard_artifacts
+
+
+def resolve_model(
+    strategy: type[ResolverStrategy], node_id: str, **channels: BaseChannel
+) -> BaseNode:
+    """Return a Resolver that chooses a model by `strategy`.
+
+    Args:
+      strategy: gets the channels `model` and `model_blessing`, and those of `channels`.
+      node_id: the id of the node.
+    """
+    return Resolver(
+        strategy_class=strategy,
+        model=Channel(type=standard_artifacts.Model),
+        model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+        **channels,
+    ).with_id(node_id)
+
+
+def filesystem_pusher(
+    model: BaseChannel, model_blessing: BaseChannel, base_directory: str
+) -> Pusher:
+    """Return TFX's Pusher, which copies a blessed model to a new version in `base_directory`."""
+    return Pusher(
+        model=model,
+        model_blessing=model_blessing,
+        push_destination=pusher_pb2.PushDestination(
+            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=base_directory)
+        ),
+    )

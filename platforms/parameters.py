@@ -1,0 +1,57 @@
+"""The parameters of a run: settings that get another value when a compiled pipeline is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.trainer.parameters import training_of_run
+from core.errors import ConfigError
+from core.settings import with_parameters
+from pipeline.config import PipelineConfig
+from platforms.checks import ClusterTarget
+from platforms.targets import check_target
+
+SECTIONS = {
+    "input_base": "data",
+    "epochs": "training",
+    "strategy": "training",
+    "min_accuracy": "evaluation",
+}
+"""Parameter -> section of the settings; in it the parameter is the key of the same name."""
+
+
+def check_parameters(
+    config: PipelineConfig, target: ClusterTarget, given: Mapping[str, Any]
+) -> None:
+    """Check the parameters of a run like the settings that they replace.
+
+    Args:
+      config: the settings that the pipeline was compiled with.
+      target: what it was compiled for.
+      given: parameter -> value, those that differ from `config`.
+
+    Raises:
+      ConfigError, InputError: a value is not allowed, the target cannot use it, or it needs
+        another pipeline than the compiled one.
+    """
+    of_section: dict[str, dict[str, Any]] = {}
+    for name, value in given.items():
+        of_section.setdefault(SECTIONS[name], {})[name] = value
+    changed = {
+        section: (training_of_run if section == "training" else with_parameters)(
+            getattr(config, section), values
+        )
+        for section, values in of_section.items()
+    }
+    try:
+        check_target(config.model_copy(update=changed), target)
+    except ConfigError as error:
+        raise ConfigError(_of_parameter(str(error))) from None
+
+
+def _of_parameter(message: str) -> str:
+    for name, section in SECTIONS.items():
+        if message.startswith(f"{section}.{name}:"):
+            return f"parameter {message.removeprefix(f'{section}.')}"
+    return message

@@ -1,0 +1,51 @@
+"""Checks of the settings against what Vertex AI supports; this module imports no TFX."""
+
+from __future__ import annotations
+
+import re
+
+from core.errors import ConfigError
+from pipeline.config import PipelineConfig
+from platforms.checks import check_baseline, check_compiled, check_dataflow, missing, places
+
+
+def check(config: PipelineConfig) -> None:
+    """Check the settings of a pipeline for Vertex AI.
+
+    Raises:
+      ConfigError: a setting is missing or impossible there. The message names its key.
+    """
+    check_compiled(config, "vertex")
+    for key, value in (
+        ("vertex.project", config.vertex.project),
+        ("vertex.region", config.vertex.region),
+    ):
+        if not value:
+            raise missing(key, "vertex", "that of Google Cloud where the pipeline is to run")
+    if config.data.input_base is None:
+        raise missing("data.input_base", "vertex", "gs://BUCKET/FOLDER with the reviews")
+    for key, path in places(config).items():
+        if not path.startswith("gs://"):
+            raise ConfigError(f"{key}: {path} is not seen by Vertex AI; set gs://BUCKET/FOLDER")
+    for name, resources in config.cluster.resources.items():
+        gpu_type = resources.gpu_type
+        if gpu_type and not re.fullmatch("[A-Z][A-Z0-9_]+", gpu_type):
+            raise ConfigError(
+                f"cluster.resources.{name}.gpu_type: {gpu_type} is no accelerator of Vertex AI; "
+                "set for example NVIDIA_TESLA_T4"
+            )
+    if config.push.destination == "vertex":
+        _check_serving_image(config.vertex.serving_image)
+    check_baseline(config, "vertex")
+    check_dataflow(config)
+
+
+def _check_serving_image(image: str | None) -> None:
+    right = "TensorFlow Serving no older than the TensorFlow that trains, see docs/vertex.md"
+    if not image:
+        raise missing("vertex.serving_image", "push.destination: vertex", right)
+    if re.search(r"/prediction/tf2?-", image):
+        raise ConfigError(
+            f"vertex.serving_image: {image} is a prebuilt prediction container; the newest has "
+            f"TensorFlow 2.15 and cannot load the model. Set {right}"
+        )

@@ -1,0 +1,90 @@
+"""The DAG on Vertex AI Pipelines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
+    LatestBlessedModelStrategy,
+)
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.types import BaseChannel
+
+from components.trainer.component import Trainer
+from pipeline.config import PipelineConfig
+from pipeline.inputs import input_files
+from pipeline.nodes import BASELINE, PUSHER, TRAINER, WARM_START
+from platforms.checks import cluster_name
+from platforms.compiled import Compiled
+from platforms.jobs.custom_job.component import CustomJobTrainer
+from platforms.jobs.custom_job.settings import CustomJobSettings
+from platforms.nodes import filesystem_pusher, resolve_model
+from platforms.vertex.pusher.component import VertexPusher
+from platforms.vertex.pusher.settings import EndpointSettings
+
+_DEFAULT_GPU = "NVIDIA_TESLA_T4"
+
+
+class Vertex(Compiled):
+    """See `pipeline.platform.Platform`."""
+
+    default_gpu = _DEFAULT_GPU
+
+    @property
+    def input_base(self) -> RuntimeParameter:
+        return self.parameter("input_base", input_files(self._config)[0])
+
+    def warm_start(self) -> BaseNode:
+        # Vertex AI resolves models by its own queries, which implement TFX's strategy only.
+        return resolve_model(LatestBlessedModelStrategy, WARM_START)
+
+    def baseline(self, candidate: BaseChannel) -> BaseNode:
+        # The candidate is not yet blessed when Vertex AI resolves the baseline, unless every step
+        # of the run is a cache hit.
+        return resolve_model(LatestBlessedModelStrategy, BASELINE)
+
+    def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
+        if not self._has_peers:
+            return Trainer(custom_config=custom_config, **arguments)
+        return CustomJobTrainer(
+            custom_job_settings(self._config), custom_config=custom_config, **arguments
+        ).with_id(TRAINER)
+
+    def pusher(self, model: BaseChannel, model_blessing: BaseChannel) -> BaseComponent:
+        if self._config.push.destination == "filesystem":
+            return filesystem_pusher(model, model_blessing, self._config.paths.serving)
+        pusher = VertexPusher(model, model_blessing, endpoint_settings(self._config))
+        return pusher.with_id(PUSHER)
+
+
+def custom_job_settings(config: PipelineConfig) -> CustomJobSettings:
+    """Return the settings of the CustomJob of a training on Vertex AI."""
+    vertex = config.vertex
+    resources = config.cluster.resources.get(TRAINER)
+    return CustomJobSettings(
+        project=vertex.project or "",
+        region=vertex.region or "",
+        display_name=f"{cluster_name(config)}-training",
+        image=config.cluster.image or "",
+        machine_type=vertex.machine_type,
+        gpus=resources.gpus if resources else 0,
+        gpu_type=(resources and resources.gpu_type) or _DEFAULT_GPU,
+        service_account=vertex.service_account,
+        network=vertex.network,
+        timeout_seconds=vertex.training_timeout_hours * 3600,
+    )
+
+
+def endpoint_settings(config: PipelineConfig) -> EndpointSettings:
+    """Return the endpoint that `push.destination: vertex` deploys to."""
+    vertex = config.vertex
+    return EndpointSettings(
+        project=vertex.project or "",
+        region=vertex.region or "",
+        endpoint=vertex.endpoint or cluster_name(config),
+        model_name=cluster_name(config),
+        image=vertex.serving_image or "",
+        machine_type=vertex.machine_type,
+    )

@@ -1,0 +1,34 @@
+"""VertexPusher: TFX's Pusher with an executor of our own."""
+
+from __future__ import annotations
+
+from tfx.components import Pusher
+from tfx.dsl.components.base import executor_spec
+from tfx.types import BaseChannel
+
+from platforms.vertex.pusher.executor import Executor
+from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
+
+
+class VertexPusher(Pusher):
+    """Deploys a blessed model to an endpoint.
+
+    Not TFX's own Pusher for Vertex AI: it passes no routes to the serving container, and leaves
+    every model deployed that it ever pushed.
+    """
+
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+
+    def __init__(self, model: BaseChannel, model_blessing: BaseChannel, endpoint: EndpointSettings):
+        """Construct the component.
+
+        Args:
+          model: the SavedModel.
+          model_blessing: whether it is good enough.
+          endpoint: where it goes.
+        """
+        super().__init__(
+            model=model,
+            model_blessing=model_blessing,
+            custom_config={ENDPOINT_KEY: endpoint.model_dump()},
+        )

@@ -1,0 +1,77 @@
+"""Executor of VertexPusher: the model as TensorFlow Serving reads it, then the deployment."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from absl import logging
+from tfx import types
+from tfx.components.pusher import executor as tfx_executor
+from tfx.types import artifact_utils, standard_component_specs
+from tfx.utils import io_utils, json_utils
+
+from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
+
+ATTEMPTS = 3
+"""At a push of which a request got no answer; each does only what is missing."""
+_VERSION = "1"
+"""TensorFlow Serving reads models from folders whose names are numbers."""
+
+
+class Executor(tfx_executor.Executor):
+    """Deploys the model if it is blessed; a push that was killed is continued by the next try."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's Pusher.
+
+        Raises:
+          InputError: Vertex AI refuses a setting.
+          RuntimeError: Vertex AI does not answer, or could not deploy the model.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        pushed = artifact_utils.get_single_instance(
+            output_dict[standard_component_specs.PUSHED_MODEL_KEY]
+        )
+        if not self.CheckBlessing(input_dict):
+            self._MarkNotPushed(pushed)
+            return
+        config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
+        settings = EndpointSettings(**config[ENDPOINT_KEY])
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                endpoint, model_id = self._push(input_dict, pushed.uri, settings)
+                break
+            except RuntimeError as error:
+                if attempt == ATTEMPTS:
+                    raise
+                logging.warning("%s; trying again", error)
+                time.sleep(settings.poll_seconds)
+        self._MarkPushed(pushed, pushed_destination=endpoint, pushed_version=model_id)
+        logging.info("%s serves %s", endpoint, model_id)
+
+    def _push(
+        self, input_dict: dict[str, list[types.Artifact]], uri: str, settings: EndpointSettings
+    ) -> tuple[str, str]:
+        """Return the resource name of the endpoint and the id of the model."""
+        # The clients take seconds to import, for which compiling need not wait.
+        from google.cloud.aiplatform_v1.services.endpoint_service import EndpointServiceClient
+        from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
+
+        from platforms.google_cloud import api as vertex_api
+        from platforms.vertex.pusher.deployment import Deployment
+        from platforms.vertex.pusher.upload import Upload
+
+        models = vertex_api.connect(ModelServiceClient, settings.region)
+        endpoints = vertex_api.connect(EndpointServiceClient, settings.region)
+        upload = Upload(models, settings, uri)
+        if not upload.is_done():
+            io_utils.copy_dir(self.GetModelPath(input_dict), os.path.join(uri, _VERSION))
+            upload.start_and_wait()
+        return Deployment(endpoints, settings, upload.model_id).replace(), upload.model_id

@@ -1,0 +1,266 @@
+"""Decompress bz2, gzip and zstd as a stream that hands out everything before any damage.
+
+Beam's own decompression goes by the file's name and ends a truncated file without a word;
+this one goes by the file's first bytes and raises `CorruptArchive`.
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import io
+import sys
+import zlib
+from collections.abc import Generator, Iterator
+from typing import Any, BinaryIO, Protocol
+
+from core.errors import InputError
+
+_READ = 1 << 16  # compressed bytes per step
+_PIECE = 1 << 20  # most bytes one step of decompression gives, whatever the archive claims
+_ZSTD_STEP = 1 << 12  # zstd has no such limit, so it is fed in steps small enough to bound it
+_ZSTD_WINDOW = 1 << 31  # the largest window the format's own `--long` option writes
+
+_MAGIC = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+# A zstd file may start with a skippable frame, as those of pzstd do. RFC 8878 gives it 16 magic
+# numbers, 0x184D2A50 to 0x184D2A5F, which are stored with their lowest byte first.
+_MAGIC |= {bytes([0x50 + number, 0x2A, 0x4D, 0x18]): "zstd" for number in range(16)}
+_NOT_READ = {
+    b"PK\x03\x04": "a zip archive",
+    b"\xfd7zXZ\x00": "an xz archive",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!\x1a\x07": "a rar archive",
+    b"\x04\x22\x4d\x18": "an lz4 archive",
+}
+SUFFIXES = (".bz2", ".gz", ".zst", ".zstd")
+"""How the names of archives end; what they are is for their first bytes to say."""
+MAGIC_BYTES = 6  # how much of a file `compression` wants to see
+
+
+class CorruptArchive(Exception):
+    """A compressed file is damaged or stops early; raised by reading it.
+
+    Attributes:
+        path: the compressed file.
+        position: how many bytes of the compressed file were read before the damage showed.
+        why: what is wrong there.
+    """
+
+    def __init__(self, path: str, position: int, why: str) -> None:
+        # All three go to the base class: that is what lets a Beam worker pickle the error.
+        super().__init__(path, position, why)
+        self.path = path
+        self.position = position
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.detail}"
+
+    @property
+    def detail(self) -> str:
+        """What is wrong and where, without the file's name."""
+        return f"{self.why} at byte {self.position:,} of the compressed file"
+
+
+class _Decoder(Protocol):
+    """Decompresses one member of an archive; a new one is made for each."""
+
+    errors: tuple[type[Exception], ...]  # what `feed` raises on damaged data
+    padding: bytes  # what may stand between members
+    eof: bool
+    unused: bytes  # what was fed after the end of the member
+
+    def feed(self, data: bytes) -> Iterator[bytes]: ...
+
+
+class _Bz2:
+    errors: tuple[type[Exception], ...] = (OSError, ValueError, EOFError)
+    padding = b""
+
+    def __init__(self) -> None:
+        self._inner = bz2.BZ2Decompressor()
+        self.eof = False
+        self.unused = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while True:
+            yield self._inner.decompress(data, _PIECE)
+            if self._inner.eof or self._inner.needs_input:
+                break
+            data = b""
+        self.eof, self.unused = self._inner.eof, self._inner.unused_data
+
+
+class _Gzip:
+    errors: tuple[type[Exception], ...] = (zlib.error,)
+    padding = b"\0"  # tape and block tools fill up with zeros
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self.eof = False
+        self.unused = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while True:
+            piece = self._inner.decompress(data, _PIECE)
+            yield piece
+            data = self._inner.unconsumed_tail
+            # A full piece may leave more in zlib's own buffer with no input left over.
+            if self._inner.eof or not (data or len(piece) == _PIECE):
+                break
+        self.eof, self.unused = self._inner.eof, self._inner.unused_data
+
+
+class _Zstd:
+    padding = b""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self.errors: tuple[type[Exception], ...] = (zstandard.ZstdError,)
+        frame = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        self._inner: Any = frame.decompressobj()
+        self.eof = False
+        self.unused = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for start in range(0, len(data), _ZSTD_STEP):
+            yield self._inner.decompress(data[start : start + _ZSTD_STEP])
+            if self._inner.eof:
+                self.eof = True
+                self.unused = self._inner.unused_data + data[start + _ZSTD_STEP :]
+                break
+
+
+_DECODERS: dict[str, type[_Decoder]] = {"bz2": _Bz2, "gzip": _Gzip, "zstd": _Zstd}
+
+
+def compression(path: str, head: bytes) -> str | None:
+    """The compression that a file's first `MAGIC_BYTES` bytes show; None for a plain file.
+
+    Raises:
+        InputError: it is an archive of a kind that is not read here.
+        CorruptArchive: it is named as an archive and is too short to be one.
+    """
+    for magic, kind in _NOT_READ.items():
+        if head.startswith(magic):
+            raise InputError(f"{path} is {kind}: unpack it (plain, bz2, gzip and zstd are read)")
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return _importable(path, kind)
+    if len(head) < 4 and path.lower().endswith(SUFFIXES):
+        raise CorruptArchive(path, len(head), "the archive ends before it starts,")
+    return None
+
+
+def _importable(path: str, kind: str) -> str:
+    if kind == "zstd":
+        try:
+            import zstandard  # noqa: F401
+        except ImportError:
+            raise InputError(
+                f"{path} is compressed with zstd: install the package `zstandard` to read it"
+            ) from None
+    return kind
+
+
+class DecompressedStream(io.RawIOBase):
+    """What is inside an archive. `read(n)` gives n bytes unless the end comes first.
+
+    Reading raises `CorruptArchive` once everything before the damage was read.
+    """
+
+    def __init__(self, path: str, raw: BinaryIO, kind: str) -> None:
+        self._raw = raw
+        self._pieces = _decompress(path, raw, _DECODERS[kind])
+        self._left = b""
+        self.damage: CorruptArchive | None = None
+        """What reading raised, or is about to raise."""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        wanted = sys.maxsize if size is None or size < 0 else size
+        parts = []
+        while wanted and (self._left or self._fill()):
+            part = self._left[:wanted]
+            self._left = self._left[len(part) :]
+            wanted -= len(part)
+            parts.append(part)
+        if wanted and not parts and self.damage:
+            raise self.damage
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+    def _fill(self) -> bool:
+        """Fetches the next bytes; False at the end or at damage, which is kept for later."""
+        try:
+            self._left = next((piece for piece in self._pieces if piece), b"")
+        except CorruptArchive as damage:
+            self.damage = damage
+        return bool(self._left)
+
+
+def _decompress(path: str, raw: BinaryIO, new_decoder: type[_Decoder]) -> Iterator[bytes]:
+    at = 0  # where in the compressed file `raw` stands
+    start = given = 0  # where the current member starts, and how much of its content is out
+    decoder: _Decoder | None = None
+    while data := raw.read(_READ):
+        before, at = at, at + len(data)
+        while data:
+            if decoder is None:
+                decoder = new_decoder()
+                start, given = at - len(data), 0
+            try:
+                for piece in decoder.feed(data):
+                    given += len(piece)
+                    yield piece
+            except decoder.errors:
+                at = yield from _salvage(raw, new_decoder(), start, max(before, start), given)
+                raise CorruptArchive(path, at, "damaged") from None
+            data = decoder.unused
+            if decoder.eof:
+                padding, decoder = decoder.padding, None
+                data = _skip_padding(raw, data, padding)
+                at = raw.tell()
+    if decoder is not None:
+        raise CorruptArchive(path, at, "the archive stops in the middle,")
+
+
+def _skip_padding(raw: BinaryIO, data: bytes, padding: bytes) -> bytes:
+    data = data.lstrip(padding)
+    while padding and not data:
+        following = raw.read(_READ)
+        if not following:
+            break
+        data = following.lstrip(padding)
+    return data
+
+
+def _salvage(
+    raw: BinaryIO, decoder: _Decoder, start: int, careful: int, given: int
+) -> Generator[bytes, None, int]:
+    """Reads a damaged member once more, for what its last good bytes hold.
+
+    A decoder that fails keeps what it had decompressed in that step, up to 64 KiB of archive.
+    So the member is decompressed again from `start`, without the `given` bytes that are out,
+    and from `careful` on a byte at a time. Returns the position of the byte that is wrong.
+    """
+    raw.seek(start)
+    at = start
+    with contextlib.suppress(*decoder.errors):
+        while data := raw.read(min(_READ, careful - at) if at < careful else 1):
+            at += len(data)
+            for piece in decoder.feed(data):
+                yield piece[given:]
+                given = max(0, given - len(piece))
+    return at

@@ -1,0 +1,71 @@
+"""The content of a piece, decompressed, and of what follows it in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from preprocessing.fast import bz2_blocks
+from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.cut import Piece
+from preprocessing.reading.files import file_size, open_bytes, open_raw
+
+_READ = 1 << 20
+_BLOCKS_AHEAD = 6
+
+
+class Chunk(NamedTuple):
+    """Some content; `own` if it is of the piece itself, and not of what follows the piece."""
+
+    data: bytes
+    own: bool
+
+
+class Damage(NamedTuple):
+    """A part of an archive that cannot be read; `lost` is its size in bytes of the file."""
+
+    error: CorruptArchive
+    lost: int
+    own: bool
+
+
+def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk | Damage]:
+    """Yield the content of a piece and then, as long as the caller reads on, what follows it.
+
+    Args:
+      piece: a piece of a file of lines.
+      pool: the threads that decompress bz2.
+    """
+    if piece.end is None:
+        return _whole(piece)
+    return _bz2(piece, piece.end, pool) if piece.is_bz2 else _plain(piece, piece.end)
+
+
+def _whole(piece: Piece) -> Iterator[Chunk | Damage]:
+    try:
+        with open_bytes(piece.path) as stream:
+            while data := stream.read(_READ):
+                yield Chunk(data, True)
+    except CorruptArchive as error:
+        yield Damage(error, max(0, file_size(piece.path) - error.position), True)
+
+
+def _plain(piece: Piece, end: int) -> Iterator[Chunk | Damage]:
+    with open_raw(piece.path) as raw:
+        raw.seek(piece.start)
+        left = end - piece.start
+        while data := raw.read(min(_READ, left) if left else _READ):
+            yield Chunk(data, left > 0)
+            left = max(0, left - len(data))
+
+
+def _bz2(piece: Piece, end: int, pool: ThreadPoolExecutor) -> Iterator[Chunk | Damage]:
+    with open_raw(piece.path) as raw:
+        for block in bz2_blocks.read_blocks(raw, piece.start, pool, _BLOCKS_AHEAD):
+            own = block.at < end * 8
+            if isinstance(block, bz2_blocks.Content):
+                yield Chunk(block.data, own)
+            else:
+                error = CorruptArchive(piece.path, block.position, block.why)
+                yield Damage(error, block.lost, own)

@@ -1,0 +1,159 @@
+"""Find, open and decompress review files, local or gs://, through Beam's FileSystems."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import BinaryIO, NamedTuple, cast
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from core.errors import InputError
+from preprocessing.reading import globs
+from preprocessing.reading.archives import (
+    MAGIC_BYTES,
+    DecompressedStream,
+    compression,
+)
+
+_EVERYTHING = ("*", "**", "**/*")
+# What lies beside data in a folder that was downloaded or written by Spark or Beam.
+_NOT_DATA = re.compile(
+    r"[._].*|(readme|license|licence|changelog|citation)([._-].*)?|.*\.(md|rst|crc|md5|sha256)",
+    re.IGNORECASE,
+)
+
+
+class FoundFile(NamedTuple):
+    """A file as its file system lists it: `size` in bytes, `modified` in seconds since 1970."""
+
+    path: str
+    size: int
+    modified: float
+
+
+def find_files(base: str, pattern: str) -> list[FoundFile]:
+    """Find the files under the folder or `gs://` prefix `base` that match `pattern`, sorted.
+
+    Whatever reads, checks or fingerprints an input lists its files with this function, so that
+    all of them mean the same files. See `globs.compile_glob` for the pattern, which is relative
+    to `base`. A `base` is taken literally, whatever characters it has. When the pattern is `*`,
+    `**` or `**/*`, files that are not data are left out: hidden ones (`.name`, `_SUCCESS`),
+    README, LICENSE and the like, Markdown and checksums. Any other pattern is taken at its word.
+
+    Raises:
+        InputError: the folder is missing or is a file, nothing matches, or a file or the
+            folder cannot be read.
+    """
+    if not base.strip() or not pattern.strip():
+        raise InputError("data.input_base and the glob of a split must not be empty")
+    local = FileSystems.get_scheme(base) is None
+    if local:
+        _check_folder(base)
+    found = _match(base, pattern)
+    if pattern in _EVERYTHING:
+        found = [file for file in found if _is_data(relative_path(base, file.path))]
+    if not found:
+        raise InputError(
+            f"no file under {base} matches the glob '{pattern}': "
+            "data.splits takes file names or globs relative to data.input_base"
+        )
+    if local:
+        for file in found:
+            open_raw(file.path).close()
+    return sorted(found)
+
+
+def relative_path(base: str, path: str) -> str:
+    """Return the path of a file that `find_files` found, relative to its `base`."""
+    return path.removeprefix(base.rstrip("/") + "/")
+
+
+def _check_folder(base: str) -> None:
+    if not os.path.exists(base):
+        raise InputError(
+            f"the folder {base} does not exist: "
+            "data.input_base must be a folder or a gs:// prefix with review files"
+        )
+    if not os.path.isdir(base):
+        raise InputError(
+            f"{base} is a file: data.input_base must be its folder, "
+            "and data.splits can name the file in it"
+        )
+    if not os.access(base, os.R_OK | os.X_OK):
+        raise InputError(f"the folder {base} may not be read: give this user the permission")
+
+
+def _match(base: str, pattern: str) -> list[FoundFile]:
+    folder = base.rstrip("/") or "/"
+    pattern = relative_path(folder, pattern)
+    prefix = globs.literal_prefix(pattern)
+    # Beam lists, and `globs` matches: in Beam's own globs `**/` needs at least one folder, and
+    # `?` may be a slash.
+    everything = "" if globs.is_literal(pattern) else "**"
+    try:
+        literal = re.sub(r"([\[*?])", r"[\1]", FileSystems.join(folder, prefix))
+        result = FileSystems.match([literal + everything])[0]
+    except Exception as error:  # every cloud client has exceptions of its own
+        raise InputError(
+            f"{base} cannot be listed: {error}; data.input_base must be a folder or "
+            "a gs:// prefix that this user or service account may read"
+        ) from error
+    matches = globs.compile_glob(pattern).fullmatch
+    return [
+        FoundFile(found.path, int(found.size_in_bytes), float(found.last_updated_in_seconds or 0))
+        for found in result.metadata_list
+        # A gs:// "folder" can have an empty object that only stands for its name.
+        if not found.path.endswith("/") and matches(relative_path(folder, found.path))
+    ]
+
+
+def _is_data(relative: str) -> bool:
+    return not any(_NOT_DATA.fullmatch(part) for part in relative.split("/") if part)
+
+
+def open_bytes(path: str) -> BinaryIO:
+    """Opens a file, local or remote, and decompresses it as its first bytes ask for.
+
+    bz2, gzip and zstd are told by their magic bytes, whatever the file is called; an archive
+    of several members is read whole. A file that is not compressed can be sought in.
+
+    Raises:
+        InputError: the file cannot be opened, or is an archive that is not read (zip, xz).
+        CorruptArchive: the file is named as an archive and is empty. Reading the stream
+            raises it too, after everything before the damage.
+    """
+    raw = open_raw(path)
+    try:
+        head = raw.read(MAGIC_BYTES)
+        raw.seek(0)
+        kind = compression(path, head)
+    except BaseException:
+        raw.close()
+        raise
+    return raw if kind is None else cast(BinaryIO, DecompressedStream(path, raw, kind))
+
+
+def file_size(path: str) -> int:
+    """Bytes of a file, as it is stored."""
+    # Not `FileSystems.match`, to which the `[` of a folder's name would be a pattern.
+    return int(FileSystems.get_filesystem(path).size(path))
+
+
+def open_raw(path: str) -> BinaryIO:
+    """Opens a file, local or remote, as it is stored; it can be sought in.
+
+    Raises:
+        InputError: the file cannot be opened.
+    """
+    try:
+        return cast(
+            BinaryIO,
+            FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED),
+        )
+    except Exception as error:  # every cloud client has exceptions of its own
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"{path} cannot be opened: {reason}; it must be a file that this user may read"
+        ) from error

@@ -1,0 +1,104 @@
+"""List the files of an input, group by group, and refuse those that hold the same reviews twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from apache_beam.io.filesystems import FileSystems
+
+from core.errors import InputError
+from preprocessing.reading.archives import SUFFIXES
+from preprocessing.reading.files import find_files, relative_path
+
+HELD_OUT = {"eval": 1, "test": 2}
+"""The splits that a text is kept for when it also stands in files of a lower number."""
+
+REMEDY = "remove one of them, or write a glob in data.splits that matches only one"
+"""What to do about two files with the same reviews."""
+
+
+class SourceFile(NamedTuple):
+    """A file of an input, and the group (`train`, `eval`, `test` or `all`) that it is read for.
+
+    `size` is in bytes as it is stored, `modified` in seconds since 1970.
+    """
+
+    group: str
+    path: str
+    size: int
+    modified: float
+
+
+def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
+    """Find the files of an input, ordered by group and path.
+
+    A file that matches the globs of several groups is read once: for test before eval, and for
+    eval before train, as a review that is in files of several groups is.
+
+    Args:
+      base: folder or gs:// prefix.
+      patterns: group -> glob below `base`, see `files.find_files`.
+
+    Raises:
+      InputError: see `files.find_files`; every file of a group belongs to another one; or two
+        files are an archive and its unpacked copy, or two names of one file.
+    """
+    groups: dict[str, str] = {}
+    found = {}
+    for group, pattern in patterns.items():
+        for file in find_files(base, pattern):
+            found[file.path] = file
+            if _rank(group) >= _rank(groups.get(file.path, group)):
+                groups[file.path] = group
+    sources = [SourceFile(groups[path], *file) for path, file in sorted(found.items())]
+    for group, pattern in patterns.items():
+        if group not in groups.values():
+            path = find_files(base, pattern)[0].path
+            raise InputError(
+                f"data.splits.{group}: no file is left of the glob '{pattern}', {path} is also "
+                f"in data.splits.{groups[path]}: name other files"
+            )
+    _refuse_copies([file.path for file in sources])
+    order = list(patterns)
+    return sorted(sources, key=lambda file: (order.index(file.group), file.path))
+
+
+def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
+    """Compute what changes when a file of an input is added, removed, renamed or written to."""
+    digest = hashlib.sha256()
+    for file in sources:
+        stored = [file.group, relative_path(base, file.path), file.size, file.modified]
+        digest.update(json.dumps(stored).encode() + b"\n")
+    total = sum(file.size for file in sources)
+    return f"num_files:{len(sources)},total_bytes:{total},sha256:{digest.hexdigest()}"
+
+
+def _rank(group: str) -> int:
+    return HELD_OUT.get(group, 0)
+
+
+def _refuse_copies(paths: Iterable[str]) -> None:
+    unpacked: dict[str, str] = {}
+    files: dict[tuple[int, int], str] = {}
+    for path in paths:
+        name = _ARCHIVE.sub("", path)
+        other = unpacked.setdefault(name, path)
+        if other != path:
+            raise InputError(
+                f"{other} and {path} hold the same reviews, as an archive and unpacked or as two "
+                f"archives: {REMEDY}"
+            )
+        if FileSystems.get_scheme(path) is None:
+            # A link, be it a symbolic or a hard one, has the numbers of the file it leads to.
+            status = os.stat(path)
+            other = files.setdefault((status.st_dev, status.st_ino), path)
+            if other != path:
+                raise InputError(f"{other} and {path} are two names of one file: {REMEDY}")
+
+
+_ARCHIVE = re.compile(f"({'|'.join(map(re.escape, SUFFIXES))})$", re.IGNORECASE)

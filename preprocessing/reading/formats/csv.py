@@ -1,0 +1,193 @@
+"""CSV: records that may span lines, read so that one broken quote costs one line.
+
+A quote that is never closed makes the rest of a file one field. So a record that breaks the
+rules of quoting, or is still open after 1 MB or at the end of the file, is rejected with its
+first line alone, and reading goes on at the line after that one. Every line is then part of
+exactly one record that is read or rejected. A record that damage to an archive cuts is
+rejected as a whole: its lines alone would be taken for records they are not.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections import deque
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.columns import HEADERLESS, Layout
+from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, stream_lines
+from preprocessing.reading.records import (
+    BROKEN_CSV,
+    CORRUPT_ARCHIVE,
+    INVALID_UTF8,
+    LINE_TOO_LONG,
+    NO_TEXT,
+    Record,
+    Rejected,
+    make_review,
+    rejected,
+)
+
+# Stands for a NUL inside the parser: Python 3.10's csv refuses NUL, and this is never in text
+# that was decoded (undecodable bytes become U+DC80 and up).
+_NUL = "\udc00"
+
+
+# What csv says of a quoted field that is still open at the end.
+_OPEN = "unexpected end of data"
+
+
+class _LineTooLong(Exception):
+    """The record starts with a line over the limit."""
+
+
+class _RecordTooLong(Exception):
+    """A quoted field is open for longer than the limit."""
+
+
+class _Lines:
+    """Gives csv.reader the lines it asks for, and can take back all but a record's first."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._fresh = stream_lines(stream, keep_cr=True)
+        self._again: deque[tuple[int, bytes | None]] = deque()
+        self._taken: list[tuple[int, bytes | None]] = []
+        self._size = 0
+        self._last = 0
+        self.position = 0  # line the current record starts on
+        self.unclean = False  # the current record has bytes that are not UTF-8, or NUL
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if not self._taken:
+            # Set before the line is there: damage to an archive may cut this very line.
+            self.position = self._again[0][0] if self._again else self._last + 1
+        number, line = self._again.popleft() if self._again else next(self._fresh)
+        self._last = number
+        self._taken.append((number, line))
+        if line is None:
+            raise _LineTooLong if len(self._taken) == 1 else _RecordTooLong
+        self._size += len(line)
+        if self._size > MAX_LINE_BYTES and len(self._taken) > 1:
+            raise _RecordTooLong
+        return self._decode(number, line) + "\n"
+
+    def next_record(self) -> None:
+        """Forgets the lines of the record that was read."""
+        self._taken.clear()
+        self._size = 0
+        self.unclean = False
+
+    def keep_first_only(self) -> None:
+        """Takes back every line of the current record but its first."""
+        self._again.extendleft(reversed(self._taken[1:]))
+        self.next_record()
+
+    def _decode(self, number: int, line: bytes) -> str:
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError:
+            self.unclean = True
+            text = line.decode("utf-8", "surrogateescape")
+        if "\0" in text:
+            self.unclean = True
+            text = text.replace("\0", _NUL)
+        return text
+
+
+def csv_records(stream: BinaryIO) -> Iterator[tuple[int, list[str]] | Rejected]:
+    """The records of a CSV file with the line each starts on; none is left out.
+
+    A blank line is a record without fields. See the module's first lines for broken quotes.
+    """
+    # The limit is csv's own, for the whole process, and far below a long review's length.
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * MAX_LINE_BYTES))
+    lines = _Lines(stream)
+    reader = csv.reader(lines, strict=True)
+    while True:
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except CorruptArchive as damage:
+            yield rejected(lines.position, CORRUPT_ARCHIVE, damage.detail)
+            return
+        except _LineTooLong:
+            yield rejected(lines.position, LINE_TOO_LONG, TOO_LONG)
+        except _RecordTooLong:
+            yield rejected(lines.position, BROKEN_CSV, "a quoted field open for over 1 MB")
+        except csv.Error as error:
+            yield rejected(lines.position, BROKEN_CSV, str(error))
+        else:
+            yield _clean(lines.position, fields, lines.unclean)
+            lines.next_record()
+            continue
+        lines.keep_first_only()
+        reader = csv.reader(lines, strict=True)  # the old one is inside the broken field
+
+
+def sampled_records(stream: BinaryIO) -> Iterator[list[str] | Rejected]:
+    """The records of a part of a CSV file that starts where a record does, and ends anywhere.
+
+    The lines of a record that the end cuts would be taken for records they are not, so that
+    nothing is given from where a quoted field is open to the end.
+    """
+    for record in csv_records(stream):
+        if not isinstance(record, Rejected):
+            yield record[1]
+        elif record.detail == _OPEN:
+            return
+        else:
+            yield record
+
+
+def _clean(position: int, fields: list[str], unclean: bool) -> tuple[int, list[str]] | Rejected:
+    if not unclean:
+        return position, fields
+    data = ",".join(fields).replace(_NUL, "\0").encode("utf-8", "surrogateescape")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return rejected(position, INVALID_UTF8, data[error.start :])
+    return rejected(position, INVALID_UTF8, "a NUL character")
+
+
+def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
+    """Yield the records of a CSV file; `position` is the line on which a record starts.
+
+    The header is not a record. `path` is not used: every reader of streams has the same arguments.
+    """
+    columns = layout.columns or HEADERLESS
+    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    header = list(layout.header) if layout.header else None
+    names = [name.strip() for name in header or columns if name is not None]
+    label_at, text_at = names.index(columns.label), names.index(columns.text)
+    title_at = names.index(columns.title) if columns.title else None
+    for record in csv_records(stream):
+        if isinstance(record, Rejected):
+            yield record
+            continue
+        position, fields = record
+        if header is not None and fields == header:
+            header = None  # the first only: the same line again is a review with a bad label
+        elif not fields:
+            yield rejected(position, NO_TEXT, "a blank line")
+        elif len(fields) != len(names):
+            shown = [field[:60] for field in fields[:3]]
+            detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
+            yield rejected(position, BROKEN_CSV, detail)
+        else:
+            label = labels.read(fields[label_at])
+            if label is None:
+                detail = f"{columns.label}: {fields[label_at][:200]}"
+                yield rejected(position, labels.reason(fields[label_at]), detail)
+            else:
+                title = "" if title_at is None else fields[title_at]
+                yield make_review(position, label, title, fields[text_at])

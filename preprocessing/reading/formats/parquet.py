@@ -1,0 +1,153 @@
+"""Parquet files, one row group after the other; a position is a row, from 1."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.errors import InputError
+from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.columns import HEADERLESS, Layout
+from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
+from preprocessing.reading.records import (
+    CORRUPT_ARCHIVE,
+    INVALID_UTF8,
+    LINE_TOO_LONG,
+    NO_TEXT,
+    Record,
+    as_text,
+    make_review,
+    rejected,
+    seen,
+)
+
+_ROWS = 4096
+_STEPS = 15
+_NOT_UTF8 = b"\xff"  # what a value counts as whose bytes cannot be had
+_DAMAGED = (OSError, ValueError, pa.ArrowException)
+
+
+def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
+    """Opens a Parquet file whose bytes are `stream`.
+
+    Raises:
+        InputError: it is not a Parquet file or is cut short: its index, without which not one
+            row is found, stands at the end.
+    """
+    try:
+        return pq.ParquetFile(_seekable(stream))
+    except (CorruptArchive, *_DAMAGED) as error:
+        raise InputError(
+            f"{path} cannot be opened as a Parquet file: {error}; it is damaged, incomplete "
+            "(fetch it again) or of another format (set data.format)"
+        ) from error
+
+
+def _seekable(stream: BinaryIO) -> BinaryIO:
+    if stream.seekable():
+        return stream
+    # Reading starts at the index at the end, so what is compressed is unpacked first.
+    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 - pyarrow reads it, it goes when closed
+    shutil.copyfileobj(stream, unpacked, MAX_LINE_BYTES)
+    return cast(BinaryIO, unpacked)
+
+
+def label_values(file: pq.ParquetFile, name: str) -> list[Any]:
+    """Return the labels that the file has, each once, as far as they are cheaply found.
+
+    All of a few row groups from the first to the last are looked at, and of every row group the
+    least and the greatest where the file's index has them. Damaged row groups are passed over.
+    """
+    found = []
+    last = file.num_row_groups - 1
+    for group in sorted({last * step // _STEPS for step in range(_STEPS + 1)} if last >= 0 else ()):
+        with contextlib.suppress(*_DAMAGED):
+            for batch in file.iter_batches(row_groups=[group], columns=[name]):
+                found += _values(batch.column(batch.schema.names.index(name)).unique())
+    paths = [file.schema.column(index).path for index in range(len(file.schema))]
+    for group in range(last + 1) if name in paths else ():
+        with contextlib.suppress(*_DAMAGED):
+            limits = file.metadata.row_group(group).column(paths.index(name)).statistics
+            if limits is not None and limits.has_min_max:
+                found += [limits.min, limits.max]
+    return found
+
+
+def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
+    """Reads a Parquet file. Each row of a row group that is damaged is rejected.
+
+    Raises:
+        InputError: see `open_parquet`.
+    """
+    columns = layout.columns or HEADERLESS
+    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    file = open_parquet(path, stream)
+    position = 0
+    for group in range(file.num_row_groups):
+        end = position + file.metadata.row_group(group).num_rows
+        damage = "it has fewer rows than the file's index says"
+        for values in _rows(file, group, [name for name in columns if name]):
+            if isinstance(values, str):
+                damage = values
+                break
+            count = len(values[columns.label])
+            titles = values[columns.title] if columns.title else [""] * count
+            fields = zip(values[columns.label], titles, values[columns.text], strict=True)
+            for row in fields:
+                position += 1
+                yield _parse(position, row, labels, columns.label)
+        # Damage may also make pyarrow leave out rows without an error.
+        while position < end:
+            position += 1
+            yield rejected(position, CORRUPT_ARCHIVE, f"damaged row group {group + 1}: {damage}")
+
+
+def _rows(
+    file: pq.ParquetFile, group: int, names: list[str]
+) -> Iterator[dict[str, list[Any]] | str]:
+    """Batches of a row group as columns of values; what is wrong, last, if it is damaged."""
+    try:
+        for batch in file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=names):
+            present = batch.schema.names
+            yield {name: _values(batch.column(present.index(name))) for name in names}
+    except _DAMAGED as error:
+        yield str(error)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    try:
+        return cast(list[Any], column.to_pylist())
+    except (ValueError, OverflowError):  # one value that Python has no equal for, or bad UTF-8
+        return [_value(item) for item in column]
+
+
+def _value(item: pa.Scalar) -> Any:
+    try:
+        return item.as_py()
+    except (ValueError, OverflowError):
+        return item.as_buffer().to_pybytes() if hasattr(item, "as_buffer") else _NOT_UTF8
+
+
+def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: str) -> Record:
+    try:
+        label, title, body = (
+            value.decode("utf-8") if isinstance(value, bytes) else value for value in fields
+        )
+    except UnicodeDecodeError as error:
+        return rejected(position, INVALID_UTF8, error.object[error.start :])
+    value = labels.read(label)
+    if value is None:
+        return rejected(position, labels.reason(label), f"{name}: {seen(label)}")
+    title, body = as_text(title), as_text(body)
+    if title is None or body is None:
+        return rejected(position, NO_TEXT, "the title or the text is a structure, not text")
+    if sum(len(part.encode("utf-8", "replace")) for part in (title, body)) > MAX_LINE_BYTES:
+        return rejected(position, LINE_TOO_LONG, TOO_LONG)
+    return make_review(position, value, title, body)

@@ -1,0 +1,128 @@
+"""Split content into lines."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, NamedTuple
+
+from preprocessing.reading.decompress import Chunk, Damage
+from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
+
+MAX_LINE_BYTES = 1 << 20
+TOO_LONG = "more than 1,048,576 bytes"
+_CHUNK = 1 << 20
+
+
+class Lines(NamedTuple):
+    """Whole lines, without the last line break, and the number of the first one in its piece."""
+
+    first: int
+    data: bytes
+
+
+class Lost(NamedTuple):
+    """A line that cannot be read; `bytes` is the size of the damage that it stands for, or 0."""
+
+    record: Rejected
+    bytes: int = 0
+
+
+def split_lines(chunks: Iterable[Chunk | Damage], start: int) -> Iterator[Lines | Lost]:
+    """Yield every line of a piece, many at a time; numbers count from 1.
+
+    A line that is too long is lost, and not held in memory. Damage is one lost line, and ends what
+    can be read of a gzip or zstd file.
+
+    Args:
+      chunks: the content of the piece and of what follows it; see `decompress`.
+      start: the byte of the file at which the piece starts.
+    """
+    number = 0
+    tail: bytes | None = b""  # the unfinished line so far; None once it is too long
+    skipping = start > 0  # up to the beginning of a line
+    for chunk in chunks:
+        if isinstance(chunk, Damage):
+            if not chunk.own:
+                return  # the last line is cut; the next piece reports the damage
+            number += 1
+            yield Lost(rejected(number, CORRUPT_ARCHIVE, chunk.error.detail), chunk.lost)
+            tail, skipping = b"", True
+            continue
+        data = chunk.data
+        if skipping:
+            if not chunk.own:
+                return  # the line that continues here began before this piece
+            begins = data.find(b"\n") + 1
+            if not begins:
+                continue
+            data, skipping = data[begins:], False
+        end = data.rfind(b"\n") if chunk.own else data.find(b"\n")
+        if end < 0:
+            tail = _joined(tail, data)
+            continue
+        if tail is None:
+            number += 1
+            yield Lost(rejected(number, LINE_TOO_LONG, TOO_LONG))
+            begins = data.find(b"\n") + 1
+            data, end, tail = data[begins:], end - begins, b""
+        if end >= 0:
+            found = tail + data[:end]
+            if not number and not start:
+                found = found.removeprefix(codecs.BOM_UTF8)
+            yield Lines(number + 1, found)
+            number += 1 + found.count(b"\n")
+        if not chunk.own:
+            return
+        tail = _joined(b"", data[end + 1 :])
+    if tail is None:
+        yield Lost(rejected(number + 1, LINE_TOO_LONG, TOO_LONG))
+    elif tail:
+        yield Lines(number + 1, tail if number or start else tail.removeprefix(codecs.BOM_UTF8))
+
+
+def _joined(tail: bytes | None, more: bytes) -> bytes | None:
+    if tail is None or len(tail) + len(more) > MAX_LINE_BYTES + 1:
+        return None
+    return tail + more
+
+
+def stream_lines(
+    stream: BinaryIO, max_bytes: int = MAX_LINE_BYTES, keep_cr: bool = False
+) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the lines of a stream with their numbers, from 1, without `\\n` and `\\r\\n`.
+
+    A line of more than `max_bytes` bytes is None; it is never held in memory whole. What follows
+    the last `\\n` is a line unless it is empty. With `keep_cr` the `\\r` stays.
+
+    Raises:
+      CorruptArchive: the stream is a damaged archive. The lines before the damage have been
+        yielded; a line that the damage cuts has not.
+    """
+    number = 0
+    # The line that the last chunk ended in; None once it is too long.
+    tail: bytes | None = b""
+    while chunk := stream.read(_CHUNK):
+        first, *others = chunk.split(b"\n")
+        tail = None if tail is None else tail + first
+        if others:
+            number += 1
+            yield number, _within(tail, max_bytes, keep_cr)
+            tail = others.pop()
+            for line in others:
+                number += 1
+                if not keep_cr and line.endswith(b"\r"):
+                    line = line[:-1]
+                yield number, line if len(line) <= max_bytes else None
+        if tail is not None and len(tail) > max_bytes + 1:
+            tail = None
+    if tail != b"":
+        yield number + 1, _within(tail, max_bytes, keep_cr)
+
+
+def _within(line: bytes | None, max_bytes: int, keep_cr: bool) -> bytes | None:
+    if line is None:
+        return None
+    if not keep_cr and line.endswith(b"\r"):
+        line = line[:-1]
+    return line if len(line) <= max_bytes else None

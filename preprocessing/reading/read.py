@@ -1,0 +1,67 @@
+"""Read a piece of a file: the path of a review from bytes to a batch. Read this module first.
+
+| step | module | input | output |
+|---|---|---|---|
+| find the files | `find` | folder and globs | `SourceFile` |
+| detect the layout | `detect`, `layouts` | files of an input | `Layout` of each |
+| cut | `cut` | file and layout | `Piece` |
+| decompress | `decompress` | `Piece` | `Chunk`, `Damage` |
+| split into lines | `lines` | chunks | `Lines`, `Lost` |
+| parse | `formats` | `Lines`, or a stream | `Batch`, or records |
+| batch | `batch` | records | `Batch` |
+
+`components.review_example_gen.stages` continues: it assigns a split, encodes and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from preprocessing.reading.archives import CorruptArchive, DecompressedStream
+from preprocessing.reading.batch import Batch, in_batches
+from preprocessing.reading.cut import Piece
+from preprocessing.reading.decompress import decompress
+from preprocessing.reading.files import file_size, open_bytes
+from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
+from preprocessing.reading.lines import Lost, split_lines
+from preprocessing.reading.records import CORRUPT_ARCHIVE, rejected
+
+_OF_LINES = {"fasttext": fasttext.make_parser, "jsonl": jsonl.make_parser}
+_OF_STREAMS = {"csv": csv.read_csv, "parquet": parquet.read_parquet}
+
+
+def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
+    """Yield every line of a piece as a part of a batch; positions count from 1 in the piece.
+
+    A line (CSV: record, Parquet: row) is a review, a neutral or a rejected line; nothing
+    disappears. Damage in a compressed file is one rejected line. A bz2 file of lines is read on
+    behind the damage.
+
+    Args:
+      piece: one of `cut.cut_file`.
+      pool: the threads that decompress.
+    """
+    make_parser = _OF_LINES.get(piece.layout.format)
+    if make_parser is None:
+        yield from _read_stream(piece)
+        return
+    parse = make_parser(piece.layout)
+    for found in split_lines(decompress(piece, pool), piece.start):
+        if isinstance(found, Lost):
+            yield Batch(rejected=[found.record], lost=found.bytes)
+        else:
+            yield parse(found)
+
+
+def _read_stream(piece: Piece) -> Iterator[Batch]:
+    """Yield the batches of a file that is no file of lines, and is therefore read as a whole."""
+    try:
+        stream = open_bytes(piece.path)
+    except CorruptArchive as damage:
+        yield Batch(rejected=[rejected(1, CORRUPT_ARCHIVE, damage.detail)])
+        return
+    with stream:
+        yield from in_batches(_OF_STREAMS[piece.layout.format](piece.path, stream, piece.layout))
+        if isinstance(stream, DecompressedStream) and stream.damage:
+            yield Batch(lost=file_size(piece.path) - stream.damage.position)

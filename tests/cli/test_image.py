@@ -1,0 +1,270 @@
+"""The container image: what builds it, and what is in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli.app import app
+from core.errors import ConfigError
+from tests.platforms.image_machine import ROOT, buildah, built_image, run_in_image
+from tools import bootstrap
+
+IMAGE = "example/reviews/amazon-reviews:1"
+DOCKERFILE = ROOT / "kubeflow" / "Dockerfile"
+PACKAGES = [
+    *("cli", "components", "core", "pipeline", "platforms", "preprocessing"),
+    *("sample_data", "serving", "trainer_module"),
+]
+
+
+def dockerfile_argument(name):
+    return re.search(rf"^ARG {name}=(.+)$", DOCKERFILE.read_text(), re.MULTILINE)[1]
+
+
+# The commands -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine with the tools that are asked for; each notes how it was called."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "git").symlink_to(shutil.which("git"))
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setenv("PIPELINE_SET", f"cluster.image={IMAGE}")
+
+    def with_tools(*tools, code=0):
+        for tool in tools:
+            script = f'#!/bin/sh\nprintf "%s\\n" "$0" "$@" > {tmp_path}/called\nexit {code}\n'
+            (programs / tool).write_text(script)
+            (programs / tool).chmod(0o755)
+
+        def call(*arguments):
+            result = CliRunner().invoke(app, ["image", *arguments])
+            called = tmp_path / "called"
+            return result, called.read_text().splitlines() if called.exists() else None
+
+        return call
+
+    return with_tools
+
+
+def test_docker_builds_the_checkout_under_the_name_of_the_settings(machine):
+    result, (program, *arguments) = machine("docker", "buildah")("build")
+    assert result.exit_code == 0
+    assert Path(program).name == "docker"
+    assert arguments[:3] == ["buildx", "build", "--load"]
+    assert f"--tag={IMAGE}" in arguments
+    assert f"--file={DOCKERFILE}" in arguments
+    assert "--build-arg=VARIANT=cpu" in arguments
+    assert not [each for each in arguments if "BASE" in each]
+    assert arguments[-1] == str(ROOT)
+    assert re.search(r"--label=org.opencontainers.image.revision=[0-9a-f]{40}", str(arguments))
+    # What is run is shown, to be repeated by hand.
+    assert result.stdout == f"docker {' '.join(arguments)}\n"
+
+
+def test_buildah_builds_where_there_is_no_docker(machine):
+    call = machine("buildah")
+    result, (program, *arguments) = call("build", "--gpu", "--base", "example/debian:13")
+    assert (result.exit_code, Path(program).name, arguments[0]) == (0, "buildah", "bud")
+    assert {"--build-arg=VARIANT=gpu", "--build-arg=BASE=example/debian:13"} < set(arguments)
+    result, (program, *arguments) = call("push")
+    assert (Path(program).name, arguments) == ("buildah", ["push", IMAGE])
+
+
+def test_cloud_build_is_told_what_its_steps_ask_for(machine, monkeypatch):
+    monkeypatch.setenv("PIPELINE_SET", f"cluster.image={IMAGE},vertex.project=my-project")
+    result, (_, *arguments) = machine("gcloud")("build", "--tool", "cloudbuild", "--gpu")
+    assert result.exit_code == 0
+    file = ROOT / "kubeflow" / "cloudbuild.yaml"
+    assert arguments[:5] == [
+        *("builds", "submit", f"--config={file}", "--project=my-project"),
+        arguments[4],
+    ]
+    given = dict(
+        each.split("=", 1) for each in arguments[4].removeprefix("--substitutions=").split(",")
+    )
+    assert (given["_IMAGE"], given["_VARIANT"]) == (IMAGE, "gpu")
+
+    build = yaml.safe_load(file.read_text())
+    known = {"_IMAGE", *build["substitutions"]}
+    assert set(given) <= known
+    assert set(re.findall(r"\$\{(\w+)\}", json.dumps(build["steps"]))) == known
+    assert build["substitutions"]["_BASE"] == dockerfile_argument("BASE")
+
+
+def test_an_image_without_a_name_is_refused(machine, monkeypatch):
+    monkeypatch.delenv("PIPELINE_SET")
+    call = machine("docker")
+    for command in ("build", "push"):
+        result, called = call(command)
+        assert isinstance(result.exception, ConfigError)
+        assert "cluster.image" in str(result.exception)
+        assert called is None
+
+
+@pytest.mark.parametrize(
+    ("tools", "arguments", "says"),
+    [
+        ([], ["build"], "neither docker nor buildah is on PATH"),
+        (["docker"], ["build", "--tool", "buildah"], "buildah is not on PATH"),
+        (["docker"], ["build"], "docker buildx failed with exit code 7"),
+        (["buildah"], ["push"], "buildah push failed with exit code 7"),
+    ],
+)
+def test_what_stops_it_is_one_line_and_exit_code_1(machine, tools, arguments, says):
+    result, _ = machine(*tools, code=7)(*arguments)
+    assert result.exit_code == 1
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_installed_package_says_that_it_takes_a_checkout(tmp_path):
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package)
+    done = subprocess.run(
+        [sys.executable, "-c", "from cli.command import main; main()", "image", "build"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "PIPELINE_SET": f"cluster.image={IMAGE}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "checkout" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+# The Dockerfile and the package -----------------------------------------------------------
+
+
+def test_dockerfile_is_clean():
+    linter = shutil.which("hadolint", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if not linter:
+        pytest.skip("hadolint is not installed")
+    done = subprocess.run([linter, "--no-color", DOCKERFILE], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_image_names_its_user_by_number():
+    """For a name Kubernetes cannot tell whether it is root, and would not start the container."""
+    user = re.findall(r"^USER (\S+)$", DOCKERFILE.read_text(), re.MULTILINE)[-1]
+    assert int(user.partition(":")[0]) > 0
+
+
+def test_image_and_checkout_are_installed_by_the_same_uv():
+    assert dockerfile_argument("UV_VERSION") == bootstrap.UV_VERSION
+
+
+def test_every_data_file_of_the_packages_is_in_the_wheel(tmp_path):
+    tree = tmp_path / "tree"
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    command = "import sys; from setuptools import build_meta as b; b.build_wheel(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", command, tmp_path], cwd=tree, check=True, capture_output=True
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    files = {file for name in PACKAGES for file in (ROOT / name).rglob("*.*") if file.is_file()}
+    files = {str(file.relative_to(ROOT)) for file in files if "__pycache__" not in file.parts}
+    assert {"pipeline/presets/gke.yaml", "preprocessing/schema/schema.pbtxt"} < files
+    assert files - packed == set()
+
+
+# The image --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def image():
+    return built_image()
+
+
+def said_by(done):
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class TestImage:
+    pytestmark = [
+        pytest.mark.slow,
+        pytest.mark.xdist_group("image"),
+        pytest.mark.timeout(1800),  # the first call builds it
+    ]
+
+    @pytest.fixture
+    def shell(self, image):
+        return lambda script: said_by(run_in_image(image, ["sh", "-euc", script]))
+
+    @pytest.fixture
+    def python(self, image):
+        return lambda code: said_by(run_in_image(image, ["python", "-c", code]))
+
+    def test_runs_the_entry_point_as_a_user_without_rights(self, image, shell):
+        settings = json.loads(buildah("inspect", "--type", "image", image))["OCIv1"]["config"]
+        assert settings["User"] == "1000:1000"
+        assert settings["Entrypoint"] == ["python", "-m", "platforms.entrypoint"]
+        assert settings["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
+        assert shell('id -u; pwd; echo "$HOME"; command -v python').split() == [
+            *("1000", "/home/pipeline", "/home/pipeline", "/opt/venv/bin/python")
+        ]
+        shell('touch "$HOME/file" /tmp/file')
+        assert shell("find /opt/venv /usr ! -type l -writable") == ""
+
+    def test_carries_what_the_package_needs_and_no_more(self, shell, python):
+        listed = python(
+            "from importlib.metadata import distributions\n"
+            "for each in distributions(): print(each.name, each.version)"
+        )
+        names = dict(line.split() for line in listed.splitlines())
+        installed = {re.sub("[-_.]+", "-", name).lower(): names[name] for name in names}
+        lines = (ROOT / "requirements" / "tfx-1.21-py311.txt").read_text().splitlines()
+        unpinned = {f"{name}=={installed[name]}" for name in installed}
+        unpinned -= {line.split(" ;")[0] for line in lines}
+        assert unpinned == {f"amazon-reviews=={metadata.version('amazon-reviews')}"}
+        assert not {"pytest", "mypy", "ruff", "hypothesis", "pip", "uv"} & set(installed)
+
+        assert shell("for each in gcc g++ cc make; do command -v $each || true; done") == ""
+        assert shell("find /home /var/lib/apt/lists -type f -size +1M") == ""
+        sizes = shell("du --summarize --block-size=1M /opt /usr").splitlines()
+        megabytes = sum(int(line.split()[0]) for line in sizes)
+        print(f"the image has {megabytes} MiB in /opt and /usr")
+        assert megabytes < 4000
+
+    def test_tfx_and_the_command_work_in_it(self, image, shell, python):
+        versions = python(
+            "import tensorflow, tfx.version\nprint(tensorflow.__version__, tfx.version.__version__)"
+        )
+        assert versions.split() == ["2.21.0", "1.21.0"]
+        assert "Usage: amazon-reviews" in shell("amazon-reviews --help")
+
+    def test_no_process_compiles_what_it_imports(self, image):
+        """The image's user could not keep it, and TensorFlow takes long."""
+        done = run_in_image(image, ["python", "-v", "-c", "import tensorflow, cli.compile"])
+        read = re.findall(r"code object from '(/opt/venv/.*)'", done.stderr)
+        assert len(read) > 1000
+        assert [file for file in read if not file.endswith(".pyc")] == []
+
+    def test_dataflow_can_build_the_tree_that_it_is_pointed_to(self, shell):
+        """With Beam's own function, which `--setup_file` ends in."""
+        build = 'Stager._build_setup_package("/opt/amazon-reviews/setup.py", "/tmp")'
+        files = shell(
+            "python -c 'from apache_beam.runners.portability.stager import Stager; "
+            f"{build}' >/dev/null && tar tzf /tmp/amazon_reviews-*.tar.gz"
+        )
+        for file in ("pipeline/presets/sample.yaml", "preprocessing/schema/schema.pbtxt"):
+            assert re.search(rf"^[^/]+/{file}$", files, re.MULTILINE)

@@ -1,0 +1,161 @@
+"""`amazon-reviews data fetch`: whole files only, and a clear line for whatever goes wrong."""
+
+from pathlib import Path
+
+import google.auth
+import kagglehub
+import pytest
+import requests
+from apache_beam.io.localfilesystem import LocalFileSystem
+from google.auth.exceptions import DefaultCredentialsError
+from kagglehub import exceptions
+
+from cli import kaggle
+from cli.command import main
+
+
+class Store(LocalFileSystem):
+    """A file system that Beam finds by its scheme; store:///FOLDER is /FOLDER of this machine."""
+
+    @classmethod
+    def scheme(cls):
+        return "store"
+
+    def __init__(self, pipeline_options):
+        super().__init__(pipeline_options)
+
+    @staticmethod
+    def here(path):
+        return path.removeprefix("store://")
+
+    def exists(self, path):
+        return super().exists(self.here(path))
+
+    def create(self, path, *arguments, **options):
+        # Like an object store, it has no folders to make.
+        Path(self.here(path)).parent.mkdir(parents=True, exist_ok=True)
+        return super().create(self.here(path), *arguments, **options)
+
+    def rename(self, sources, targets):
+        super().rename([self.here(p) for p in sources], [self.here(p) for p in targets])
+
+    def delete(self, paths):
+        super().delete([self.here(path) for path in paths])
+
+
+@pytest.fixture
+def downloads(tmp_path, monkeypatch):
+    """Kaggle without the network: each file's content is its name. Returns what was asked for."""
+    asked = []
+
+    def download(dataset, path):
+        asked.append((dataset, path))
+        file = tmp_path / "cache" / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(path)
+        return str(file)
+
+    monkeypatch.setattr(kagglehub, "dataset_download", download)
+    return asked
+
+
+def test_both_files_come_into_the_folder(tmp_path, downloads):
+    said = []
+    files = kaggle.fetch(str(tmp_path / "data"), said.append)
+    assert [Path(file).read_text() for file in files] == list(kaggle.FILES)
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == sorted(kaggle.FILES)
+    assert [path for _, path in downloads] == list(kaggle.FILES)
+    assert len(said) == 2
+
+
+def test_what_is_there_is_not_fetched_again(tmp_path, downloads):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / kaggle.FILES[0]).write_text("mine")
+    kaggle.fetch(str(tmp_path / "data"), lambda line: None)
+    assert (tmp_path / "data" / kaggle.FILES[0]).read_text() == "mine"
+    assert [path for _, path in downloads] == [kaggle.FILES[1]]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (requests.exceptions.ConnectionError("refused"), "Kaggle was not reached"),
+        (exceptions.UnauthenticatedError(), "KAGGLE_USERNAME and KAGGLE_KEY"),
+        (exceptions.DataCorruptionError("hash"), "could not be fetched: hash"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, error, told):
+    def download(dataset, path):
+        raise error
+
+    monkeypatch.setattr(kagglehub, "dataset_download", download)
+    with pytest.raises(kaggle.FetchError) as raised:
+        kaggle.fetch(str(tmp_path / "data"), lambda line: None)
+    assert told in str(raised.value)
+    assert kaggle.FILES[0] in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "data").exists()
+
+
+def command(monkeypatch, capsys, base, *words):
+    """Runs `amazon-reviews`; returns exit code, standard output and standard error."""
+    monkeypatch.setattr("sys.argv", ["amazon-reviews", *words])
+    monkeypatch.setenv("PIPELINE_CONFIG", "amazon")
+    monkeypatch.setenv("PIPELINE_SET", f"data.input_base={base}")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code, *capsys.readouterr()
+
+
+def test_a_url_is_written_through_its_file_system(tmp_path, monkeypatch, capsys, downloads):
+    monkeypatch.chdir(tmp_path)
+    base = f"store://{tmp_path}/bucket"
+    code, out, _ = command(monkeypatch, capsys, base, "data", "fetch")
+    assert code == 0
+    assert f"2 files in {base}" in out
+    written = {path.name: path.read_text() for path in (tmp_path / "bucket").iterdir()}
+    assert written == {name: name for name in kaggle.FILES}
+    assert not list(tmp_path.glob("store:*"))
+    assert "is there already" in command(monkeypatch, capsys, base, "data", "fetch")[1]
+    assert len(downloads) == 2
+
+
+def no_credentials(scopes=None):
+    raise DefaultCredentialsError("none")
+
+
+@pytest.mark.parametrize(
+    ("base", "told"),
+    [
+        ("gs://bucket/reviews", "gs://bucket/reviews needs Google Cloud credentials"),
+        ("nowhere://bucket", "nowhere://bucket cannot be read"),
+        ("{file}/reviews", "is a file"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_2_before_any_download(
+    tmp_path, monkeypatch, capsys, downloads, base, told
+):
+    monkeypatch.setattr(google.auth, "default", no_credentials)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    base = base.format(file=tmp_path / "file")
+    code, _, error = command(monkeypatch, capsys, base, "data", "fetch")
+    assert code == 2
+    [line] = error.splitlines()
+    assert line.startswith("data.input_base: ") and told in line
+    assert downloads == []
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("words", [["compile", "--target", "kubeflow"], ["kserve"]])
+def test_an_output_file_is_no_url(tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    output = "--output=gs://bucket/file.yaml"
+    code, _, error = command(monkeypatch, capsys, "gs://bucket", *words, output)
+    assert code == 2
+    assert error == (
+        "--output: gs://bucket/file.yaml is not a file of this machine; "
+        "write to a local file and copy it\n"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,185 @@
+"""What is shown of a run: events to rows, and the lines at its end."""
+
+import io
+import json
+import logging
+
+import pytest
+from absl import logging as absl_logging
+from rich.console import Console
+
+from cli import summary
+from cli.monitor import Watched
+from pipeline.config import PipelineConfig
+from platforms.local import events
+from platforms.local.main import first_error_line, tells_no_password
+
+
+def watched(*received):
+    state = Watched()
+    for event in received:
+        state.take(event)
+    return state
+
+
+def shown(renderable):
+    console = Console(file=io.StringIO(), width=120)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+RUNNING = {"event": "running", "component": "Trainer"}
+
+
+def test_a_component_runs_and_ends():
+    state = watched(RUNNING)
+    assert state.components[0].state == "running"
+    state.take({"event": "finished", "component": "Trainer"})
+    assert state.components[0].state == "done"
+    assert state.components[0].ended is not None
+
+
+def test_a_cached_component_stays_cached():
+    state = watched(
+        RUNNING,
+        {"event": "cached", "component": "Trainer"},
+        {"event": "finished", "component": "T"},
+    )
+    assert state.components[0].state == "cached"
+
+
+def progress(done, total, source=""):
+    return {"event": "progress", "unit": "steps", "done": done, "total": total, "source": source}
+
+
+def test_a_bar_shows_how_far_the_work_is():
+    assert "30/120 steps" in shown(watched(RUNNING, progress(30, 120)))
+
+
+def test_what_several_files_report_adds_up():
+    state = watched(
+        RUNNING, progress(10, None, "a"), progress(20, None, "a"), progress(5, None, "b")
+    )
+    assert "25 steps" in shown(state)
+
+
+def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():
+    state = Watched.of(["Transform", "Trainer", "Pusher"])
+    state.take({"event": "phase", "doing": "loading TFX"})
+    assert [c.state for c in state.components] == ["waiting"] * 3
+    assert "loading TFX" in shown(state)
+    state.take({"event": "running", "component": "Transform"})
+    assert "loading TFX" not in shown(state)
+    state.take({"event": "finished", "component": "Transform"})
+    state.take(RUNNING)
+    failed = {"event": "failed", "component": "Trainer", "error": "boom", "input": False}
+    assert state.take(failed).name == "Trainer"
+    assert [c.state for c in state.components] == ["done", "failed", "not run"]
+
+
+def test_a_failure_after_the_last_component_is_not_its_own():
+    state = watched(RUNNING, {"event": "finished", "component": "Trainer"})
+    state.take({"event": "failed", "component": None, "error": "boom", "input": False})
+    assert state.components[0].state == "done"
+
+
+def test_a_sender_forgets_a_component_that_has_finished():
+    sender = events.Sender(None)
+    for message in ("Component %s is running.", "Component %s is finished."):
+        sender.emit(logging.makeLogRecord({"msg": message, "args": ("Pusher",)}))
+    assert sender.component is None
+
+
+def test_what_looks_like_markup_is_shown_as_it_is():
+    state = watched({"event": "running", "component": "[red]:x:"}, progress(3, 9, "a"))
+    state.take({**progress(3, 9), "unit": "[b]files"})
+    assert "[red]:x:" in shown(state)
+    assert "3/9 [b]files" in shown(watched(RUNNING, {**progress(3, 9), "unit": "[b]files"}))
+
+
+def test_a_line_that_a_kill_cut_short_is_dropped():
+    pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
+    assert list(events.receive(pipe)) == [RUNNING]
+
+
+OUTCOME = {
+    "event": "outcome",
+    "lines": {"examples_train": 80, "examples_test": 10, "neutral": 7, "rejected_bad_label": 3},
+    "accuracy": 0.91234,
+    "auc": 0.95,
+    "blessed": True,
+    "reasons": [],
+    "pushed_to": "/serving/1",
+}
+
+
+def end(state, tmp_path):
+    console = Console(file=io.StringIO(), width=200)
+    code = summary.show(console, PipelineConfig(), state, tmp_path / "log")
+    return code, console.file.getvalue()
+
+
+def test_a_pushed_model_is_0_with_every_line_accounted_for(tmp_path):
+    code, text = end(watched(OUTCOME), tmp_path)
+    assert code == 0
+    assert (
+        "100 read: 80 train, 0 eval, 10 test, 7 neutral left out, 3 rejected (bad_label 3)" in text
+    )
+    assert "accuracy  0.9123   AUC 0.9500" in text
+    assert "pushed to /serving/1" in text
+
+
+def test_a_model_that_is_not_blessed_is_3_with_the_reason(tmp_path):
+    refused = {**OUTCOME, "blessed": False, "reasons": ["too bad"], "pushed_to": ""}
+    code, text = end(watched(refused), tmp_path)
+    assert code == 3
+    assert "not blessed: too bad" in text
+
+
+def test_places_and_reasons_that_look_like_markup_are_printed_as_they_are(tmp_path):
+    _, text = end(watched({**OUTCOME, "pushed_to": "/a [b]/:smile:/1"}), tmp_path)
+    assert "pushed to /a [b]/:smile:/1" in text
+    refused = {**OUTCOME, "blessed": False, "reasons": ["[red]low[/]"], "pushed_to": ""}
+    assert "not blessed: [red]low[/]" in end(watched(refused), tmp_path)[1]
+
+
+def test_an_interrupted_run_is_130(tmp_path):
+    interrupted = {"event": "failed", "component": "Trainer", "error": "", "input": False}
+    code, text = end(watched(RUNNING, {**interrupted, "interrupted": True}), tmp_path)
+    assert code == 130
+    assert "interrupted: Trainer; run again to continue" in text
+
+
+@pytest.mark.parametrize(("bad_input", "code"), [(True, 2), (False, 1)])
+def test_a_failure_names_component_error_and_log(tmp_path, bad_input, code):
+    failed = {"event": "failed", "component": "Trainer", "error": "[boom]", "input": bad_input}
+    found, text = end(watched(RUNNING, failed), tmp_path)
+    assert found == code
+    assert "failed: Trainer: [boom]" in text
+    assert f"log: {tmp_path / 'log'}" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("bad\nmore"), "ValueError: bad"),
+        (RuntimeError("OSError: full [while running 'Write/x']"), "OSError: full"),
+        (RuntimeError("Traceback (most recent\n  File x\nKeyError: 'a'\n"), "KeyError: 'a'"),
+        (KeyError(), "KeyError"),
+    ],
+)
+def test_the_first_real_error_line(error, line):
+    assert first_error_line(error) == line
+
+
+def test_the_connection_to_ml_metadata_is_not_logged(caplog):
+    log = absl_logging.get_absl_logger()
+    log.addFilter(tells_no_password)
+    try:
+        with caplog.at_level("INFO", logger=log.name):
+            absl_logging.info("Using connection config:\n %s", "password: secret")
+            absl_logging.info("Component %s is running.", "Trainer")
+    finally:
+        log.removeFilter(tells_no_password)
+    assert "secret" not in caplog.text
+    assert "Component Trainer is running." in caplog.text

@@ -1,0 +1,56 @@
+"""What the end of a run prints: the line that accounts for what was read, and what was pushed."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cli.monitor import Watched
+from cli.summary import _account, show
+from pipeline.config import PipelineConfig
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (
+            {"examples_train": 2400, "examples_eval": 300, "examples_test": 288},
+            "2,988 read: 2,400 train, 300 eval, 288 test, 0 rejected",
+        ),
+        (
+            {"examples_train": 5, "neutral": 1, "rejected_bad_label": 2, "over_max_examples": 3},
+            "11 read: 5 train, 0 eval, 0 test, 1 neutral left out, 3 over data.max_examples, "
+            "2 rejected (bad_label 2)",
+        ),
+        (
+            # Bytes are no lines.
+            {"examples_train": 5, "rejected_corrupt_archive": 1, "lost_bytes": 900_000},
+            "6 read: 5 train, 0 eval, 0 test, 1 rejected (corrupt_archive 1), "
+            "900,000 bytes of damaged files lost",
+        ),
+        ({"examples_train": 5, "lost_bytes": 0}, "5 read: 5 train, 0 eval, 0 test, 0 rejected"),
+    ],
+)
+def test_every_line_is_accounted_for(lines, line):
+    assert _account(lines) == line
+
+
+@pytest.mark.parametrize(
+    ("destination", "blessed", "code", "last"),
+    [
+        ("none", True, 0, "not pushed, as push.destination: none says"),
+        ("filesystem", True, 0, 'next: amazon-reviews predict "Battery died in a week"'),
+        ("none", False, 3, "not blessed: too bad"),
+        ("filesystem", False, 3, "not blessed: too bad"),
+    ],
+)
+def test_the_last_line_and_the_exit_code(destination, blessed, code, last):
+    outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": blessed}
+    outcome |= {"reasons": ["too bad"], "pushed_to": "" if destination == "none" else "/serving/7"}
+    config = PipelineConfig.model_validate({"push": {"destination": destination}})
+    printed = StringIO()
+    assert show(Console(file=printed), config, Watched(outcome=outcome), Path("log")) == code
+    lines = printed.getvalue().splitlines()
+    assert lines[-1] == last
+    assert ("pushed to /serving/7" in lines) == (blessed and destination != "none")

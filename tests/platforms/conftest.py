@@ -1,0 +1,37 @@
+"""Submissions to Kubeflow Pipelines and to Vertex AI, each with a server of its own."""
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.auth.transport.requests import AuthorizedSession
+
+from platforms.kubeflow import client as kubeflow_client
+from platforms.vertex import client as vertex_client
+from tests.platforms.kubeflow.kfp_server import KfpServer, VertexServer, serving
+from tests.platforms.submission import Submission
+
+
+@pytest.fixture
+def at_once(monkeypatch, tmp_path):
+    """Nobody waits between two tries; kfp's settings are nobody's."""
+    monkeypatch.setattr(kubeflow_client, "PAUSES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(vertex_client, "PAUSES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr("kfp.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
+    for name in ("KF_PIPELINES_SA_TOKEN_PATH", "KF_PIPELINES_UI_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def kubeflow(at_once, tmp_path):
+    with serving(KfpServer([{"state": "SUCCEEDED"}])) as server:
+        yield Submission("kubeflow", server, tmp_path)
+
+
+@pytest.fixture
+def vertex(at_once, tmp_path, monkeypatch):
+    with serving(VertexServer([{"state": "PIPELINE_STATE_SUCCEEDED"}])) as server:
+
+        def connect(config):
+            return vertex_client.Api(server.url + "/v1", AuthorizedSession(AnonymousCredentials()))
+
+        monkeypatch.setattr(vertex_client, "connect", connect)
+        yield Submission("vertex", server, tmp_path)

@@ -1,0 +1,261 @@
+"""The project's image, built and run by buildah alone: no daemon, no registry.
+
+Everything is kept in one folder of the user's cache: a second call builds nothing as long as
+nothing that goes into the image changed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import itertools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITE = "trixie"
+REPOSITORY = "localhost/amazon-reviews"
+STORE = (
+    Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amazon-reviews/containers"
+)
+PACKAGES = ("buildah", "crun", "netavark", "debootstrap")
+# How packages are reached from here; a build has nothing but its base image's environment.
+PASSED = (
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+    *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_DEFAULT_TIMEOUT"),
+    *("UV_DEFAULT_INDEX", "UV_INDEX", "UV_HTTP_TIMEOUT"),
+)
+FREE_BYTES = 14 << 30  # the compiler's stage, the last one and the image, side by side
+BUNDLE = "/etc/ssl/certs/of-the-host.pem"
+_numbers = itertools.count()
+
+
+@functools.cache
+def built_image() -> str:
+    """The name of the image of this checkout, for `run_in_image`; built where it is not there yet.
+
+    Skips the test that calls it where images cannot be built; a build that fails is a failure.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("building the image needs root")
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        pytest.skip("the image is for Linux on x86_64")
+    if Path("/.fresh-machine").exists():
+        pytest.skip("the machine that this folder is on has built the image")
+    STORE.mkdir(parents=True, exist_ok=True)
+    with (STORE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _install_tools()
+        _settle_storage()
+        _remove_leftovers()
+        base = _base()
+        name = f"{REPOSITORY}:{_digest(base.encode(), *_inputs())}"
+        if not _exists(name):
+            _remove_others()
+            if shutil.disk_usage(STORE).free < FREE_BYTES:
+                pytest.skip(f"building the image takes {FREE_BYTES >> 30} GiB of disk")
+            _build(name, base)
+        return name
+
+
+def run_in_image(
+    image: str,
+    command: Sequence[str],
+    mounts: Mapping[str | Path, str | Path] | None = None,
+    environ: Mapping[str, str] | None = None,
+    timeout: float = 600,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a new container, as the image's user, which is gone afterwards.
+
+    Args:
+      mounts: folder here -> where it is seen inside. What the command writes to has to be writable
+        for uid 1000.
+      timeout: seconds, after which the command is killed and subprocess.TimeoutExpired raised.
+    """
+    options = [f"--volume={here}:{inside}" for here, inside in (mounts or {}).items()]
+    options += [f"--env={key}={value}" for key, value in (environ or {}).items()]
+    container = f"run-{os.getpid()}-{next(_numbers)}"
+    buildah("from", "--name", container, image)
+    try:
+        return subprocess.run(
+            ["buildah", "run", *options, container, "--", *command],
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+    finally:
+        buildah("rm", container)
+
+
+def buildah(*arguments: str) -> str:
+    """What the command prints; a failure is an AssertionError with what it said."""
+    done = _try_buildah(*arguments)
+    assert done.returncode == 0, f"buildah {' '.join(arguments)}: {done.stderr.strip()}"
+    return done.stdout.strip()
+
+
+def _try_buildah(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["buildah", *arguments], env=_environment(), capture_output=True, text=True
+    )
+
+
+def _environment() -> dict[str, str]:
+    """chroot is the isolation that needs neither user namespaces nor a network of its own."""
+    return {
+        **os.environ,
+        "BUILDAH_ISOLATION": "chroot",
+        "CONTAINERS_STORAGE_CONF": str(STORE / "storage.conf"),
+    }
+
+
+def _exists(image: str) -> bool:
+    return _try_buildah("inspect", "--type", "image", image).returncode == 0
+
+
+# What is needed ---------------------------------------------------------------------------
+
+
+def _install_tools() -> None:
+    if all(shutil.which(tool) for tool in ("buildah", "debootstrap")):
+        return
+    if not shutil.which("apt-get"):
+        pytest.skip("buildah and debootstrap are not installed, and there is no apt-get")
+    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["install", "-y", "--no-install-recommends", *PACKAGES]
+    for arguments in (["update"], install):
+        done = subprocess.run(["apt-get", *arguments], env=environ, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"{', '.join(PACKAGES)} cannot be installed: {_last(done.stderr)}")
+
+
+def _settle_storage() -> None:
+    """overlay where it works; it does not on top of another overlay, as in many containers."""
+    settings = STORE / "storage.conf"
+    said = ""
+    for driver in ("overlay", "vfs"):
+        if not settings.exists():
+            settings.write_text(
+                f'[storage]\ndriver = "{driver}"\ngraphroot = "{STORE / "images"}"\n'
+                f'runroot = "{STORE / "run"}"\n'
+            )
+        done = _try_buildah("from", "scratch")
+        if done.returncode == 0:
+            mounted = _try_buildah("mount", done.stdout.strip())
+            buildah("rm", done.stdout.strip())
+            if mounted.returncode == 0:
+                return
+            done = mounted
+        said = _last(done.stderr)
+        settings.unlink()
+        shutil.rmtree(STORE / "images", ignore_errors=True)
+    pytest.skip(f"buildah cannot store images here: {said}")
+
+
+def _base() -> str:
+    """A bare Debian, as the Dockerfile's own base is one, that reaches packages as this machine."""
+    environ = {name: os.environ[name] for name in PASSED if os.environ.get(name)}
+    if "PIP_INDEX_URL" in environ:
+        environ.setdefault("UV_DEFAULT_INDEX", environ["PIP_INDEX_URL"])
+    certificates = b""
+    for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"):
+        if not certificates and os.path.isfile(os.environ.get(name, "")):
+            certificates = Path(os.environ[name]).read_bytes()
+            environ |= dict.fromkeys(("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"), BUNDLE)
+    name = (
+        f"localhost/debian:{SUITE}-{_digest(repr(sorted(environ.items())).encode(), certificates)}"
+    )
+    if _exists(name):
+        return name
+    folder = STORE / "base"
+    shutil.rmtree(folder, ignore_errors=True)
+    with (STORE / "base.log").open("w") as log:
+        command = ["debootstrap", "--variant=minbase", SUITE, folder]
+        if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode:
+            pytest.skip(f"Debian's packages cannot be had here (the output is in {log.name})")
+    if certificates:
+        inside = Path(f"{folder}{BUNDLE}")
+        inside.parent.mkdir(parents=True, exist_ok=True)
+        inside.write_bytes(certificates)
+    container = buildah("from", "scratch")
+    buildah("add", container, str(folder), "/")
+    shutil.rmtree(folder)
+    settings = [f"--env={key}={value}" for key, value in environ.items()]
+    buildah("config", "--cmd", "bash", *settings, container)
+    ran = _try_buildah("run", container, "--", "true")
+    if ran.returncode:
+        pytest.skip(f"buildah cannot run anything here: {_last(ran.stderr)}")
+    buildah("commit", "--rm", container, name)
+    return name
+
+
+# The image --------------------------------------------------------------------------------
+
+
+def _inputs() -> Iterator[bytes]:
+    """All that decides what the image holds: what .dockerignore lets through, and itself."""
+    ignore = ROOT / ".dockerignore"
+    yield ignore.read_bytes()
+    for line in ignore.read_text().splitlines():
+        if line.startswith("!"):
+            entry = ROOT / line[1:]
+            for file in [entry] if entry.is_file() else sorted(entry.rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    yield str(file.relative_to(ROOT)).encode()
+                    yield file.read_bytes()
+
+
+def _build(name: str, base: str) -> None:
+    """With the command that a user has."""
+    log = STORE / "build.log"
+    command = "from cli.command import main; main()"
+    with log.open("w") as output:
+        done = subprocess.run(
+            [sys.executable, "-c", command, "image", "build", "--tool=buildah", f"--base={base}"],
+            cwd=ROOT,
+            env={
+                **_environment(),
+                "PIPELINE_CONFIG": "sample",
+                "PIPELINE_SET": f"cluster.image={name}",
+            },
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    end = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
+    assert done.returncode == 0, f"the image was not built (more in {log}):\n{end}"
+
+
+def _remove_leftovers() -> None:
+    """Containers of calls that were killed. Only builds, under this lock, make other names."""
+    for name in buildah("containers", "--format", "{{.ContainerName}}").splitlines():
+        kind, _, rest = name.partition("-")
+        if kind != "run" or not Path("/proc", rest.partition("-")[0]).exists():
+            _try_buildah("rm", name)
+
+
+def _remove_others() -> None:
+    """What earlier states of the checkout left, which is 3 GB each; one in use stays."""
+    for other in buildah("images", "--format", "{{.Name}}:{{.Tag}}").splitlines():
+        if other.startswith(REPOSITORY):
+            _try_buildah("rmi", other)
+
+
+def _digest(*parts: bytes) -> str:
+    hashed = hashlib.sha256()
+    for part in parts:
+        hashed.update(len(part).to_bytes(8, "big") + part)
+    return hashed.hexdigest()[:12]
+
+
+def _last(text: str) -> str:
+    return (text.strip().splitlines() or ["no output"])[-1]

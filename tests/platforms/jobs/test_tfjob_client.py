@@ -1,0 +1,203 @@
+"""Requests to the Kubernetes API: what is refused in which words, what is tried again."""
+
+import re
+import socket
+import time
+
+import pytest
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import incluster_config
+
+from core.errors import InputError
+from platforms.jobs.tfjob.client import Forbidden, Patience, TFJobClient, Unreachable, connect
+from tests.platforms.jobs.kubernetes_server import forbidden, status
+from tests.platforms.jobs.training_operator import free_ports
+
+NAME = "amazon-reviews-1"
+JOB = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "TFJob",
+    "metadata": {"name": NAME, "namespace": "kubeflow"},
+}
+QUICK = Patience(give_up=60.0, first_wait=0.01, longest_wait=0.05, request=1.0)
+
+
+@pytest.fixture
+def kubernetes(server):
+    return TFJobClient(connect(), "kubeflow", QUICK)
+
+
+def test_a_tfjob_is_made_found_and_deleted(server, kubernetes):
+    assert kubernetes.get(NAME) is None
+    created = kubernetes.create(JOB)
+    assert created["metadata"]["uid"]
+    assert kubernetes.get(NAME) == created
+    kubernetes.delete(NAME)
+    assert kubernetes.get(NAME) is None
+    kubernetes.delete(NAME)
+
+
+def test_one_that_is_there_already_is_not_made_again(server, kubernetes):
+    created = kubernetes.create(JOB)
+    assert kubernetes.create(JOB) is None
+    assert kubernetes.get(NAME) == created
+
+
+def test_pods_are_those_of_the_one_tfjob(server, kubernetes):
+    other = {"metadata": {"name": "other", "namespace": "kubeflow"}}
+    server.add_pod(other, "worker", 0)
+    server.start_pod(server.add_pod(JOB, "chief", 0))
+    server.end_pod(server.add_pod(JOB, "worker", 0), 1)
+    server.end_pod(server.add_pod(JOB, "worker", 1), 137, "OOMKilled")
+    seen = {pod.replica: (pod.phase, pod.exit_code, pod.how) for pod in kubernetes.pods(NAME)}
+    assert seen == {
+        "chief": ("Running", None, "was ended (for no reason that Kubernetes names)"),
+        "worker 0": ("Failed", 1, "ended with exit code 1"),
+        "worker 1": ("Failed", 137, "was killed, exit code 137, OOMKilled"),
+    }
+
+
+def test_an_evicted_pod_has_no_exit_code(server, kubernetes):
+    pod = server.add_pod(JOB, "worker", 0)
+    pod["status"] = {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}
+    [seen] = kubernetes.pods(NAME)
+    assert (seen.how, seen.failed, seen.failed_for_good) == ("was ended (Evicted)", True, False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (429, status(429, "slow down"), {"Retry-After": "1"}),
+        (500, status(500, "etcdserver: leader changed")),
+        (503, "upstream connect error"),
+        (504, ""),
+        (200, "{"),
+        "drop",
+        "hang",
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_what_passes_by_itself_is_tried_again_and_logged(server, kubernetes, log, method, answer):
+    if method != "POST":
+        kubernetes.create(JOB)
+    server.fail(method, "/tfjobs", answer, answer)
+    if method == "GET":
+        assert kubernetes.get(NAME)["metadata"]["uid"]
+    elif method == "POST":
+        assert kubernetes.create(JOB)["metadata"]["uid"]
+    else:
+        kubernetes.delete(NAME)
+    assert (NAME in server.tfjobs) == (method != "DELETE")
+    lines = [record.getMessage() for record in log.records if "Kubernetes API" in record.message]
+    assert len(lines) == 2
+    assert all(re.search("tfjobs in namespace kubeflow.*trying again in", line) for line in lines)
+
+
+def test_a_token_that_expired_is_replaced_and_the_request_tried_again(server, kubernetes, log):
+    kubernetes.create(JOB)
+    unauthorized = (401, status(401, "Unauthorized"))
+    server.fail("GET", "/tfjobs", unauthorized, unauthorized)
+    assert kubernetes.get(NAME)["metadata"]["uid"]
+    assert len([line for line in log.messages if "401 Unauthorized; trying again" in line]) == 2
+    server.fail("GET", "/log", unauthorized)
+    with pytest.raises(ApiException):
+        kubernetes.log("pod", None)
+
+
+def test_the_server_says_how_long_to_wait(server):
+    patient = TFJobClient(connect(), "kubeflow", Patience(first_wait=0.01, longest_wait=1.0))
+    server.fail("GET", "/tfjobs", (429, status(429, "slow down"), {"Retry-After": "1"}))
+    started = time.monotonic()
+    patient.get(NAME)
+    assert time.monotonic() - started > 0.9
+
+
+def test_patience_ends(server):
+    hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.2, first_wait=0.05))
+    server.fail("GET", "/tfjobs", (503, status(503, "overloaded")), "always")
+    with pytest.raises(Unreachable, match=r"get tfjobs .* 503 overloaded; so it went for 0 s"):
+        hasty.get(NAME)
+    assert len(server.requests) > 1
+
+
+def test_a_server_that_is_not_there_is_named(server):
+    hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.1, first_wait=0.05))
+    server.close()
+    with pytest.raises(Unreachable, match=f"127.0.0.1.*{server.port}|refused"):
+        hasty.get(NAME)
+
+
+NAMESPACE = status(404, 'namespaces "kubeflow" not found', name="kubeflow", kind="namespaces")
+QUOTA = 'tfjobs.kubeflow.org "x" is forbidden: exceeded quota: pods, requested: 3, limited: 2'
+INVALID = 'TFJob.kubeflow.org "x" is invalid: spec.tfReplicaSpecs: Required value'
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "said"),
+    [
+        (
+            "POST",
+            forbidden("create", "tfjobs", "kubeflow.org"),
+            "forbids to create tfjobs in namespace kubeflow: .*default-editor.*cannot create.*; "
+            ".* a Role with the verbs create, get and delete on tfjobs",
+        ),
+        ("GET", (401, status(401, "Unauthorized")), "no credentials to get tfjobs .* Role with"),
+        ("POST", (403, status(403, QUOTA)), "refuses to create tfjobs .* 403 .*exceeded quota"),
+        ("POST", (404, "404 page not found\n"), "no TFJob CRD in this cluster: install the Kub"),
+        ("GET", (404, "404 page not found\n"), "no TFJob CRD in this cluster: install the Kub"),
+        ("POST", (404, NAMESPACE), "no namespace kubeflow"),
+        ("POST", (422, status(422, INVALID)), "refuses to create .* 422 .*tfReplicaSpecs: Req"),
+        ("POST", (400, status(400, "strict decoding error")), "refuses .* 400 strict decoding"),
+    ],
+)
+def test_what_is_refused_is_one_line_and_not_tried_again(server, kubernetes, method, answer, said):
+    server.fail(method, "/tfjobs", answer, "always")
+    with pytest.raises(InputError, match=said) as caught:
+        kubernetes.get(NAME) if method == "GET" else kubernetes.create(JOB)
+    assert "\n" not in str(caught.value)
+    assert len(server.requests) == 1
+    assert isinstance(caught.value, Forbidden) == ("Role" in said)
+
+
+def test_the_log_of_a_pod_may_be_forbidden(server, kubernetes):
+    server.fail("GET", "/log", forbidden("get", "pods/log"))
+    with pytest.raises(Forbidden, match=r"forbids to get pods/log .*get on pods/log"):
+        kubernetes.log("pod", None)
+
+
+def test_a_pod_that_has_a_service_account_needs_no_kube_config(server, tmp_path, monkeypatch):
+    token, authority = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("secret")
+    authority.write_text("-")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    configuration = connect().configuration
+    assert configuration.host == "https://10.0.0.1:443"
+    assert configuration.api_key["authorization"] == "bearer secret"
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "clusters: 1", "[]"])
+def test_without_a_cluster_one_line_says_so(tmp_path, monkeypatch, content):
+    file = tmp_path / "config"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(InputError, match=r"no Kubernetes cluster to train on: .*KUBECONFIG"):
+        connect()
+
+
+def test_a_connection_that_nobody_accepts_times_out(tmp_path, monkeypatch, server):
+    [port] = free_ports(1)
+    server.port = port
+    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
+    hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.1, first_wait=0.2, request=0.2))
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        pytest.raises(Unreachable, match=r"Read timed out\. \(read timeout=0\.2\)"),
+    ):
+        hasty.get(NAME)

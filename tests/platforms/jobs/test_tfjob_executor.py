@@ -1,0 +1,167 @@
+"""The Trainer on Kubernetes, with real artifacts and real trainings in the place of pods."""
+
+import json
+import re
+import signal
+import threading
+import time
+
+import pytest
+
+from core.errors import InputError
+from platforms.jobs.tfjob import run as tfjob_run
+from platforms.jobs.tfjob.settings import TFJOB_KEY, TFJobSettings
+from tests.trainer_module import conftest
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+prepared = conftest.prepared
+
+
+@pytest.fixture(scope="module")
+def executor():
+    # Imported under a test that captures the log at INFO, TFX leaves its failed imports there,
+    # with all their frames: Python crashes when it frees them.
+    from platforms.jobs.tfjob.executor import TFJobExecutor
+
+    return TFJobExecutor
+
+
+class Step:
+    """The Trainer's step, as TFX runs it."""
+
+    def __init__(self, executor, prepared, folder):
+        from tfx.types import standard_artifacts
+
+        self._executor = executor
+        examples = standard_artifacts.Examples()
+        examples.uri = str(folder / "examples")
+        examples.split_names = json.dumps(["train", "eval"])
+        for split in ("train", "eval"):
+            to = folder / "examples" / f"Split-{split}"
+            to.mkdir(parents=True)
+            for file in prepared.glob(f"{split}-*.gz"):
+                (to / file.name).symlink_to(file)
+        graph = standard_artifacts.TransformGraph()
+        graph.uri = str(prepared / "graph")
+        # On Kubeflow Pipelines a baseline that does not exist is an empty artifact.
+        missing = standard_artifacts.Model()
+        missing.uri = str(folder / "missing")
+        self.inputs = {"examples": [examples], "transform_graph": [graph], "base_model": [missing]}
+        model, model_run = standard_artifacts.Model(), standard_artifacts.ModelRun()
+        model.uri, model_run.uri = str(folder / "model"), str(folder / "model_run")
+        self.outputs = {"model": [model], "model_run": [model_run]}
+        self.model = folder / "model" / "Format-Serving"
+        self.job_file = folder / "model_run" / "job.json"
+        self.checkpoints = folder / "checkpoints"
+
+    def platform(self):
+        """What the platform adds to `custom_config`."""
+        settings = TFJobSettings(
+            image="registry/reviews:1",
+            namespace="ml",
+            service_account="trainer",
+            timeout_seconds=400,
+            refused_seconds=300,
+            poll_seconds=0.2,
+        )
+        return {TFJOB_KEY: settings.model_dump()}
+
+    def run(self, strategy, epochs, **training):
+        config = {
+            "training": {**conftest.TRAINING, "strategy": strategy, **training},
+            "transform": conftest.TRANSFORM,
+            "code": "1",
+            "checkpoints": str(self.checkpoints),
+            **self.platform(),
+        }
+        properties = {
+            "custom_config": json.dumps(config),
+            "train_args": json.dumps({"splits": ["train"]}),
+            "eval_args": json.dumps({"splits": ["eval"]}),
+            "run_fn": "trainer_module.run_fn.run_fn",
+            "strategy": strategy,
+            "epochs": epochs,
+        }
+        self._executor().Do(self.inputs, self.outputs, properties)
+
+
+@pytest.fixture
+def step(executor, prepared, tmp_path):
+    return Step(executor, prepared, tmp_path)
+
+
+def kill_after_first_checkpoint(step, operator, pod):
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        if list(step.checkpoints.glob("*/checkpoint")):
+            [name] = [name for name in operator.running if name.endswith(pod)]
+            operator.processes[name].send_signal(signal.SIGKILL)
+            return
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "pod", "training"),
+    [
+        ("multi_worker_mirrored", "worker-0", {"workers": 2, "batch_size_per_replica": 8}),
+        ("multi_worker_mirrored", "chief-0", {"workers": 3, "batch_size_per_replica": 8}),
+        ("parameter_server", "ps-0", {"workers": 2, "parameter_servers": 2}),
+        ("parameter_server", "chief-0", {"workers": 1}),
+        ("parameter_server", "worker-1", {"workers": 2}),
+    ],
+)
+def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
+    step, server, operator, log, strategy, pod, training
+):
+    import tensorflow as tf
+
+    killer = threading.Thread(
+        target=kill_after_first_checkpoint, args=[step, operator, pod], daemon=True
+    )
+    killer.start()
+    # Asynchronous updates take more epochs to learn the same.
+    epochs = 25 if strategy == "parameter_server" else 8
+    step.run(strategy, epochs, checkpoint_steps=20, **training)
+    killer.join()
+
+    assert len(server.asked("POST", "/tfjobs")) == 1
+    [job] = server.tfjobs.values()
+    steps = json.loads((step.job_file.parent / "training.json").read_text())["steps_per_epoch"]
+    if pod != "worker-1":
+        [resumed] = re.findall(r"\[chief\] .*Going on after step (\d+)", log.text)
+        assert steps <= int(resumed) < epochs * steps
+    # Nobody is restarted more often than the loss of one replica explains.
+    [count] = [sum(each["replicas"] for each in job["spec"]["tfReplicaSpecs"].values())]
+    assert 1 <= operator.restarts <= 3 * count
+
+    model = tf.saved_model.load(str(step.model))
+    texts = tf.constant(["very good", "not good", "very bad", "not bad"])
+    labels = model.signatures["predict_text"](texts=texts)["label"]
+    assert labels.numpy().tolist() == [1, 0, 0, 1]
+    assert not list(step.checkpoints.glob("*/checkpoint"))
+
+
+def test_a_wrong_setting_that_the_training_finds_is_the_steps(step, operator):
+    with pytest.raises(InputError, match="no_such_thing"):
+        step.run("one_device", 1, hyperparameters={"no_such_thing": 1})
+
+
+def test_a_tfjob_that_leaves_no_model_is_no_success(step, server, monkeypatch):
+    def succeed(job):
+        server.set_condition(job["metadata"]["name"], "Succeeded", "successfully completed.")
+
+    given, run = [], tfjob_run.run
+
+    def noted(client, manifest, terms):
+        given.append((terms.timeout_seconds, terms.refused_seconds, terms.poll_seconds))
+        run(client, manifest, terms)
+
+    monkeypatch.setattr(tfjob_run, "run", noted)
+    server.on_create = succeed
+    with pytest.raises(RuntimeError, match=f"no model in {step.model}"):
+        step.run("one_device", 1)
+    [job] = server.tfjobs.values()
+    [replica] = job["spec"]["tfReplicaSpecs"].values()
+    assert replica["template"]["spec"]["serviceAccountName"] == "trainer"
+    assert given == [(400, 300, 0.2)]

@@ -1,0 +1,232 @@
+"""TFJobs whose pods do not start: who refuses them and what helps is reported, and when it ends."""
+
+import re
+
+import pytest
+
+from platforms.jobs.tfjob import refusals as tfjob_refusals
+from platforms.jobs.tfjob.follow import TFJobFailed
+from tests.platforms.jobs.ground import in_background, lines
+from tests.platforms.jobs.kubernetes_server import forbidden
+from tests.pod_security import refusal
+from tests.waiting import wait
+
+QUOTA = "exceeded quota: pods, requested: pods=1, used: pods=4, limited: pods=4"
+ACCOUNT = 'error looking up service account ml/trainer: serviceaccount "trainer" not found'
+SECURITY = 'violates PodSecurity "restricted:latest": seccompProfile (pod or container "proxy")'
+
+
+def warnings(log):
+    return [each.getMessage() for each in log.records if each.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("why", "remedy"),
+    [
+        (ACCOUNT, "create the service account, or change kubeflow.service_account"),
+        (SECURITY, "a webhook of this cluster changes them"),
+        ("failed quota: q: must specify limits.cpu", "set cluster.resources.Trainer.cpu"),
+        ("maximum memory usage per Container is 1Gi, but limit is 2Gi", "LimitRange"),
+        ('no PriorityClass with name "x" was found', "see kubectl describe"),
+    ],
+    ids=["service account", "pod security", "resources", "limit range", "anything else"],
+)
+def test_a_refused_pod_is_reported_and_ends_the_step(ground, log, why, remedy):
+    ground.server.admission = lambda name, spec: why
+    with pytest.raises(TFJobFailed) as caught:
+        ground.run("print('I am', me)", refused_seconds=0.5)
+    message = str(caught.value)
+    assert re.match("TFJob amazon-reviews-[0-9a-f]{16} in namespace ml: chief is refused", message)
+    assert why in message and remedy in message and len(message.splitlines()) == 1
+    assert message.endswith("minutes (kubeflow.refused_timeout_minutes)")
+    # The log has it from the first look on.
+    assert [line for line in warnings(log) if why in line and remedy in line]
+    # Nobody would be there to follow it, should its pods start one day.
+    wait(lambda: not ground.tfjobs)
+
+
+def test_the_pods_of_a_training_start_where_the_restricted_standard_is_enforced(ground, log):
+    ground.server.admission = lambda name, spec: refusal(spec)
+    ground.run("print('I am', me)")
+    assert {"[chief] I am chief 0", "[worker 0] I am worker 0"} <= set(lines(log))
+    assert ground.server.events == []
+
+
+def test_a_quota_is_reported_and_waited_for(ground, log):
+    ground.server.admission = lambda name, spec: QUOTA if "worker" in name else None
+    script = "print('I am', me)\nwait_for('end')"
+    thread, raised = in_background(lambda: ground.run(script, refused_seconds=0.2))
+    wait(lambda: [line for line in warnings(log) if "worker 0 is refused" in line])
+    [line] = [line for line in warnings(log) if "worker 0 is refused" in line]
+    assert QUOTA in line and "starts when the namespace has room" in line
+    asked = len(ground.server.asked("GET", "/tfjobs"))
+    wait(lambda: len(ground.server.asked("GET", "/tfjobs")) > asked + 10)
+    ground.server.admission = lambda name, spec: None
+    wait(lambda: "[worker 0] I am worker 0" in lines(log))
+    ground.tell("end")
+    thread.join(120)
+    assert raised == []
+
+
+def test_a_quota_that_never_has_room_is_the_reason_that_time_is_up(ground):
+    ground.server.admission = lambda name, spec: QUOTA
+    with pytest.raises(TFJobFailed, match=f"did not end within .*chief is refused .*{QUOTA}"):
+        ground.run(timeout_seconds=1.0)
+
+
+def test_a_replica_that_is_restarted_may_be_refused_too(ground, log):
+    script = (
+        "mark = os.path.join(FOLDER, 'mark')\n"
+        "if me == 'worker 0' and not os.path.exists(mark):\n"
+        "    open(mark, 'w')\n"
+        "    wait_for('kill')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "wait_for('end')"
+    )
+    thread, raised = in_background(lambda: ground.run(script, refused_seconds=0.5))
+    wait(lambda: len(ground.operator.running) == 2)
+    ground.server.admission = lambda name, spec: ACCOUNT
+    ground.tell("kill")
+    thread.join(120)
+    [error] = raised
+    assert isinstance(error, TFJobFailed)
+    assert "worker 0 is refused by Kubernetes" in str(error) and ACCOUNT in str(error)
+
+
+def test_an_old_refusal_is_not_that_of_a_replica_that_is_restarted(quiet, log):
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    name = job["metadata"]["name"]
+    quiet.server.warn(job, "FailedCreatePod", f'Error creating: pods "{name}-worker-0" is no')
+    quiet.server.events[0]["lastTimestamp"] = "2026-01-01T00:00:00Z"
+    pods = [quiet.server.add_pod(job, "chief", 0), quiet.server.add_pod(job, "worker", 0)]
+    for pod in pods:
+        quiet.server.start_pod(pod)
+    quiet.server.set_condition(name, "Running", "is running.")
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    wait(lambda: len(quiet.server.asked("GET", "/pods")) > 1)
+    quiet.server.remove_pod(f"{name}-worker-0")
+    wait(lambda: len(quiet.server.asked("GET", "/events")) > 3)
+    quiet.server.set_condition(name, "Succeeded", "successfully completed.")
+    thread.join(120)
+    assert raised == []
+    assert not any("is refused" in line for line in warnings(log))
+
+
+def test_a_refused_service_is_the_tfjobs(quiet, log):
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    why = f'services "{job["metadata"]["name"]}-chief-0" is forbidden: exceeded quota: services'
+    quiet.server.warn(job, "FailedCreateService", f"Error creating: {why}")
+    quiet.server.start_pod(quiet.server.add_pod(job, "chief", 0))
+    with pytest.raises(TFJobFailed, match="the TFJob is refused by Kubernetes: services"):
+        quiet.run_manifest(manifest, timeout_seconds=0.5)
+
+
+def waiting(reason, message=""):
+    return {"name": "tensorflow", "state": {"waiting": {"reason": reason, "message": message}}}
+
+
+def unscheduled(message):
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "remedy"),
+    [
+        (
+            {"containerStatuses": [waiting("ImagePullBackOff", 'Back-off pulling "x:1"')]},
+            'ImagePullBackOff: Back-off pulling "x:1"',
+            "check cluster.image",
+        ),
+        (
+            {"containerStatuses": [waiting("CreateContainerConfigError", "image runs as root")]},
+            "CreateContainerConfigError: image runs as root",
+            "see kubectl describe",
+        ),
+        (
+            {"conditions": [unscheduled('persistentvolumeclaim "reviews" not found')]},
+            'Unschedulable: persistentvolumeclaim "reviews" not found',
+            "create the PersistentVolumeClaim, or change kubeflow.volume",
+        ),
+        (
+            {"initContainerStatuses": [waiting("ErrImagePull", "no such proxy")]},
+            "ErrImagePull: no such proxy",
+            "check cluster.image",
+        ),
+    ],
+    ids=["image", "container", "volume", "init container"],
+)
+def test_a_pod_that_cannot_run_ends_the_step(quiet, log, status, why, remedy):
+    manifest = quiet.manifest(workers=1)
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    quiet.server.add_pod(job, "worker", 0)["status"] |= status
+    with pytest.raises(TFJobFailed) as caught:
+        quiet.run_manifest(manifest, refused_seconds=0.2)
+    assert f"worker 0 does not run yet: {why}; {remedy}" in str(caught.value)
+    assert quiet.tfjobs == []
+
+
+def test_a_pod_that_finds_no_node_is_reported_and_waited_for(quiet, log):
+    manifest = quiet.manifest(workers=1)
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    pod = quiet.server.add_pod(job, "worker", 0)
+    pod["status"]["conditions"] = [unscheduled(why)]
+    with pytest.raises(
+        TFJobFailed, match=r"did not end within .*; worker 0 does not run yet: Unsch"
+    ):
+        quiet.run_manifest(manifest, timeout_seconds=1.0, refused_seconds=0.2)
+    [line] = warnings(log)
+    assert why.rstrip(".") in line and "kubeflow.node_selector" in line
+
+
+def test_a_volume_that_cannot_be_mounted_is_found_in_the_events_of_the_pod(quiet, log, monkeypatch):
+    monkeypatch.setattr(tfjob_refusals, "_SECONDS_TO_BE_TAKEN", 0.1)
+    manifest = quiet.manifest(workers=1)
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    pod = quiet.server.add_pod(job, "worker", 0)
+    pod["status"]["containerStatuses"] = [waiting("ContainerCreating")]
+    quiet.server.warn(pod, "FailedMount", "Unable to attach or mount volumes")
+    with pytest.raises(TFJobFailed, match=r"FailedMount: Unable .* or change kubeflow.volume"):
+        quiet.run_manifest(manifest, refused_seconds=0.2)
+
+
+def test_no_operator_is_reported_and_ends_the_step(quiet, log, monkeypatch):
+    monkeypatch.setattr(tfjob_refusals, "_SECONDS_TO_BE_TAKEN", 0.1)
+    with pytest.raises(TFJobFailed, match=r"the TFJob has no pods: does a .* operator v1 run"):
+        quiet.run(refused_seconds=0.2)
+    assert quiet.tfjobs == []
+
+
+def test_a_tfjob_that_a_queue_holds_back_is_waited_for(quiet, log, monkeypatch):
+    monkeypatch.setattr(tfjob_refusals, "_SECONDS_TO_BE_TAKEN", 0.1)
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    quiet.server.set_condition(manifest["metadata"]["name"], "Suspended", "is suspended.")
+    with pytest.raises(TFJobFailed, match="did not end within"):
+        quiet.run_manifest(manifest, timeout_seconds=1.0, refused_seconds=0.2)
+    assert any("is Suspended: is suspended." in line for line in lines(log))
+
+
+def test_a_step_that_may_see_no_events_waits_without_the_reasons(ground, log, monkeypatch):
+    monkeypatch.setattr(tfjob_refusals, "_SECONDS_TO_BE_TAKEN", 0.1)
+    ground.server.fail("GET", "/events", forbidden("list", "events"), "always")
+    ground.server.admission = lambda name, spec: QUOTA
+    thread, raised = in_background(lambda: ground.run("print('I am', me)", refused_seconds=0.2))
+    wait(lambda: [line for line in warnings(log) if "kubectl describe tfjob" in line])
+    ground.server.admission = lambda name, spec: None
+    thread.join(120)
+    assert raised == []
+    [line] = [line for line in warnings(log) if "are not shown" in line]
+    assert "list on pods and events" in line

@@ -1,0 +1,134 @@
+"""A step that was tried before, and one that is cancelled: which TFJob there is then."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from platforms.jobs.tfjob.follow import TFJobFailed
+from tests.platforms.jobs.ground import in_background, lines
+from tests.platforms.jobs.training_operator import REPOSITORY
+from tests.waiting import wait
+
+
+def test_a_running_tfjob_of_an_earlier_try_is_followed(ground, log):
+    manifest = ground.manifest("print('I am', me)\nwait_for('end')")
+    ground.client.create(manifest)
+    wait(lambda: len(ground.operator.running) == 2)
+    thread, raised = in_background(lambda: ground.run_manifest(manifest))
+    wait(lambda: "[chief] I am chief 0" in lines(log))
+    ground.tell("end")
+    thread.join(120)
+    assert raised == []
+    assert len(ground.server.asked("POST", "/tfjobs")) == 1
+
+
+def test_one_that_succeeded_is_enough(ground):
+    manifest = ground.manifest()
+    ground.run_manifest(manifest)
+    ground.run_manifest(manifest)
+    assert len(ground.server.asked("POST", "/tfjobs")) == 1
+
+
+def test_one_that_succeeded_without_a_model_is_made_anew(ground):
+    manifest = ground.manifest()
+    ground.run_manifest(manifest)
+    ground.done = False
+    ground.run_manifest(manifest)
+    assert len(ground.server.asked("POST", "/tfjobs")) == 2
+
+
+def test_one_that_failed_is_made_anew_once_its_pods_are_gone(ground, tmp_path, log):
+    mark = tmp_path / "mark"
+    # The other one is slow to end.
+    script = (
+        f"if me == 'worker 0' and not os.path.exists({str(mark)!r}):\n"
+        f"    open({str(mark)!r}, 'w')\n"
+        "    sys.exit(1)\n"
+        "def slowly(*unused):\n"
+        "    time.sleep(0.5)\n"
+        "    sys.exit(143)\n"
+        "signal.signal(signal.SIGTERM, slowly)\n"
+        "wait_for('again')\n"
+    )
+    manifest = ground.manifest(script)
+    pods_before = []
+    ground.server.on_create = lambda job: pods_before.append(list(ground.server.pods))
+    with pytest.raises(TFJobFailed):
+        ground.run_manifest(manifest)
+    ground.tell("again")
+    ground.run_manifest(manifest)
+    assert any("of an earlier try, which failed" in line for line in lines(log))
+    assert pods_before == [[], []]
+
+
+def test_one_that_is_being_deleted_is_waited_for(quiet):
+    manifest = quiet.manifest()
+    quiet.client.create(manifest)
+    [job] = quiet.tfjobs
+    # Its pods hold it up.
+    quiet.server.on_delete = lambda job: None
+    name = job["metadata"]["name"]
+    quiet.client.delete(name)
+    thread, raised = in_background(lambda: quiet.run_manifest(manifest))
+    asked = len(quiet.server.asked("GET", "/tfjobs"))
+    wait(lambda: len(quiet.server.asked("GET", "/tfjobs")) > asked + 2)
+    assert quiet.tfjobs == [job]
+    del quiet.server.tfjobs[name]
+    wait(lambda: quiet.tfjobs)
+    quiet.server.set_condition(name, "Succeeded", "successfully completed.")
+    thread.join(120)
+    assert raised == []
+    assert len(quiet.server.asked("POST", "/tfjobs")) == 2
+
+
+def test_an_answer_that_is_lost_makes_no_second_tfjob(ground, log):
+    ground.server.fail("POST", "/tfjobs", "lose")
+    ground.run("print('I am', me)")
+    assert len(ground.server.asked("POST", "/tfjobs")) == 2
+    assert "[chief] I am chief 0" in lines(log)
+
+
+# A step that is cancelled.
+
+LAUNCHER = """
+import json, sys
+from absl import logging
+from components.trainer import tfjob_run
+from platforms.jobs.tfjob.client import TFJobClient, connect
+from platforms.jobs.tfjob.follow import Terms
+
+logging.set_verbosity(logging.INFO)
+manifest = json.loads(sys.argv[1])
+terms = Terms(timeout_seconds=600, refused_seconds=600, poll_seconds=0.1,
+              is_done=lambda: True, progress=lambda: "")
+tfjob_run.run(TFJobClient(connect(), "ml"), manifest, terms)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, None)])
+def test_a_step_that_is_told_to_end_leaves_no_tfjob(ground, number, code):
+    manifest = json.dumps(ground.manifest("print('I am', me)\ntime.sleep(600)"))
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER, manifest],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait(lambda: len(ground.operator.running) == 2)
+        for line in launcher.stdout:
+            if "I am chief" in line:
+                break
+        launcher.send_signal(number)
+        rest, _ = launcher.communicate(timeout=120)
+    finally:
+        launcher.kill()
+    assert code is None or launcher.returncode == code
+    assert "Deleting TFJob" in rest
+    # It was asked for before the launcher ended; the pods take their time.
+    assert "deletionTimestamp" in str(ground.tfjobs) or not ground.tfjobs
+    wait(lambda: not ground.tfjobs and not ground.operator.running)

@@ -1,0 +1,81 @@
+"""The Trainer on Vertex AI, with real artifacts and real trainings in the place of replicas."""
+
+import json
+
+import pytest
+
+from core.errors import InputError
+from platforms.google_cloud import api as vertex_api
+from platforms.jobs.custom_job.settings import CUSTOM_JOB_KEY, CustomJobSettings
+from tests.platforms.jobs.test_tfjob_executor import Step
+from tests.platforms.jobs.vertex_replicas import Replicas
+from tests.platforms.vertex.vertex_server import serving
+from tests.trainer_module import conftest
+from tests.waiting import wait
+from trainer_module import task
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+prepared = conftest.prepared
+
+
+class VertexStep(Step):
+    """The Trainer's step, as TFX runs it for Vertex AI."""
+
+    def platform(self):
+        settings = CustomJobSettings(
+            project="my-project",
+            region="europe-west4",
+            display_name="amazon-reviews-training",
+            image="registry/reviews:1",
+            machine_type="n1-standard-8",
+            service_account="me@x",
+            network="net",
+            timeout_seconds=400,
+            poll_seconds=0.2,
+        )
+        return {CUSTOM_JOB_KEY: settings.model_dump()}
+
+
+@pytest.fixture
+def replicas(monkeypatch):
+    with serving() as server:
+
+        def connect(service, region):
+            assert region == "europe-west4"
+            return server.connect(service, region)
+
+        monkeypatch.setattr(vertex_api, "connect", connect)
+        replicas = Replicas(server)
+        yield replicas
+        replicas.close()
+
+
+@pytest.fixture
+def step(prepared, tmp_path):
+    from platforms.jobs.custom_job.executor import CustomJobExecutor
+
+    return VertexStep(CustomJobExecutor, prepared, tmp_path)
+
+
+def test_every_replica_trains_with_the_parameters_of_the_run_and_ends_well(step, replicas):
+    step.run("multi_worker_mirrored", 2, workers=2)
+    assert (step.model / "saved_model.pb").is_file()
+    assert task.read_job(str(step.job_file)).training.epochs == 2
+    summary = json.loads((step.job_file.parent / "training.json").read_text())
+    assert (summary["processes"], summary["replicas"], summary["epochs"]) == (2, 2, 2)
+    wait(lambda: len(replicas.codes) == 2)
+    # None requires the model that only the chief writes, none crashes on its way out.
+    assert replicas.codes == {"chief-0": 0, "worker-0": 0}, replicas.output
+    [request] = replicas.server.asked("CreateCustomJob")
+    assert request.parent == "projects/my-project/locations/europe-west4"
+    spec = request.custom_job.job_spec
+    assert (spec.service_account, spec.network) == ("me@x", "net")
+    assert spec.scheduling.timeout.total_seconds() == 400
+
+
+def test_a_wrong_setting_that_the_training_finds_is_the_steps(step, replicas):
+    wrong = {"workers": 2, "hyperparameters": {"no_such_thing": 1}}
+    with pytest.raises(InputError, match=r"finds a setting wrong.*non-zero status of 2"):
+        step.run("multi_worker_mirrored", 1, **wrong)
+    assert "no_such_thing" in replicas.output

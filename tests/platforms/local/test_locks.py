@@ -1,0 +1,106 @@
+"""One run at a time on a local root: who holds it, and that every end releases it."""
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pipeline
+from platforms.local import locks
+from tests.waiting import wait
+
+COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
+LOCAL_RUNNER = str(Path(pipeline.__file__).with_name("local_runner.py"))
+HOLD = (
+    "import sys, time; from platforms.local.locks import lock_root; "
+    "lock_root(sys.argv[1]); time.sleep(600)"
+)
+
+
+def environ(root):
+    return {**os.environ, "PIPELINE_CONFIG": "sample", "PIPELINE_SET": f"paths.root={root}"}
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds the root `tmp_path`."""
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], cwd=Path.cwd())
+    wait(lambda: len(read(tmp_path / ".lock").splitlines()) == 3)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def read(file):
+    return file.read_text() if file.exists() else ""
+
+
+@pytest.mark.parametrize("command", [[COMMAND, "run"], [sys.executable, LOCAL_RUNNER]])
+def test_a_second_run_on_a_root_is_2_and_names_the_process_of_the_first(tmp_path, holder, command):
+    done = subprocess.run(
+        command, env=environ(tmp_path), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith(f"paths.root: {tmp_path} is in use by process {holder.pid} (-c ")
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_killed_run_leaves_the_root_free(tmp_path, holder):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    lock = locks.lock_root(str(tmp_path))
+    assert read(tmp_path / ".lock").splitlines()[0] == str(os.getpid())
+    os.close(lock)
+
+
+def test_a_process_that_inherits_the_lock_keeps_it(tmp_path):
+    lock = locks.lock_root(str(tmp_path))
+    script = (
+        "import sys; from platforms.local.locks import lock_root; "
+        "print(lock_root(sys.argv[1])); input()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)],
+        env={**os.environ, locks.DESCRIPTOR_VARIABLE: str(lock)},
+        pass_fds=[lock],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == f"{lock}\n"
+    os.close(lock)
+    with pytest.raises(locks.ConfigError, match=f"in use by process {os.getpid()} "):
+        locks.lock_root(str(tmp_path))
+    child.communicate("\n")
+    os.close(locks.lock_root(str(tmp_path)))
+
+
+def test_a_holder_on_another_machine_is_named_with_it(tmp_path, holder):
+    with (tmp_path / ".lock").open("r+") as file:
+        file.write("12\nelsewhere\namazon-reviews run\n")
+        file.truncate()
+    with pytest.raises(locks.ConfigError, match=r"process 12 on elsewhere \(amazon-reviews run\)"):
+        locks.lock_root(str(tmp_path))
+
+
+def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch, capsys):
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert locks.lock_root(str(tmp_path)) is None
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path} cannot be locked (No locks available); start no second run" in line
+    with locks.waiting_lock(str(tmp_path / "other")):
+        pass
+
+
+def test_a_bucket_is_not_locked():
+    assert locks.lock_root("gs://bucket/runs") is None

@@ -1,0 +1,113 @@
+"""Places that cannot be written: one line and exit code 2 before anything is created."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from core.errors import ConfigError
+from pipeline.config import PipelineConfig
+from platforms.local.places import check_places
+
+COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
+NOBODY = 65534
+
+
+def run(folder, **paths):
+    """`amazon-reviews run` with these `paths`, relative to `folder`."""
+    overrides = ",".join(f"paths.{key}={value}" for key, value in paths.items())
+    return subprocess.run(
+        [COMMAND, "run"],
+        env={**os.environ, "PIPELINE_CONFIG": "sample", "PIPELINE_SET": overrides},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize(
+    ("paths", "told"),
+    [
+        ({"root": "file/runs"}, "paths.root: {0}/file/runs cannot be made, {0}/file is a file"),
+        ({"root": "file"}, "paths.root: {0}/file cannot be made, {0}/file is a file"),
+        ({"root": "taken"}, "paths.root: {0}/taken/logs cannot be made, {0}/taken/logs is a f"),
+        ({"root": "link"}, "paths.root: {0}/link cannot be made, {0}/link is a link to nothing"),
+        ({"metadata": "file/m.sqlite"}, "paths.metadata: {0}/file cannot be made"),
+        ({"metadata": "taken"}, "paths.metadata: {0}/taken is a folder"),
+        ({"metadata": "file"}, "paths.metadata: {0}/file is not an SQLite database"),
+        ({"serving": "file/serving"}, "paths.serving: {0}/file/serving cannot be made"),
+        ({"checkpoints": "file/c"}, "paths.checkpoints: {0}/file/c cannot be made"),
+        ({"root": "gs://bucket/runs"}, "paths.metadata: gs://… is not usable"),
+    ],
+)
+def test_a_place_that_cannot_be_is_2_and_one_line(tmp_path, paths, told):
+    (tmp_path / "file").write_text("a regular file")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "logs").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    before = sorted(tmp_path.rglob("*"))
+    done = run(tmp_path, **paths)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert line.startswith(told.format(tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def check_as_nobody(paths):
+    """The line that a user without rights gets; root may write everywhere."""
+    script = (
+        "import json, os, sys\n"
+        "from pipeline.config import PipelineConfig\n"
+        "from platforms.local.places import check_places\n"
+        "from core.errors import ConfigError\n"
+        "config = PipelineConfig.model_validate({'paths': json.loads(sys.argv[1])})\n"
+        f"os.getuid() or os.setuid({NOBODY})\n"
+        "try: check_places(config)\n"
+        "except ConfigError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(paths)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("key", ["root", "metadata", "serving", "checkpoints"])
+def test_a_folder_without_permission_is_named(key):
+    # Not pytest's folder, which only its owner may enter.
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        free, locked = folder / "free", folder / "locked"
+        free.mkdir()
+        free.chmod(0o777)
+        locked.mkdir(mode=0o555)
+        place = locked / ("m.sqlite" if key == "metadata" else "below")
+        told = check_as_nobody({"root": str(free), key: str(place)})
+        assert told.startswith(f"paths.{key}: {locked}")
+        assert f"cannot be written, no permission for {locked}\n" in told
+        assert check_as_nobody({"root": str(free)}) == ""
+
+
+def test_a_database_without_permission_is_named():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        database = folder / "m.sqlite"
+        database.write_bytes(b"")
+        database.chmod(0o444)
+        told = check_as_nobody({"root": str(folder / "runs"), "metadata": str(database)})
+        assert told == f"paths.metadata: {database} cannot be written, no permission\n"
+
+
+def test_a_url_of_another_database_is_refused_without_its_password(tmp_path):
+    paths = {"root": str(tmp_path), "metadata": "postgres://me:secret@db/x"}
+    with pytest.raises(ConfigError, match="postgres://… is not usable") as raised:
+        check_places(PipelineConfig.model_validate({"paths": paths}))
+    assert "secret" not in str(raised.value)

@@ -1,0 +1,132 @@
+"""What is found wrong before anything starts."""
+
+import google.auth
+import pytest
+from google.auth.exceptions import DefaultCredentialsError
+
+from core.errors import ConfigError, InputError
+from pipeline.config import PipelineConfig, load_config
+from platforms.local.metadata import connection_config
+from platforms.local.preflight import check
+
+REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
+
+
+def config(tmp_path, **sections):
+    paths = {"root": str(tmp_path / "runs"), **sections.pop("paths", {})}
+    return PipelineConfig.model_validate({"paths": paths, **sections})
+
+
+def test_the_sample_passes(tmp_path):
+    check(config(tmp_path))
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("key", ["root", "serving"])
+def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch, key):
+    def no_credentials(scopes=None):
+        raise DefaultCredentialsError("none")
+
+    monkeypatch.setattr(google.auth, "default", no_credentials)
+    with pytest.raises(ConfigError, match=rf"paths.{key}: gs://bucket/x needs Google Cloud cred"):
+        check(config(tmp_path, paths={key: "gs://bucket/x"}))
+
+
+def test_tpu_needs_one(tmp_path, monkeypatch):
+    monkeypatch.delenv("TPU_NAME", raising=False)
+    tpu = config(tmp_path, training={"strategy": "tpu"})
+    with pytest.raises(ConfigError, match=r"training.strategy: tpu, but there is no TPU: training"):
+        check(tpu)
+    monkeypatch.setenv("TPU_NAME", "reviews-tpu")
+    check(tpu)
+
+
+def test_more_devices_than_gpus_are_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    with pytest.raises(ConfigError, match=r"training.devices: 3 asked for, 2 GPUs are there"):
+        check(config(tmp_path, training={"strategy": "mirrored", "devices": 3}))
+
+
+def test_a_hyperparameter_that_the_model_does_not_know_is_told(tmp_path):
+    wrong = config(tmp_path, training={"model": "cnn_lstm", "hyperparameters": {"layers": 3}})
+    told = r"hyperparameters.layers: unknown key, known here: embedding.*is cnn_lstm"
+    with pytest.raises(ConfigError, match=told):
+        check(wrong)
+
+
+def test_a_root_that_is_a_file_is_told(tmp_path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(ConfigError, match=r"paths.root: .*runs cannot be made, .* is a file"):
+        check(config(tmp_path))
+
+
+def test_every_named_split_needs_its_files(tmp_path):
+    (tmp_path / "train.txt").write_text(REVIEWS)
+    splits = {"train": "train.txt", "test": "test.txt"}
+    with pytest.raises(InputError, match=r"test.txt"):
+        check(config(tmp_path, data={"input_base": str(tmp_path), "splits": splits}))
+
+
+def test_a_file_of_no_known_format_is_named(tmp_path):
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    (inputs / "a.txt").write_text("neither this nor that\n")
+    with pytest.raises(InputError, match=r"a.txt"):
+        check(config(tmp_path, data={"input_base": str(inputs)}))
+
+
+def test_files_that_repeat_each_other_are_both_named(tmp_path):
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    for name in ("train.ft.txt", "train.ft.txt.bz2"):
+        (inputs / name).write_text(REVIEWS)
+    data = {"input_base": str(inputs), "splits": {"train": "train.ft.txt*"}}
+    with pytest.raises(InputError, match=r"train\.ft\.txt and .*train\.ft\.txt\.bz2 hold"):
+        check(config(tmp_path, data=data))
+
+
+def test_files_that_contradict_each_other_are_both_named(tmp_path):
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    (inputs / "a.csv").write_text("label,text\n0,bad\n1,good\n")
+    (inputs / "b.csv").write_text("label,text\n4,good\n5,good\n")
+    with pytest.raises(InputError, match=r"a\.csv has the label 0 and .*b\.csv the label 5"):
+        check(config(tmp_path, data={"input_base": str(inputs)}))
+
+
+def test_the_files_are_looked_at_as_they_will_be_read(tmp_path):
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    (inputs / "a.txt").write_text("given,said\n0,__label__2\n4,good\n")
+    data = {
+        "input_base": str(inputs),
+        "format": "csv",
+        "columns": {"label": "given", "text": "said"},
+        "label_scale": "stars",
+    }
+    check(config(tmp_path, data=data))
+    for name, told in [
+        ("columns", "set data.columns.label and data.columns.text"),
+        ("label_scale", "the labels 0 and 4"),
+    ]:
+        with pytest.raises(InputError, match=told):
+            check(config(tmp_path, data={key: data[key] for key in data if key != name}))
+
+
+@pytest.mark.parametrize("preset", ["amazon", "reduced", "vertex", "gke"])
+def test_presets_name_their_files_exactly(preset):
+    patterns = load_config(preset, environ={}).data.splits
+    assert patterns == {"train": "train.ft.txt.bz2", "test": "test.ft.txt.bz2"}
+
+
+def test_mysql_takes_its_password_from_the_environment(monkeypatch):
+    monkeypatch.setenv("MYSQL_PASSWORD", "secret")
+    mysql = connection_config("mysql://me@db.example.com:3307/reviews").mysql
+    assert (mysql.host, mysql.port, mysql.user) == ("db.example.com", 3307, "me")
+    assert (mysql.database, mysql.password) == ("reviews", "secret")
+
+
+@pytest.mark.parametrize("url", ["postgres://me@db/x", "mysql://db/x", "mysql://me@db"])
+def test_other_databases_are_refused_without_repeating_a_password(url):
+    with pytest.raises(ConfigError, match=r"mysql://USER@HOST"):
+        connection_config(url)

@@ -1,0 +1,292 @@
+"""Every preset compiles for every target, into files that Kubeflow's own loader takes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+from google.protobuf import json_format
+from kfp import components as kfp_components
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from core.errors import ConfigError
+from pipeline.settings_file import PRESETS
+from platforms.compile import DRIVER, ENTRYPOINT, compile_pipeline
+from platforms.kubeflow.platform import tfjob_settings
+from platforms.vertex.platform import custom_job_settings, endpoint_settings
+from tests.platforms.settings import IMAGE, REQUIRED, settings
+
+pytestmark = pytest.mark.slow
+
+PRESET_NAMES = sorted(preset.stem for preset in PRESETS.glob("*.yaml"))
+
+
+class Compiled:
+    """A compiled file, read back."""
+
+    def __init__(self, folder, target, preset="sample", more=""):
+        self.path = folder / ("pipeline.yaml" if target == "kubeflow" else "pipeline.json")
+        config = settings(target, preset, more)
+        compile_pipeline(config, target, self.path)
+        documents = list(yaml.safe_load_all(self.path.read_text()))
+        self.job = documents[0] if target == "vertex" else None
+        self.spec = self.job["pipelineSpec"] if self.job else documents[0]
+        self.platform = documents[1] if len(documents) > 1 else None
+        self.tasks = self.spec["root"]["dag"]["tasks"]
+        self.executors = self.spec["deploymentSpec"]["executors"]
+
+    def container(self, component):
+        return self.executors[f"{component}_executor"]["container"]
+
+    def constant(self, component, key):
+        return self.tasks[component]["inputs"]["parameters"][key]["runtimeValue"]["constant"]
+
+
+@pytest.mark.parametrize("target", REQUIRED)
+@pytest.mark.parametrize("preset", PRESET_NAMES)
+def test_every_preset_compiles_for_every_target(tmp_path, preset, target):
+    dataflow = "beam.dataflow={project: my-project, region: europe-west4}"
+    compiled = Compiled(tmp_path, target, preset, dataflow)
+    # Unknown fields are refused by the parser.
+    spec = json_format.ParseDict(compiled.spec, pipeline_spec_pb2.PipelineSpec())
+    assert spec.schema_version == "2.1.0"
+    assert spec.pipeline_info.name == "amazon-reviews"
+    json_format.ParseDict(
+        compiled.spec["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
+    )
+    text = yaml.safe_dump(compiled.spec)
+    loaded = kfp_components.load_component_from_text(text)
+    assert {name: spec.default for name, spec in loaded.component_spec.inputs.items()} == {
+        "input_base": "gs://bucket/raw",
+        "epochs": settings(target, preset).training.epochs,
+        "strategy": settings(target, preset).training.strategy,
+        "min_accuracy": settings(target, preset).evaluation.min_accuracy,
+    }
+    assert set(compiled.tasks) >= {
+        "ReviewExampleGen",
+        "Transform",
+        "Trainer",
+        "Evaluator",
+        "Pusher",
+    }
+    if compiled.job:
+        job = json_format.ParseDict(compiled.job, pipeline_spec_pb2.PipelineJob())
+        assert job.runtime_config.gcs_output_directory == "gs://bucket/root"
+
+
+@pytest.mark.parametrize("target", REQUIRED)
+def test_every_step_runs_our_entry_point_in_our_image(tmp_path, target):
+    compiled = Compiled(tmp_path, target)
+    containers = [e["container"] for e in compiled.executors.values() if "container" in e]
+    assert len(containers) >= 10 - (target == "vertex")
+    assert all(c["image"] == IMAGE and c["command"] == ENTRYPOINT for c in containers)
+    # Nothing of the machine that compiles is left in it.
+    assert os.getcwd() not in compiled.path.read_text()
+
+
+def test_kubeflow_is_given_only_what_it_can_run(tmp_path):
+    compiled = Compiled(tmp_path, "kubeflow", more="training.warm_start=true")
+    assert all(set(executor) == {"container"} for executor in compiled.executors.values())
+    assert compiled.constant("WarmStartModel", "serving_dir") == "gs://bucket/serving"
+    uncached = {name for name, task in compiled.tasks.items() if not task["cachingOptions"]}
+    assert uncached == {"ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"}
+
+
+def test_a_submission_finds_the_options_of_the_reading(tmp_path):
+    from platforms.kubeflow import input_cache
+
+    compiled = Compiled(tmp_path, "kubeflow")
+    assert json.loads(compiled.constant("ReviewExampleGen", input_cache.OPTIONS_KEY))
+
+
+def test_kubeflow_compares_with_the_model_that_is_set(tmp_path):
+    compiled = Compiled(tmp_path, "kubeflow", more="evaluation.baseline_model=gs://bucket/model/1")
+    assert compiled.constant("LatestBlessedModel", "model_dir") == "gs://bucket/model/1"
+
+
+def test_vertex_resolves_the_baseline_itself(tmp_path):
+    compiled = Compiled(tmp_path, "vertex")
+    baseline = compiled.tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]
+    producer = baseline["taskOutputArtifact"]["producerTask"]
+    assert "resolver" in compiled.executors[f"{producer}_executor"]
+
+
+def test_a_volume_is_mounted_by_every_step(tmp_path):
+    more = "kubeflow.volume={claim: reviews, mount: /data},paths.serving=/data/serving"
+    compiled = Compiled(tmp_path, "kubeflow", more=more)
+    executors = compiled.platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert set(executors) == set(compiled.executors)
+    for executor in executors.values():
+        [mount] = executor["pvcMount"]
+        assert (mount["constant"], mount["mountPath"]) == ("reviews", "/data")
+    loaded = kfp_components.load_component_from_file(str(compiled.path))
+    assert "kubernetes" in loaded.platform_spec.platforms
+
+
+@pytest.mark.parametrize(
+    ("target", "gpu", "other"),
+    [("vertex", "NVIDIA_TESLA_T4", "NVIDIA_L4"), ("kubeflow", "nvidia.com/gpu", "amd.com/gpu")],
+)
+def test_containers_get_their_resources(tmp_path, target, gpu, other):
+    # The pipeline spec has memory in 10^9 bytes.
+    gigabytes = {
+        "ReviewExampleGen": ("512Mi", 0.536870912),
+        "ReviewSchemaGen": ("1048576Ki", 1.073741824),
+        "StatisticsGen": ("1.5Gi", 1.610612736),
+        "ExampleValidator": ("2000000k", 2.0),
+        "DataGate": ("'4000000000'", 4.0),
+        "Transform": ("16G", 16.0),
+    }
+    memory = ", ".join(f"{name}: {{memory: {text}}}" for name, (text, _) in gigabytes.items())
+    gpus = f"Trainer: {{gpus: 1, cpu: 4, memory: 0.5T}}, Evaluator: {{gpus: 2, gpu_type: {other}}}"
+    compiled = Compiled(tmp_path, target, more=f"cluster.resources={{{memory}, {gpus}}}")
+    for name, (_, expected) in gigabytes.items():
+        assert compiled.container(name)["resources"] == {"memoryLimit": pytest.approx(expected)}
+    trainer = compiled.container("Trainer")["resources"]
+    accelerator = {"type": gpu, "count": "1"}
+    assert trainer == {"cpuLimit": 4.0, "memoryLimit": 500.0, "accelerator": accelerator}
+    evaluator = compiled.container("Evaluator")["resources"]
+    assert evaluator == {"accelerator": {"type": other, "count": "2"}}
+    assert "resources" not in compiled.container("Pusher")
+
+
+def test_a_cluster_of_processes_is_a_tfjob_on_kubeflow(tmp_path):
+    more = (
+        "training={strategy: multi_worker_mirrored, workers: 3},"
+        "cluster.resources={Trainer: {cpu: 4, memory: 16G, gpus: 2}},"
+        "kubeflow={namespace: ml, service_account: trainer, volume: {claim: c, mount: /data}}"
+    )
+    compiled = Compiled(tmp_path, "kubeflow", more=more)
+    job = json.loads(compiled.constant("Trainer", "custom_config"))["tfjob"]
+    assert job == tfjob_settings(settings("kubeflow", more=more)).model_dump()
+    container = compiled.container("Trainer")
+    # This step only waits for the pods that train.
+    assert "resources" not in container
+    assert "platforms.jobs.tfjob.executor.TFJobExecutor" in container["args"]
+
+
+def test_a_cluster_of_processes_is_a_custom_job_on_vertex(tmp_path):
+    more = (
+        "training={strategy: parameter_server, workers: 3, parameter_servers: 2},"
+        "cluster.resources={Trainer: {gpus: 1}},vertex.service_account=me@x"
+    )
+    compiled = Compiled(tmp_path, "vertex", more=more)
+    job = json.loads(compiled.constant("Trainer", "custom_config"))["custom_job"]
+    assert job == custom_job_settings(settings("vertex", more=more)).model_dump()
+    assert "resources" not in compiled.container("Trainer")
+    executor = "platforms.jobs.custom_job.executor.CustomJobExecutor"
+    assert executor in compiled.container("Trainer")["args"]
+
+
+def test_a_single_process_trains_in_its_step(tmp_path):
+    executor = "components.trainer.executor.Executor"
+    for target in REQUIRED:
+        assert executor in Compiled(tmp_path, target).container("Trainer")["args"]
+
+
+def test_dataflow_runs_the_components_that_are_named(tmp_path):
+    compiled = Compiled(tmp_path, "vertex", more="beam.runner=dataflow")
+    for component in ("ReviewExampleGen", "StatisticsGen", "Transform"):
+        args = compiled.container(component)["args"]
+        # The last of a kind wins.
+        assert [arg for arg in args if arg.startswith("--runner=")][-1] == "--runner=DataflowRunner"
+        assert "--project=my-project" in args
+        assert "--setup_file=/opt/amazon-reviews/setup.py" in args
+        assert "--temp_location=gs://bucket/root/tmp" in args
+    assert "--runner=DataflowRunner" not in compiled.container("Evaluator")["args"]
+
+
+def test_vertex_can_deploy_to_an_endpoint(tmp_path):
+    more = "push.destination=vertex,vertex.serving_image=example/serving:1"
+    compiled = Compiled(tmp_path, "vertex", more=more)
+    endpoint = json.loads(compiled.constant("Pusher", "custom_config"))["endpoint"]
+    assert endpoint == endpoint_settings(settings("vertex", more=more)).model_dump()
+    executor = "platforms.vertex.pusher.executor.Executor"
+    assert executor in compiled.container("Pusher")["args"]
+
+
+def test_wrong_settings_leave_no_file(tmp_path):
+    output = tmp_path / "pipeline.yaml"
+    with pytest.raises(ConfigError, match=r"paths\.serving"):
+        compile_pipeline(settings("kubeflow", more="paths.serving=/here"), "kubeflow", output)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["tfx", "amazon-reviews"])
+def test_the_commands_compile(tmp_path, command):
+    folder = os.path.dirname(sys.executable)
+    repository = os.getcwd()
+    arguments = {
+        "tfx": [
+            *("pipeline", "compile", "--engine", "vertex"),
+            *("--pipeline_path", f"{repository}/kubeflow/runner.py"),
+        ],
+        "amazon-reviews": ["compile", "--target", "vertex", "--output", "pipeline.json"],
+    }[command]
+    done = subprocess.run(
+        [f"{folder}/{command}", *arguments],
+        cwd=tmp_path,
+        # The TFX CLI looks for kfp with the first `pip` of PATH.
+        env={
+            **os.environ,
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "PIPELINE_SET": REQUIRED["vertex"],
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    job = json.loads((tmp_path / "pipeline.json").read_text())
+    parameters = job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"]
+    sample = yaml.safe_load((PRESETS / "sample.yaml").read_text(encoding="utf-8"))
+    assert parameters["epochs"]["defaultValue"] == sample["training"]["epochs"]
+
+
+def test_the_tfx_command_refuses_what_is_missing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, f"{os.getcwd()}/kubeflow/runner.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PIPELINE_SET": "cluster.image=i"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "vertex.project: not set, and vertex needs it; set that of Google Cloud where the "
+        "pipeline is to run"
+    )
+
+
+@pytest.mark.parametrize("target", REQUIRED)
+def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, target):
+    """Vertex AI runs this before it looks into its cache; as a process, as there."""
+    compiled = Compiled(tmp_path, target)
+    hook = compiled.container("ReviewExampleGen")["lifecycle"]["preCacheCheck"]
+    assert hook["command"] == DRIVER
+    base = tmp_path / "reviews[2018]"
+    (base / "deep").mkdir(parents=True)
+    for name in ("a.csv", "deep/b.csv"):
+        (base / name).write_text("1,bad\n2,good\n")
+    config = {"splits": [{"name": "all", "pattern": "**/*.csv"}]}
+    output = tmp_path / "output.json"
+    task = {
+        "inputs": {
+            "parameterValues": {"input_base": str(base), "input_config": json.dumps(config)}
+        },
+        "outputs": {
+            "artifacts": {
+                "examples": {
+                    "artifacts": [
+                        {"name": "1", "uri": str(tmp_path), "type": {"schemaTitle": "tfx.Examples"}}
+                    ]
+                }
+            },
+            "outputFile": str(output),
+        },
+    }
+    arguments = [json.dumps(task) if word == "{{$}}" else word for word in hook["args"]]
+    subprocess.run([sys.executable, *DRIVER[1:], *arguments], check=True)
+    fingerprint = json.loads(output.read_text())["parameterValues"]["input_fingerprint"]
+    assert fingerprint.startswith("num_files:2,total_bytes:26,sha256:")

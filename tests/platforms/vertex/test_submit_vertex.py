@@ -1,0 +1,145 @@
+"""Submitting to Vertex AI: our REST client against a real server."""
+
+import pytest
+import requests
+from google.auth.credentials import AnonymousCredentials
+from google.auth.exceptions import RefreshError
+from google.auth.transport.requests import AuthorizedSession
+
+from core.errors import ConfigError
+from platforms.vertex import client as vertex_client
+from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
+from tests.platforms.submission import JOB, vertex_state
+
+
+def test_vertex_is_given_the_job(vertex):
+    code = vertex("epochs=3", vertex__service_account="runner@my-project", vertex__network="net")
+    assert code == 0
+    ((name, job),) = vertex.server.jobs.items()
+    assert job == {
+        **JOB,
+        "displayName": name,
+        "runtimeConfig": {
+            "gcsOutputDirectory": "gs://bucket/root",
+            "parameterValues": {"epochs": 3},
+        },
+        "serviceAccount": "runner@my-project",
+        "network": "net",
+    }
+    assert vertex.lines == [
+        f"submitted {name}",
+        "https://console.cloud.google.com/vertex-ai/locations/us-central1/pipelines/runs/"
+        f"{name}?project=my-project",
+    ]
+
+
+def test_vertex_without_cache(vertex):
+    vertex(cache=False)
+    (job,) = vertex.server.jobs.values()
+    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"].values()
+    assert [task["cachingOptions"] for task in tasks] == [{"enableCache": False}] * 2
+
+
+def test_vertex_is_followed_to_failure(vertex):
+    trainer = {
+        "taskName": "Trainer",
+        "state": "FAILED",
+        "executorDetail": {"containerDetail": {"mainJob": "projects/1/locations/x/customJobs/2"}},
+        "error": {"code": 9, "message": "The replica workerpool0-0\nexited with a non-zero status"},
+    }
+    vertex.server.states = [
+        vertex_state("PENDING"),
+        vertex_state("RUNNING", {"taskName": "ReviewExampleGen", "state": "SUCCEEDED"}),
+        vertex_state(
+            "FAILED",
+            {"taskName": "amazon-reviews", "state": "FAILED", "error": {"message": "The DAG"}},
+            {"taskName": "ReviewExampleGen", "state": "SUCCEEDED"},
+            trainer,
+            error="The DAG failed because some tasks failed. The failed tasks are: [Trainer].",
+        ),
+    ]
+    assert vertex(wait=True) == 1
+    name = vertex.lines[0].removeprefix("submitted ")
+    assert vertex.states == [
+        f"{name}: pending",
+        "ReviewExampleGen: succeeded",
+        f"{name}: running",
+        "Trainer: failed",
+        f"{name}: failed",
+    ]
+    assert vertex.lines[-2] == (
+        "Trainer failed: The replica workerpool0-0 exited with a non-zero status "
+        "(log: gcloud ai custom-jobs stream-logs projects/1/locations/x/customJobs/2)"
+    )
+
+
+def test_vertex_is_followed_to_success(vertex):
+    vertex.server.states = [vertex_state("RUNNING"), vertex_state("SUCCEEDED")]
+    assert vertex(wait=True) == 0
+
+
+@pytest.mark.parametrize("status", [0, 503])
+def test_vertex_gets_one_run_however_often_it_is_asked(vertex, status):
+    vertex.server.fail("POST", "pipelineJobs", status, "upstream", times=2)
+    assert vertex() == 0
+    assert len(vertex.server.asked("POST")) == 3
+    assert len(vertex.server.jobs) == 1
+
+
+def test_vertex_that_stays_silent(vertex):
+    vertex.server.fail("POST", "pipelineJobs", 503, "upstream", times=10)
+    assert vertex() == 1
+    (line,) = vertex.lines
+    assert "was submitted is not known, look at https://console" in line
+
+
+OFF = "Vertex AI API has not been used in project 1 before or it is disabled. Enable it by visiting"
+NO_ACT_AS = "You do not have permission to act as service_account: runner@my-project."
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "message"),
+    [
+        (401, "Request had invalid credentials.", "project: the Google Cloud credentials do not"),
+        (403, OFF, "project: the Vertex AI API is off .*`gcloud services enable aiplatform"),
+        (403, NO_ACT_AS, "service_account: You do not.*roles/iam.serviceAccountUser on"),
+        (403, "Permission 'aiplatform.pipelineJobs.create' denied", "project: .*aiplatform.user"),
+        (404, None, "region: us-central1 in my-project is not found"),
+    ],
+)
+def test_vertex_does_not_let_us_in(vertex, status, reason, message):
+    body = {"error": {"code": status, "message": reason}} if reason else LOGIN_PAGE
+    vertex.server.fail("POST", "pipelineJobs", status, body)
+    with pytest.raises(ConfigError, match=f"^vertex.{message}"):
+        vertex()
+
+
+def test_vertex_refuses_the_job(vertex):
+    body = {"error": {"code": 400, "message": "Unsupported schema version"}}
+    vertex.server.fail("POST", "pipelineJobs", 400, body)
+    assert vertex() == 1
+    assert vertex.lines == ["Vertex AI refused the run: Unsupported schema version"]
+
+
+def test_a_region_that_nobody_knows(vertex, monkeypatch):
+    def connect(config):
+        return vertex_client.Api("http://x-aiplatform.invalid/v1", requests.Session())
+
+    monkeypatch.setattr(vertex_client, "connect", connect)
+    with pytest.raises(ConfigError, match=r"vertex.region: http://x-.*; is us-central1 a region"):
+        vertex()
+
+
+def test_expired_credentials(vertex, monkeypatch):
+    class Expired(AnonymousCredentials):
+        valid = False
+
+        def before_request(self, request, method, url, headers):
+            raise RefreshError("Reauthentication is needed.")
+
+    def connect(config):
+        return vertex_client.Api(vertex.server.url + "/v1", AuthorizedSession(Expired()))
+
+    monkeypatch.setattr(vertex_client, "connect", connect)
+    with pytest.raises(ConfigError, match=r"credentials do not work \(Reauthentication is needed"):
+        vertex()

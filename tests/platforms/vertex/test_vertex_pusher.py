@@ -1,0 +1,215 @@
+"""A push to an endpoint of Vertex AI: the container, the traffic, the model before; kills."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import grpc
+import pytest
+from tfx.types import standard_artifacts
+
+from core.errors import InputError
+from platforms.google_cloud import api as vertex_api
+from platforms.vertex.pusher import executor
+from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
+from tests.platforms.jobs.ground import in_background
+from tests.platforms.jobs.training_operator import REPOSITORY
+from tests.platforms.vertex.vertex_server import as_json, serving
+from tests.waiting import wait
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = EndpointSettings(
+    project="my-project",
+    region="europe-west4",
+    endpoint="Reviews, live",
+    model_name="amazon-reviews",
+    image="registry/serving:2.21.0",
+    machine_type="n1-standard-4",
+    poll_seconds=0.02,
+)
+ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
+
+
+def push(folder, blessed=True):
+    """The Pusher's step as TFX runs it; the PushedModel."""
+    model, blessing, pushed = (
+        kind()
+        for kind in (
+            standard_artifacts.Model,
+            standard_artifacts.ModelBlessing,
+            standard_artifacts.PushedModel,
+        )
+    )
+    model.uri, pushed.uri = str(folder / "model"), str(folder / "pushed")
+    blessing.set_int_custom_property("blessed", int(blessed))
+    saved = folder / "model" / "Format-Serving"
+    saved.mkdir(parents=True, exist_ok=True)
+    (saved / "saved_model.pb").write_bytes(b"graph")
+    executor.Executor().Do(
+        {"model": [model], "model_blessing": [blessing]},
+        {"pushed_model": [pushed]},
+        {"custom_config": json.dumps({ENDPOINT_KEY: SETTINGS.model_dump()})},
+    )
+    return pushed
+
+
+@pytest.fixture
+def vertex(log, monkeypatch):
+    monkeypatch.setattr(vertex_api, "SILENCE_SECONDS", 2.0)
+    with serving() as server:
+        monkeypatch.setattr(vertex_api, "connect", server.connect)
+        yield server
+
+
+def served(vertex):
+    """(model, traffic) of all that is deployed to the one endpoint."""
+    [endpoint] = vertex.endpoints.values()
+    split = dict(endpoint.traffic_split)
+    return [(d.model.rpartition("/")[2], split.get(d.id, 0)) for d in endpoint.deployed_models]
+
+
+def test_the_first_push_makes_an_endpoint_that_serves_the_model(vertex, tmp_path):
+    pushed = push(tmp_path)
+    [model] = vertex.models.values()
+    assert model.artifact_uri == str(tmp_path / "pushed")
+    assert (tmp_path / "pushed" / "1" / "saved_model.pb").read_bytes() == b"graph"
+    assert as_json(model.container_spec) == {
+        "imageUri": "registry/serving:2.21.0",
+        "command": ["/usr/bin/tensorflow_model_server"],
+        "args": [
+            "--port=8500",
+            "--rest_api_port=8080",
+            "--model_name=amazon-reviews",
+            "--model_base_path=$(AIP_STORAGE_URI)",
+            "--file_system_poll_wait_seconds=60",
+        ],
+        "ports": [{"containerPort": 8080}],
+        "predictRoute": "/v1/models/amazon-reviews:predict",
+        "healthRoute": "/v1/models/amazon-reviews",
+    }
+    model_id = model.name.rpartition("/")[2]
+    assert served(vertex) == [(model_id, 100)]
+    [endpoint] = vertex.endpoints.values()
+    assert endpoint.display_name == "Reviews, live"
+    machine = endpoint.deployed_models[0].dedicated_resources.machine_spec.machine_type
+    assert machine == "n1-standard-4"
+    assert pushed.get_int_custom_property("pushed") == 1
+    assert pushed.get_string_custom_property("pushed_version") == model_id
+
+
+def test_the_next_push_takes_the_traffic_and_undeploys_the_model_before(vertex, tmp_path):
+    push(tmp_path / "first")
+    [(old, _)] = served(vertex)
+    del vertex.requests[:]
+    vertex.slow = {"DeployModel"}
+    thread, raised = in_background(lambda: push(tmp_path / "second"))
+    wait(lambda: vertex.asked("GetOperation"))
+    # Until the new one is there, the old one serves.
+    assert served(vertex) == [(old, 100)]
+    vertex.finish()
+    thread.join(60)
+    assert raised == []
+    [(new, traffic)] = served(vertex)
+    assert (new != old, traffic) == (True, 100)
+    order = [name for name, _ in vertex.requests if name in ENDPOINT_FIELDS]
+    assert order == ["DeployModel", "UpdateEndpoint", "UndeployModel"]
+    # The model before stays in the registry, to go back to.
+    assert len(vertex.models) == 2
+
+
+def test_a_model_that_is_not_blessed_goes_nowhere(vertex, tmp_path):
+    pushed = push(tmp_path, blessed=False)
+    assert pushed.get_int_custom_property("pushed") == 0
+    assert not vertex.requests
+
+
+def test_the_same_push_again_changes_nothing(vertex, tmp_path):
+    push(tmp_path)
+    del vertex.requests[:]
+    push(tmp_path)
+    asked = {name for name, _ in vertex.requests}
+    assert asked <= {"ListOperations", "GetModel", "ListEndpoints", "GetEndpoint"}
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("method", ["UploadModel", *ENDPOINT_FIELDS])
+def test_a_push_that_breaks_off_is_finished_by_the_next_try(
+    vertex, tmp_path, monkeypatch, method, done
+):
+    push(tmp_path / "first")
+    if method == "CreateEndpoint":
+        vertex.endpoints.clear()
+    del vertex.requests[:]
+    monkeypatch.setattr(executor, "ATTEMPTS", 1)
+    vertex.fail(method, grpc.StatusCode.DATA_LOSS, "gone", done=done)
+    with pytest.raises(RuntimeError, match="gone"):
+        push(tmp_path / "second")
+    push(tmp_path / "second")
+    [(_, traffic)] = served(vertex)
+    assert traffic == 100
+    # What was done is not done again.
+    assert len(vertex.asked(method)) == 2 - done
+    assert len(vertex.models) == 2
+
+
+def test_an_answer_that_is_lost_is_no_failure(vertex, tmp_path):
+    vertex.fail("DeployModel", grpc.StatusCode.UNAVAILABLE, "lost", done=True)
+    push(tmp_path)
+    assert len(vertex.asked("DeployModel")) == 1
+
+
+STEP = """
+import sys
+from pathlib import Path
+from platforms.google_cloud import api as vertex_api
+from tests.platforms.vertex.test_vertex_pusher import push
+from tests.platforms.vertex.vertex_server import connect_to
+vertex_api.connect = connect_to(sys.argv[1])
+push(Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["UploadModel", "DeployModel", "UndeployModel"])
+def test_a_push_that_is_killed_is_finished_by_the_next_try(vertex, tmp_path, method):
+    push(tmp_path / "first")
+    del vertex.requests[:]
+    vertex.slow = {method}
+    step = subprocess.Popen(
+        [sys.executable, "-c", STEP, vertex.address, str(tmp_path / "second")],
+        cwd=REPOSITORY,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait(lambda: vertex.asked(method) or step.poll() is not None)
+        step.send_signal(signal.SIGKILL)
+    finally:
+        step.kill()
+        step.wait()
+    asked = len(vertex.requests)
+    thread, raised = in_background(lambda: push(tmp_path / "second"))
+    wait(lambda: len(vertex.requests) > asked + 2)
+    vertex.finish()
+    thread.join(60)
+    assert raised == []
+    [(_, traffic)] = served(vertex)
+    assert traffic == 100
+    assert len(vertex.asked(method)) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "code", "message", "told"),
+    [
+        ("UploadModel", "PERMISSION_DENIED", "Permission", "to upload the model.*aiplatform.user"),
+        ("UploadModel", "INVALID_ARGUMENT", "no image", "refuses to upload the model: no image"),
+        ("DeployModel", "INVALID_ARGUMENT", "no machine", "refuses to deploy the model: no mach"),
+    ],
+)
+def test_what_vertex_refuses_is_one_line(vertex, tmp_path, method, code, message, told):
+    vertex.fail(method, grpc.StatusCode[code], message)
+    with pytest.raises(InputError, match=told):
+        push(tmp_path)

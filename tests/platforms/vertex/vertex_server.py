@@ -1,0 +1,314 @@
+"""The Vertex AI API for tests: a gRPC server that speaks it with the API's own messages."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from concurrent import futures
+
+import grpc
+from google.cloud.aiplatform_v1 import types
+from google.longrunning import operations_pb2
+from google.protobuf import any_pb2, empty_pb2, json_format
+
+# The API answers with the project's number, whatever it is asked with.
+PARENT = "projects/123456/locations/europe-west4"
+SERVICES = {
+    "JobService": {
+        "CreateCustomJob": types.CreateCustomJobRequest,
+        "GetCustomJob": types.GetCustomJobRequest,
+        "ListCustomJobs": types.ListCustomJobsRequest,
+        "CancelCustomJob": types.CancelCustomJobRequest,
+    },
+    "ModelService": {"UploadModel": types.UploadModelRequest, "GetModel": types.GetModelRequest},
+    "EndpointService": {
+        "CreateEndpoint": types.CreateEndpointRequest,
+        "GetEndpoint": types.GetEndpointRequest,
+        "ListEndpoints": types.ListEndpointsRequest,
+        "UpdateEndpoint": types.UpdateEndpointRequest,
+        "DeployModel": types.DeployModelRequest,
+        "UndeployModel": types.UndeployModelRequest,
+    },
+}
+OPERATIONS = {
+    "GetOperation": operations_pb2.GetOperationRequest,
+    "ListOperations": operations_pb2.ListOperationsRequest,
+}
+STATES = types.JobState
+
+
+class Refused(Exception):
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+class VertexServer:
+    """Answers as the service does, errors included.
+
+    Attributes:
+      address: host:port.
+      requests: (method, message) of all that it was asked.
+      jobs, models, endpoints: resource name -> message.
+      on_create: called with each new CustomJob.
+      on_cancel: called with a CustomJob that is to be cancelled.
+      slow: methods whose operations stay unfinished until `finish`.
+    """
+
+    def __init__(self):
+        self.requests = []
+        self.jobs, self.models, self.endpoints = {}, {}, {}
+        self.on_create = lambda job: None
+        self.on_cancel = lambda job: self.end_job(job, STATES.JOB_STATE_CANCELLED)
+        self.slow = set()
+        self.lock = threading.RLock()
+        self._operations = {}
+        self._failures = []
+        self._number = 0
+        self._server = grpc.server(futures.ThreadPoolExecutor(8))
+        for service, methods in SERVICES.items():
+            self._serve(f"google.cloud.aiplatform.v1.{service}", methods)
+        self._serve("google.longrunning.Operations", OPERATIONS)
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.start()
+
+    def close(self):
+        self._server.stop(None).wait()
+
+    def connect(self, service, region="europe-west4"):
+        """In the place of `platforms.google_cloud.api.connect`."""
+        return connect_to(self.address)(service, region)
+
+    def fail(self, method, code, message="", *, times=1, done=False):
+        """Answers with an error; `done`: after doing what it was asked."""
+        self._failures += [(method, code, message, done)] * times
+
+    def asked(self, method):
+        return [message for name, message in self.requests if name == method]
+
+    def end_job(self, job, state, message=""):
+        with self.lock:
+            job.state = state
+            if message:
+                job.error = {"code": 9, "message": message}
+
+    def finish(self):
+        """Finishes what is slow."""
+        with self.lock:
+            self.slow.clear()
+            for name in list(self._operations):
+                self._finish(name)
+
+    # The services.
+
+    def CreateCustomJob(self, request):
+        job = types.CustomJob(request.custom_job)
+        pools = job.job_spec.worker_pool_specs
+        if not job.display_name or not pools or pools[0].replica_count != 1:
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "display_name and one chief are needed")
+        if not all(pool.container_spec.image_uri for pool in pools):
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "image_uri is needed")
+        job.name = f"{self._parent(request)}/customJobs/{self._next()}"
+        job.create_time = self._now()
+        job.state = STATES.JOB_STATE_PENDING
+        self.jobs[job.name] = job
+        self.on_create(job)
+        return job
+
+    def GetCustomJob(self, request):
+        return self._get(self.jobs, request.name)
+
+    def ListCustomJobs(self, request):
+        self._parent(request)
+        key, value = re.fullmatch(r'labels\.([a-z_]+)="([a-z0-9_-]+)"', request.filter).groups()
+        found = [job for job in self.jobs.values() if job.labels.get(key) == value]
+        return types.ListCustomJobsResponse(custom_jobs=found)
+
+    def CancelCustomJob(self, request):
+        job = self._get(self.jobs, request.name)
+        job.state = STATES.JOB_STATE_CANCELLING
+        self.on_cancel(job)
+        return empty_pb2.Empty()
+
+    def UploadModel(self, request):
+        assert re.fullmatch("[a-z_][a-z0-9_-]{0,62}", request.model_id)
+        model = types.Model(request.model)
+        if not model.display_name or not model.artifact_uri.startswith(("gs://", "/")):
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "display_name, artifact_uri are needed")
+        model.name = f"{self._parent(request)}/models/{request.model_id}"
+        if model.name in self.models or self._running(model.name):
+            raise Refused(grpc.StatusCode.ALREADY_EXISTS, f"{model.name} already exists")
+
+        def do():
+            self.models[model.name] = model
+            return types.UploadModelResponse(model=model.name, model_version_id="1")
+
+        return self._operation("UploadModel", model.name, do)
+
+    def GetModel(self, request):
+        return self._get(self.models, request.name)
+
+    def CreateEndpoint(self, request):
+        endpoint = types.Endpoint(request.endpoint)
+        endpoint.name = f"{self._parent(request)}/endpoints/{request.endpoint_id or self._next()}"
+        if endpoint.name in self.endpoints:
+            raise Refused(grpc.StatusCode.ALREADY_EXISTS, f"{endpoint.name} already exists")
+        endpoint.create_time = self._now()
+        self.endpoints[endpoint.name] = endpoint
+        return self._operation("CreateEndpoint", endpoint.name, lambda: endpoint)
+
+    def GetEndpoint(self, request):
+        return self._get(self.endpoints, request.name)
+
+    def ListEndpoints(self, request):
+        self._parent(request)
+        [name] = re.fullmatch('display_name="([^"]+)"', request.filter).groups()
+        found = [each for each in self.endpoints.values() if each.display_name == name]
+        return types.ListEndpointsResponse(endpoints=found)
+
+    def UpdateEndpoint(self, request):
+        endpoint = self._get(self.endpoints, request.endpoint.name)
+        assert list(request.update_mask.paths) == ["traffic_split"]
+        known = {deployed.id for deployed in endpoint.deployed_models}
+        split = dict(request.endpoint.traffic_split)
+        if not set(split) <= known or sum(split.values()) not in (0, 100):
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f"traffic_split {split}")
+        endpoint.traffic_split = split
+        return endpoint
+
+    def DeployModel(self, request):
+        endpoint = self._get(self.endpoints, request.endpoint)
+        deployed = types.DeployedModel(request.deployed_model)
+        model = self._get(self.models, deployed.model)
+        resources = deployed.dedicated_resources
+        if not resources.machine_spec.machine_type or not resources.min_replica_count:
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "dedicated_resources are needed")
+        assert not request.traffic_split
+        deployed.model = model.name
+        deployed.id = str(self._next())
+
+        def do():
+            endpoint.deployed_models.append(deployed)
+            return types.DeployModelResponse(deployed_model=deployed)
+
+        return self._operation("DeployModel", endpoint.name, do)
+
+    def UndeployModel(self, request):
+        endpoint = self._get(self.endpoints, request.endpoint)
+        if dict(endpoint.traffic_split).get(request.deployed_model_id):
+            raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "it still has traffic")
+
+        def do():
+            kept = [d for d in endpoint.deployed_models if d.id != request.deployed_model_id]
+            endpoint.deployed_models = kept
+            return types.UndeployModelResponse()
+
+        return self._operation("UndeployModel", endpoint.name, do)
+
+    def GetOperation(self, request):
+        return self._get(self._operations, request.name)[0]
+
+    def ListOperations(self, request):
+        found = self._of(request.name.replace("my-project", "123456"))
+        return operations_pb2.ListOperationsResponse(operations=found)
+
+    # How it answers.
+
+    def _serve(self, service, methods):
+        handlers = {
+            name: grpc.unary_unary_rpc_method_handler(
+                lambda request, context, name=name: self._answer(name, request, context),
+                request_deserializer=getattr(kind, "deserialize", None) or kind.FromString,
+                response_serializer=_serialized,
+            )
+            for name, kind in methods.items()
+        }
+        handler = grpc.method_handlers_generic_handler(service, handlers)
+        self._server.add_generic_rpc_handlers([handler])
+
+    def _answer(self, name, request, context):
+        with self.lock:
+            self.requests.append((name, request))
+            failure = next((each for each in self._failures if each[0] == name), None)
+            if failure:
+                self._failures.remove(failure)
+                if failure[3]:
+                    getattr(self, name)(request)
+                context.abort(failure[1], failure[2])
+            try:
+                return getattr(self, name)(request)
+            except Refused as refused:
+                context.abort(refused.code, str(refused))
+
+    def _operation(self, method, resource, do):
+        name = f"{resource}/operations/{self._next()}"
+        self._operations[name] = (operations_pb2.Operation(name=name), do)
+        if method not in self.slow:
+            self._finish(name)
+        return self._operations[name][0]
+
+    def _finish(self, name):
+        operation, do = self._operations[name]
+        if not operation.done:
+            answer = do()
+            packed = any_pb2.Any()
+            packed.Pack(type(answer).pb(answer))
+            operation.response.CopyFrom(packed)
+            operation.done = True
+
+    def _running(self, resource):
+        return [operation for operation in self._of(resource) if not operation.done]
+
+    def _of(self, resource):
+        operations = [operation for operation, _ in self._operations.values()]
+        return [each for each in operations if each.name.startswith(f"{resource}/")]
+
+    def _parent(self, request):
+        if request.parent != "projects/my-project/locations/europe-west4":
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"{request.parent} is not found")
+        return PARENT
+
+    def _get(self, resources, name):
+        numbered = name.replace("my-project", "123456")
+        if numbered not in resources:
+            raise Refused(grpc.StatusCode.NOT_FOUND, f"{name} is not found")
+        return resources[numbered]
+
+    def _next(self):
+        self._number += 1
+        return self._number
+
+    def _now(self):
+        # Of two resources the later has the later time, however quick the test is.
+        return {"seconds": int(time.time()), "nanos": self._next() * 1000}
+
+
+def connect_to(address):
+    """A `connect` for a process that has the address alone."""
+
+    def connect(service, region):
+        channel = grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)])
+        return service(transport=service.get_transport_class("grpc")(channel=channel))
+
+    return connect
+
+
+def as_json(message):
+    return json_format.MessageToDict(type(message).pb(message))
+
+
+def _serialized(message):
+    if hasattr(type(message), "pb"):
+        message = type(message).pb(message)
+    return message.SerializeToString()
+
+
+@contextlib.contextmanager
+def serving():
+    server = VertexServer()
+    try:
+        yield server
+    finally:
+        server.close()

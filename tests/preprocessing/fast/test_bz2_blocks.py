@@ -1,0 +1,119 @@
+"""bz2 by block: every cut, every kind of damage, against the standard library."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import random
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from preprocessing.fast import bz2_blocks
+from preprocessing.fast.bz2_blocks import Content, Damage, find_marks, read_blocks
+
+POOL = ThreadPoolExecutor(2)
+# Level 1 has blocks of 100 kB, so that there are some; this takes up 25 kB in each.
+CONTENT = b"".join(b"%07d %s\n" % (n, b"word" * (n % 7)) for n in range(30_000))
+ARCHIVE = bz2.compress(CONTENT, 1)
+EMPTY = bz2.compress(b"")
+
+
+def read(archive: bytes, start: int = 0) -> list[Content | Damage]:
+    return list(read_blocks(io.BytesIO(archive), start, POOL, 3))
+
+
+def content(found: list[Content | Damage]) -> bytes:
+    return b"".join(part.data for part in found if isinstance(part, Content))
+
+
+def damage(found: list[Content | Damage]) -> list[Damage]:
+    return [part for part in found if isinstance(part, Damage)]
+
+
+def marks() -> list[int]:
+    return find_marks(ARCHIVE)
+
+
+def test_the_archive_has_some_blocks_at_any_bit() -> None:
+    assert len(marks()) > 5
+    assert len({mark % 8 for mark in marks()}) > 2
+
+
+@settings(max_examples=60)
+@given(st.lists(st.binary(max_size=2000) | st.just(CONTENT[:250_000]), min_size=1, max_size=5))
+def test_archives_of_many_streams_are_read_whole(parts: list[bytes]) -> None:
+    found = read(b"".join(bz2.compress(part, 1) for part in parts))
+    assert (content(found), damage(found)) == (b"".join(parts), [])
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, len(ARCHIVE) + len(EMPTY)), max_size=6, unique=True))
+def test_every_block_belongs_to_one_piece_wherever_a_file_is_cut(cuts: list[int]) -> None:
+    archive = EMPTY + ARCHIVE
+    edges = [0, *sorted(cuts), len(archive) + 1]
+    found: list[Content | Damage] = []
+    for start, end in pairwise(edges):
+        found += [part for part in read(archive, start) if part.at < end * 8]
+    assert (content(found), damage(found)) == (CONTENT, [])
+
+
+def test_a_mark_by_chance_does_not_part_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = marks()[2] + 5000
+    true = bz2_blocks.find_marks
+
+    def with_one_more(data: bytes, mark: int = bz2_blocks._MARK) -> list[int]:
+        found = true(data, mark)
+        return sorted([*found, chance]) if len(data) == len(ARCHIVE) else found
+
+    monkeypatch.setattr(bz2_blocks, "find_marks", with_one_more)
+    found = read(ARCHIVE)
+    assert (content(found), damage(found)) == (CONTENT, [])
+
+
+@pytest.mark.parametrize("cut", [4, 5, 10, 14, 40, len(ARCHIVE) // 2, -14, -10, -4, -1])
+def test_a_truncated_archive_gives_its_whole_blocks(cut: int) -> None:
+    archive = ARCHIVE[:cut]
+    *_, last = found = read(archive)
+    assert isinstance(last, Damage) and last.position == len(archive)
+    assert last.why == bz2_blocks.STOPS and len(damage(found)) == 1
+    assert CONTENT.startswith(content(found))
+    whole = sum(mark < len(archive) * 8 for mark in marks()) - 1
+    assert len(content(found)) >= max(0, whole) * 99_000
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damage_costs_the_blocks_it_hits_and_no_other(seed: int) -> None:
+    at = random.Random(seed).randrange(50, len(ARCHIVE) - 100)
+    wrong = bytes(byte ^ 0xFF for byte in ARCHIVE[at : at + 64])
+    archive = ARCHIVE[:at] + wrong + ARCHIVE[at + 64 :]
+    found = read(archive)
+    (lost,) = damage(found)
+    assert at <= lost.position and lost.why == bz2_blocks.DAMAGED
+    hit = [
+        start < (at + 64) * 8 and end > at * 8
+        for start, end in zip(marks(), [*marks()[1:], len(ARCHIVE) * 8], strict=True)
+    ]
+    assert len(content(found)) >= len(CONTENT) - 100_100 * sum(hit)
+    before, after = content(found[: found.index(lost)]), content(found[found.index(lost) :])
+    assert CONTENT.startswith(before) and CONTENT.endswith(after)
+    assert lost.lost <= sum(hit) * max((end - start) // 8 + 2 for start, end in pairwise(marks()))
+
+
+def test_garbage_after_the_archive_is_damage() -> None:
+    found = read(ARCHIVE + b"<html>not found</html>")
+    (lost,) = damage(found)
+    assert content(found) == CONTENT
+    assert len(ARCHIVE) < lost.position <= len(ARCHIVE) + 22
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=300), st.floats(0, 1), st.binary(min_size=1, max_size=80))
+def test_any_damage_keeps_what_stands_before_it(text: bytes, where: float, wrong: bytes) -> None:
+    bad = bytearray(bz2.compress(text))
+    at = 4 + int(where * (len(bad) - 4))
+    bad[at : at + len(wrong)] = wrong
+    assert content(read(bz2.compress(b"good") + bytes(bad))).startswith(b"good")

@@ -1,0 +1,94 @@
+"""A reader that is easy to believe: one line after the other, everything decoded at once.
+
+The reader of the product has to give the same records, whatever the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.columns import HEADERLESS, Layout
+from preprocessing.reading.files import open_bytes
+from preprocessing.reading.formats import csv, jsonl, parquet
+from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.layouts import detect_format
+from preprocessing.reading.lines import TOO_LONG, stream_lines
+from preprocessing.reading.records import (
+    BAD_LABEL,
+    CORRUPT_ARCHIVE,
+    INVALID_UTF8,
+    LINE_TOO_LONG,
+    NO_TEXT,
+    Neutral,
+    ReadOptions,
+    Record,
+    Review,
+    rejected,
+)
+
+
+def read_reviews(path: str, options: ReadOptions | None = None) -> Iterator[Record]:
+    """The records of one file, in its order; raises at once what `detect_format` raises."""
+    return _records(path, detect_format(path, options or ReadOptions()))
+
+
+def _records(path: str, layout: Layout) -> Iterator[Record]:
+    try:
+        stream = open_bytes(path)
+    except CorruptArchive as damage:
+        yield rejected(1, CORRUPT_ARCHIVE, damage.detail)
+        return
+    with stream:
+        if layout.format == "csv":
+            yield from csv.read_csv(path, stream, layout)
+        elif layout.format == "parquet":
+            yield from parquet.read_parquet(path, stream, layout)
+        else:
+            yield from _lines(stream, layout)
+
+
+def _lines(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
+    number = 0
+    try:
+        for number, line in stream_lines(stream):
+            if line is None:
+                yield rejected(number, LINE_TOO_LONG, TOO_LONG)
+                continue
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            yield (_fasttext if layout.format == "fasttext" else _jsonl)(number, line, layout)
+    except CorruptArchive as damage:
+        yield rejected(number + 1, CORRUPT_ARCHIVE, damage.detail)
+
+
+def _jsonl(number: int, line: bytes, layout: Layout) -> Record:
+    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    return jsonl._parse(number, line, layout.columns or HEADERLESS, labels)
+
+
+def _fasttext(number: int, line: bytes, layout: Layout) -> Record:
+    if not line.strip():
+        return rejected(number, NO_TEXT, "a blank line")
+    head = line.replace(b"\t", b" ").split(b" ")[0]
+    label = LabelReader("one_two", layout.neutral).read(head.decode("utf-8", "replace"))
+    if not head.startswith(b"__label__") or set(head) & set(b",\n\r\v\f") or label is None:
+        return rejected(number, BAD_LABEL, line)
+    data = line[len(head) + 1 :]
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        return rejected(number, INVALID_UTF8, data[error.start :])
+    if not text.strip():
+        return rejected(number, NO_TEXT, "nothing after the label")
+    if "\0" in text:
+        return rejected(number, INVALID_UTF8, "a NUL character")
+    if text.startswith("__label__"):
+        return rejected(number, BAD_LABEL, "more than one label: " + text)
+    if label < 0:
+        return Neutral(number)
+    title, colon, body = text.partition(": ")
+    if colon and title.strip():
+        return Review(number, label, title, body)
+    return Review(number, label, "", text)

@@ -1,0 +1,294 @@
+"""What is found out about a file: its format, its columns, the scale of its labels."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import InputError
+from preprocessing.reading import detect as detection
+from preprocessing.reading.columns import Columns
+from preprocessing.reading.formats import parquet as parquet_format
+from preprocessing.reading.labels import NEUTRAL, LabelReader
+from preprocessing.reading.layouts import detect_format
+from preprocessing.reading.records import Neutral, ReadOptions, Record, Review
+from tests.preprocessing.reading.reference import read_reviews
+from tests.preprocessing.reading.review_files import (
+    csv_text,
+    got,
+    labels_of,
+    one_line,
+    parquet_bytes,
+    read,
+    reasons,
+    write,
+)
+
+# ---- columns
+
+CONVENTIONS = [
+    ("overall", "summary", "reviewText"),
+    ("rating", None, "review"),
+    ("rating", "title", "text"),
+    ("Score", "Summary", "Text"),
+    ("reviews.rating", "reviews.title", "reviews.text"),
+    ("star_rating", "review_headline", "review_body"),
+    ("label", "title", "content"),
+    ("label", None, "text"),
+    ("label", "title", "text"),
+    ("LABEL", "Title", "TEXT"),
+]
+
+
+def as_file(kind: str, columns: Mapping[str, Any]) -> bytes:
+    if kind == "parquet":
+        return parquet_bytes(columns)
+    rows = list(zip(*columns.values(), strict=True))
+    if kind == "csv":
+        return csv_text([list(columns), *rows]).encode()
+    return "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows).encode()
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(("label", "title", "text"), CONVENTIONS)
+def test_columns_are_found(
+    folder: Path, kind: str, label: str, title: str | None, text: str
+) -> None:
+    columns: dict[str, list[Any]] = {"id": [7, 8], text: ["a", "b"], "other": ["x", "y"]}
+    columns |= {title: ["t", "u"]} if title else {}
+    columns |= {label: [1, 5]}
+    path = write(folder, "columns", as_file(kind, columns))
+    layout = detect_format(path, ReadOptions())
+    assert layout.format == kind and layout.columns == Columns(label, title, text)
+    titles = ("t", "u") if title else ("", "")
+    assert [tuple(record) for record in read(path)] == [
+        (1 + (kind == "csv"), 0, titles[0], "a"),
+        (2 + (kind == "csv"), 1, titles[1], "b"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_columns_that_are_told(folder: Path, kind: str) -> None:
+    columns = {"stars": [1, 5], "rating": [5, 1], "head": ["h", "i"], "text": ["a", "b"]}
+    path = write(folder, "told", as_file(kind, columns | {"title": ["t", "u"]}))
+    for told, expect in [
+        (ReadOptions(), Columns("rating", "title", "text")),
+        (ReadOptions(label="stars"), Columns("stars", "title", "text")),
+        (ReadOptions(label="stars", text="head"), Columns("stars", None, "head")),
+        (ReadOptions(title="head"), Columns("rating", "head", "text")),
+        (ReadOptions(text="head"), Columns("rating", "title", "head")),
+    ]:
+        assert detect_format(path, told).columns == expect
+    for setting in ("label", "title", "text"):
+        with pytest.raises(InputError) as error:
+            read_reviews(path, ReadOptions(**{setting: "Stars"}))
+        one_line(error, path, f"data.columns.{setting}", "'Stars'", "stars, rating, head, text")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_columns_that_are_not_found(folder: Path, kind: str) -> None:
+    path = write(folder, f"unknown.{kind}", as_file(kind, {"a": [1, 5], "b": ["x", "y"]}))
+    with pytest.raises(InputError) as error:
+        read_reviews(path)
+    one_line(error, path, "data.columns.label", "data.columns.text", "a, b")
+
+
+@pytest.mark.parametrize(
+    ("content", "expect"),
+    [
+        ('"2","title","text"\n"1","a","b"\n', [(1, 1, "title", "text"), (2, 0, "a", "b")]),
+        ("1,only text\n2,more\n", [(1, 0, "", "only text"), (2, 1, "", "more")]),
+        ("__label__2,t,b\n", [(1, 1, "t", "b")]),
+        ("negative,t,b\n", [(1, 0, "t", "b")]),
+        ('5,t,b\n2,"t\nu",b\n', [(1, 1, "t", "b"), (2, 0, "t\nu", "b")]),
+        ("1,t,b\n1,t,c\n", [(1, 0, "t", "b"), (2, 0, "t", "c")]),
+    ],
+)
+def test_csv_without_a_header(folder: Path, content: str, expect: list[Any]) -> None:
+    path = write(folder, "headerless", content)
+    assert [tuple(record) for record in read(path)] == expect
+
+
+def test_a_broken_first_record_does_not_hide_a_headerless_file(folder: Path) -> None:
+    path = write(folder, "first", '2,"a"b,c\n2,t,b\n1,t,b\n')
+    assert reasons(read(path)) == ["broken_csv", "Review", "Review"]
+
+
+# ---- labels
+
+
+def test_labels_that_could_mean_anything(folder: Path) -> None:
+    path = write(folder, "ones.csv", "label,text\n1,a\n1,b\n")
+    with pytest.raises(InputError) as error:
+        read_reviews(path)
+    one_line(error, path, "data.label_scale", "zero_one, one_two")
+    for scale, label in (("zero_one", 1), ("one_two", 0), ("stars", 0)):
+        assert labels_of(read(path, ReadOptions(label_scale=scale))) == [label] * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([1, 1, 0], "zero_one"),
+        ([True, True], "zero_one"),
+        ([2, 1], "one_two"),
+        (["2.0", "x"], "one_two"),
+        ([2, 1, 3], "stars"),
+        ([5.0], "stars"),
+        (["4"], "stars"),
+        (["pos", "neg", None, 9, 0.5], "words"),
+    ],
+)
+def test_the_scale_of_labels(folder: Path, values: list[Any], scale: str) -> None:
+    rows = [json.dumps({"label": value, "text": "x"}) for value in values]
+    path = write(folder, "labels.jsonl", "\n".join(rows))
+    assert detect_format(path, ReadOptions()).label_scale == scale
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_the_scale_is_found_by_looking_at_the_file(folder: Path, kind: str) -> None:
+    for values, labels in [
+        ([1, 0, 1], [1, 0, 1]),
+        ([1, 2, 1], [0, 1, 0]),
+        ([1, 5, 2], [0, 1, 0]),
+        (["pos", "NEG", "__label__2"], [1, 0, 1]),
+    ]:
+        path = write(folder, "scale", as_file(kind, {"label": values, "text": ["a", "b", "c"]}))
+        assert labels_of(read(path)) == labels
+        # A column that is told is looked at as well, whatever it is called.
+        path = write(folder, "scale", as_file(kind, {"x": values, "text": ["a", "b", "c"]}))
+        assert labels_of(read(path, ReadOptions(label="x"))) == labels
+
+
+def test_what_labels_mean() -> None:
+    stars = [0, 0, NEUTRAL, 1, 1]
+    for spell in (int, float, str, lambda star: f" {star}.0 ", Decimal):
+        reader = LabelReader("stars", "leave_out")
+        assert [reader.read(spell(star)) for star in range(1, 6)] == stars  # type: ignore[operator]
+        assert reader.read(spell(0)) is None and reader.read(spell(6)) is None  # type: ignore[operator]
+    for scale in ("stars", "zero_one", "one_two", "words"):
+        reader = LabelReader(scale, "leave_out")
+        words = ["Positive", "neg", "__label__2", "__label__1", "__label__pos", "neutral"]
+        assert [reader.read(word) for word in words] == [1, 0, 1, 0, 1, NEUTRAL]
+        wrong: list[object] = [None, "", "good", "__label__3", "nan", [], {}, b"1"]
+        wrong += [math.nan, math.inf, 4.5, 10**30]
+        assert [reader.read(value) for value in wrong] == [None] * len(wrong)
+    assert LabelReader("zero_one", "leave_out").read(True) == 1
+    assert LabelReader("stars", "leave_out").read(True) is None
+
+
+@pytest.mark.parametrize(
+    ("neutral", "second"),
+    [
+        ("leave_out", Neutral(2)),
+        ("negative", Review(2, 0, "", "b")),
+        ("positive", Review(2, 1, "", "b")),
+    ],
+)
+@pytest.mark.parametrize("kind", ["fasttext", "headerless", "csv", "jsonl", "parquet"])
+def test_what_three_stars_become(folder: Path, kind: str, neutral: str, second: Record) -> None:
+    words = {"fasttext": "__label__1 a\n__label__neutral b\n", "headerless": "1,a\nneutral,b\n"}
+    data = words.get(kind) or as_file(kind, {"rating": [1, 3], "text": ["a", "b"]})
+    found = read(write(folder, "neutral", data), ReadOptions(neutral=neutral))[1]
+    assert found == second._replace(position=2 + (kind == "csv"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_the_scale_that_is_told_counts_whatever_the_column_is_called(
+    folder: Path, kind: str
+) -> None:
+    path = write(folder, "told", as_file(kind, {"rating": [1, 2, 4], "text": ["a", "b", "c"]}))
+    assert labels_of(read(path)) == [0, 0, 1]
+    found = read(path, ReadOptions(label_scale="one_two"))
+    # A scale that was told is not in doubt.
+    assert labels_of(found) == [0, 1] and reasons(found)[2] == "bad_label"
+
+
+# ---- which format
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("wrong-name.csv", "__label__1 a, b, c\n", "fasttext"),
+        ("wrong-name.txt", '{"rating": 5, "text": "x"}\n', "jsonl"),
+        ("wrong-name.json", "rating,text\n5,x\n", "csv"),
+        ("first-line-broken", "garbage\n__label__1 a\n", "fasttext"),
+        ("first-line-broken", '{"rating": \n\n{"rating": 5, "text": "x"}\n', "jsonl"),
+        ("no-label.ft.txt", "nothing here\n", "fasttext"),
+        ("bom.txt", "\ufeff__label__1 a\n", "fasttext"),
+        ("empty.csv", "", "fasttext"),
+    ],
+)
+def test_the_content_decides_before_the_name(
+    folder: Path, name: str, content: str, kind: str
+) -> None:
+    path = write(folder, name, content)
+    assert detect_format(path, ReadOptions()).format == kind
+    assert len(read(path)) == content.count("\n") - (kind == "csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        (b"just some text\nand more\n", ["no known format", "data.format", "fasttext, csv"]),
+        (b"\xff\xfel\0a\0", ["UTF-16", "UTF-8"]),
+        (b"PAR1 and nothing more", ["Parquet", "damaged"]),
+        (b"PK\x03\x04 zip", ["zip"]),
+        (b"\0\0\0\0", ["no known format"]),
+    ],
+)
+def test_files_of_no_known_format(folder: Path, content: bytes, parts: list[str]) -> None:
+    path = write(folder, "unknown", content)
+    with pytest.raises(InputError) as error:
+        read_reviews(path)
+    one_line(error, path, *parts)
+
+
+def test_files_that_are_not_what_is_told(folder: Path) -> None:
+    array = write(folder, "array.json", '[{"rating": 5, "text": "x"},\n{"rating"\n')
+    with pytest.raises(InputError) as error:
+        read_reviews(array)
+    one_line(error, array, "one object a line")
+    for kind, content in (("jsonl", "a,b\n"), ("csv", "__label__1 x\n"), ("parquet", "a")):
+        path = write(folder, "other", content)
+        with pytest.raises(InputError) as error:
+            read_reviews(path, ReadOptions(format=kind))
+        one_line(error, path)
+    for name in ("cut.parquet", "empty.parquet.gz"):
+        with pytest.raises(InputError) as error:
+            read_reviews(write(folder, name, b""))
+        one_line(error, name)
+    with pytest.raises(InputError) as error:
+        read_reviews(str(folder / "missing.csv"))
+    one_line(error, "missing.csv", "cannot be opened")
+
+
+def test_options_that_do_not_exist(folder: Path) -> None:
+    path = write(folder, "fine.csv", "rating,text\n5,x\n")
+    for setting in ("format", "label_scale", "neutral"):
+        with pytest.raises(InputError) as error:
+            read_reviews(path, ReadOptions(**{setting: "nonsense"}))
+        one_line(error, f"data.{setting}", "'nonsense'")
+
+
+def test_a_file_larger_than_the_head_that_is_looked_at(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detection, "_HEAD", 1000)
+    rows = [(index % 2, "t", 'a\n"b"' * 9) for index in range(200)]
+    path = write(folder, "large.csv", csv_text([("label", "title", "text"), *rows]))
+    assert got(read(path)) == rows
+
+
+def test_parquet_batches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_format, "_ROWS", 7)
+    table = {"rating": [1, 5] * 50, "text": [str(number) for number in range(100)]}
+    path = write(folder, "batches.parquet", parquet_bytes(table, row_group_size=30))
+    assert got(read(path)) == [(number % 2, "", str(number)) for number in range(100)]

@@ -1,0 +1,194 @@
+"""What is decided for all files of an input together: the scale of their labels, first of all."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import InputError
+from preprocessing.reading import detect as detection
+from preprocessing.reading import samples
+from preprocessing.reading.find import find_sources
+from preprocessing.reading.layouts import decide_layouts, detect_format
+from preprocessing.reading.records import ReadOptions
+from tests.preprocessing.reading.review_files import (
+    COMPRESS,
+    csv_text,
+    got,
+    labels_of,
+    one_line,
+    parquet_bytes,
+    read,
+    reasons,
+    write,
+)
+
+
+def scales(folder: Path, options: ReadOptions | None = None) -> dict[str, str]:
+    files = find_sources(str(folder), {"all": "*"})
+    layouts = decide_layouts(files, options or ReadOptions())
+    found = zip(files, layouts, strict=True)
+    return {Path(file.path).name: layout.label_scale for file, layout in found}
+
+
+def content(kind: str, labels: Sequence[Any], words: str = "") -> bytes:
+    texts = [f"text {index} {words}" for index in range(len(labels))]
+    if kind == "parquet":
+        return parquet_bytes({"label": labels, "text": texts}, row_group_size=100)
+    if kind == "headerless":
+        return csv_text(list(zip(labels, texts, strict=True))).encode()
+    if kind == "csv":
+        return csv_text([("label", "text"), *zip(labels, texts, strict=True)]).encode()
+    rows = [{"label": label, "text": text} for label, text in zip(labels, texts, strict=True)]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+KINDS = pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("one", "other", "scale"),
+    [
+        ([1, 2], [4, 5], "stars"),
+        ([1, 1], [3, 3], "stars"),
+        ([1, 1], [2, 2], "one_two"),
+        ([1, 1], [0, 0], "zero_one"),
+        ([2, 2], ["positive", "negative"], "one_two"),
+    ],
+)
+def test_sorted_shards_are_read_on_one_scale(
+    tmp_path: Path, kind: str, one: list[Any], other: list[Any], scale: str
+) -> None:
+    if kind == "parquet" and isinstance(other[0], str):
+        one = [str(value) for value in one]
+    write(tmp_path, "a", content(kind, one))
+    write(tmp_path, "b", content(kind, other))
+    assert scales(tmp_path) == {"a": scale, "b": scale}
+
+
+@KINDS
+@pytest.mark.parametrize(("one", "other"), [([0, 1], [4, 5]), ([1, 2], [0, 1])])
+def test_files_that_contradict_each_other_are_both_named(
+    tmp_path: Path, kind: str, one: list[int], other: list[int]
+) -> None:
+    paths = [write(tmp_path, "a", content(kind, one)), write(tmp_path, "b", content(kind, other))]
+    with pytest.raises(InputError) as error:
+        scales(tmp_path)
+    one_line(error, *paths, "data.label_scale", f"label {max(*one, *other)}")
+    assert scales(tmp_path, ReadOptions(label_scale="stars")) == {"a": "stars", "b": "stars"}
+
+
+def test_a_file_that_contradicts_itself_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", content("csv", [0, 1, 2]))
+    with pytest.raises(InputError) as error:
+        scales(tmp_path)
+    one_line(error, path, "labels 0 and 2", "data.label_scale")
+
+
+def test_a_column_of_stars_is_no_witness_for_0_and_1_but_makes_1_and_2_ambiguous(
+    tmp_path: Path,
+) -> None:
+    stars = write(tmp_path, "stars.csv", "rating,text\n1,a\n5,b\n")
+    other = write(tmp_path, "b.csv", content("csv", [0, 1]))
+    assert scales(tmp_path) == {"b.csv": "zero_one", "stars.csv": "stars"}
+    # As the pieces of a file of ratings, of which only the first has a header.
+    write(tmp_path, "b.csv", content("headerless", [1, 2]))
+    with pytest.raises(InputError) as error:
+        scales(tmp_path)
+    one_line(error, stars, other, "rating", "data.label_scale")
+    assert set(scales(tmp_path, ReadOptions(label_scale="stars")).values()) == {"stars"}
+
+
+SORTED = {
+    "stars": [1] * 1_000 + [2] * 500 + [4] * 500 + [5] * 1_000,
+    "one_two": [1] * 1_500 + [2] * 1_500,
+    "zero_one": [1] * 2_900 + [0] * 100,
+}
+
+
+@pytest.fixture
+def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files need not be large, then, to be larger than what is looked at."""
+    monkeypatch.setattr(detection, "_HEAD", 1 << 13)
+    monkeypatch.setattr(samples, "_BYTES", 1 << 12)
+
+
+@KINDS
+@pytest.mark.parametrize("suffix", ["", ".bz2"])
+@pytest.mark.parametrize("scale", SORTED)
+def test_a_sorted_file_whose_head_has_only_1_is_not_misjudged(
+    tmp_path: Path, small_samples: None, kind: str, suffix: str, scale: str
+) -> None:
+    data = content(kind, SORTED[scale], 'a line break,\nan odd " quote and more than a few words')
+    assert len(data) > 1 << 17 or kind == "parquet"
+    write(tmp_path, "a" + suffix, COMPRESS[suffix](data))
+    assert set(scales(tmp_path).values()) == {scale}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_samples_of_csv_are_never_read_as_labels_that_are_not_there(
+    tmp_path: Path, small_samples: None, seed: int
+) -> None:
+    # Lines inside of fields that look like reviews of another scale.
+    dice = random.Random(seed)
+    noise = ["\n5,no label", '\n"5","no label"', ', "', '"', "\n", "word " * 40, '\n""5"",x\n']
+    rows = [
+        (dice.choice([0, 1]), "".join(dice.choices(noise, k=dice.randint(1, 8))) + f"{index}.")
+        for index in range(1_500)
+    ]
+    write(tmp_path, "a.csv", csv_text([("label", "text"), *rows]))
+    assert scales(tmp_path) == {"a.csv": "zero_one"}
+
+
+@KINDS
+def test_a_number_of_another_scale_that_turns_up_later_is_told_apart(
+    tmp_path: Path, small_samples: None, kind: str
+) -> None:
+    # Of gzip only the head is looked at.
+    data = content(kind, [1, 2] * 1_000 + [4, "x" if kind != "parquet" else 9])
+    path = write(tmp_path, "a.gz", COMPRESS[".gz"](data))
+    if kind == "parquet":
+        assert scales(tmp_path) == {"a.gz": "stars"}
+        return
+    assert scales(tmp_path) == {"a.gz": "one_two"}
+    assert reasons(read(path))[-2:] == ["label_of_another_scale", "bad_label"]
+    told = read(path, ReadOptions(label_scale="one_two"))
+    assert reasons(told)[-2:] == ["bad_label", "bad_label"]
+    assert len(labels_of(told)) == 2_000
+
+
+def test_copies_under_unlike_names_are_refused(tmp_path: Path) -> None:
+    data = content("csv", [0, 1] * 500)
+    one = write(tmp_path, "a.csv", data)
+    other = write(tmp_path, "copy of a.csv.gz", COMPRESS[".gz"](data))
+    with pytest.raises(InputError) as error:
+        scales(tmp_path)
+    one_line(error, one, other, "the same content", "data.splits")
+    write(tmp_path, "a.csv", content("csv", [0, 1]))
+    write(tmp_path, "copy of a.csv.gz", content("csv", [0, 1]))
+    assert len(scales(tmp_path)) == 2  # so little may be equal by coincidence
+
+
+def test_a_title_that_only_a_sibling_has_at_its_head_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", '{"rating": 5, "text": "a"}\n')
+    write(tmp_path, "b.jsonl", '{"rating": 1, "title": "t", "text": "b"}\n')
+    layouts = decide_layouts(find_sources(str(tmp_path), {"all": "*"}), ReadOptions())
+    assert [layout.columns and layout.columns.title for layout in layouts] == ["title", "title"]
+
+
+@pytest.mark.parametrize(
+    "first", [{"rating": 5, "text": "a"}, {"rating": 5}, {"text": "a"}, {"other": {}}]
+)
+def test_json_lines_have_the_keys_that_any_of_the_first_lines_has(
+    tmp_path: Path, first: dict[str, Any]
+) -> None:
+    rows = [first] * 30 + [{"rating": 1, "title": "t", "text": "b"}]
+    path = write(tmp_path, "keys.jsonl", "\n".join(map(json.dumps, rows)))
+    assert detect_format(path, ReadOptions()).columns == ("rating", "title", "text")
+    assert got(read(path))[30:] == [(0, "t", "b")]

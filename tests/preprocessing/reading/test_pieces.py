@@ -1,0 +1,232 @@
+"""Files in pieces and batches: the same records as one after the other, whatever the cut."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sample_data
+from preprocessing.reading import cut as pieces
+from preprocessing.reading import decompress
+from preprocessing.reading.batch import Batch
+from preprocessing.reading.cut import Piece, cut_file
+from preprocessing.reading.layouts import detect_format
+from preprocessing.reading.lines import MAX_LINE_BYTES
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import ReadOptions, Rejected, Review
+from tests.preprocessing.reading.reference import read_reviews
+from tests.preprocessing.reading.review_files import COMPRESS, csv_text, write
+
+POOL = ThreadPoolExecutor(2)
+FASTTEXT = ReadOptions(format="fasttext")
+
+
+def batches(path: str, options: ReadOptions) -> list[tuple[Piece, list[Batch]]]:
+    found = cut_file(path, detect_format(path, options))
+    return [(piece, list(read_batches(piece, POOL))) for piece in found]
+
+
+def records(path: str, options: ReadOptions) -> list[tuple[object, ...]]:
+    """All that batches hold, in the file's order, with the positions in the file."""
+    found: list[tuple[object, ...]] = []
+    before = 0
+    for piece, of_piece in batches(path, options):
+        here: list[tuple[int, object]] = []
+        for batch in of_piece:
+            columns = (batch.positions, batch.labels, batch.texts, batch.titles, batch.bodies)
+            here += [(row[0], row[1:]) for row in zip(*columns, strict=True)]
+            here += [(item.position, item[1:]) for item in batch.rejected]
+        assert piece.number == 0 or before
+        found += [(before + position, values) for position, values in sorted(here)]
+        before += sum(batch.lines for batch in of_piece)
+    return found
+
+
+def expected(path: str, options: ReadOptions) -> list[tuple[object, ...]]:
+    """The same by the reader of one record after the other."""
+    found: list[tuple[object, ...]] = []
+    for record in read_reviews(path, options):
+        if isinstance(record, Review):
+            texts = (record.text.encode(), record.title.encode(), record.body.encode())
+            found.append((record.position, (record.label, *texts)))
+        elif isinstance(record, Rejected):
+            found.append((record.position, record[1:]))
+    return found
+
+
+LINE = st.sampled_from(
+    [
+        b"__label__1 Good: it is",
+        b"__label__2 bad",
+        b"__label__2 \xc3\xbcber: gut",
+        b"__label__1 9: x: y\r",
+        b"__label__2\ttab",
+        b"__label__1 : colon first",
+        b"__label__1 A",
+        b"__label__1  A: blank first",
+        b"__label__1 ",
+        b"__label__3 three",
+        b"__label__positive word",
+        b"__label__neutral word",
+        b"__label__1 \xa0",
+        b"__label__1 \xc2\xa0",
+        b"__label__2 n\0l",
+        b"__label__1 __label__2 both",
+        b"",
+        b"\r",
+        b"no label",
+    ]
+)
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@settings(max_examples=60)
+@given(lines=st.lists(LINE, max_size=30), end=st.booleans(), bom=st.booleans())
+def test_batches_of_fasttext_are_what_the_records_are(
+    folder: Path, suffix: str, lines: list[bytes], end: bool, bom: bool
+) -> None:
+    data = b"\xef\xbb\xbf" * bom + b"\n".join(lines) + b"\n" * end
+    path = write(folder, f"same.txt{suffix}", COMPRESS[suffix](data))
+    assert records(path, FASTTEXT) == expected(path, FASTTEXT)
+
+
+@settings(max_examples=60)
+@given(lines=st.lists(LINE, max_size=60), end=st.booleans(), size=st.integers(1, 400))
+def test_pieces_of_a_plain_file_share_its_lines(
+    folder: Path, lines: list[bytes], end: bool, size: int
+) -> None:
+    path = write(folder, "pieces.txt", b"\n".join(lines) + b"\n" * end)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "_PLAIN_BYTES", size)
+        patch.setattr(decompress, "_READ", 7)
+        assert records(path, FASTTEXT) == expected(path, FASTTEXT)
+
+
+def numbered(count: int, seed: int = 0) -> list[bytes]:
+    """Lines of very different lengths, so that blocks end anywhere in them."""
+    rng = random.Random(seed)
+    return [
+        b"__label__%d title %d: %s"
+        % (n % 2 + 1, n, rng.randbytes(rng.randrange(90)).hex().encode())
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("size", [3_000, 20_000, 47_000])
+def test_pieces_of_a_bz2_file_share_its_lines(
+    folder: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "_BZ2_BYTES", size)
+    lines = numbered(8_000)
+    lines[4_000] = b"no label"
+    path = write(folder, "pieces.bz2", bz2.compress(b"\n".join(lines), 1))
+    assert len(cut_file(path, detect_format(path, FASTTEXT))) > 5
+    assert records(path, FASTTEXT) == expected(path, FASTTEXT)
+
+
+@pytest.mark.parametrize("where", [0, 20, 3_000, 8_999])
+@pytest.mark.parametrize("ending", [b"\n", b""])
+def test_an_overlong_line_in_a_file_in_pieces(
+    folder: Path, where: int, ending: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "_PLAIN_BYTES", 150_000)
+    lines = numbered(9_000)
+    lines[where] = b"__label__1 " + b"x" * MAX_LINE_BYTES
+    path = write(folder, "long.txt", b"\n".join(lines) + ending)
+    assert records(path, FASTTEXT) == expected(path, FASTTEXT)
+
+
+def test_every_format_comes_in_the_same_batches(folder: Path) -> None:
+    rows = [(n % 2 * 4 + 1, f"title {n}", f"body\n{n}") for n in range(2_500)]
+    table = csv_text([("rating", "title", "text"), *rows, ("x", "bad", "label")])
+    options = ReadOptions()
+    for suffix, compress in COMPRESS.items():
+        path = write(folder, f"all.csv{suffix}", compress(table.encode()))
+        assert records(path, options) == expected(path, options)
+    lines = "".join(f'{{"rating": {r}, "title": "{t}", "text": "b\u00fc"}}\n' for r, t, _ in rows)
+    for suffix, compress in COMPRESS.items():
+        path = write(folder, f"all.jsonl{suffix}", compress((lines + "[]\n").encode()))
+        assert records(path, options) == expected(path, options)
+
+
+# ---- damage
+
+
+@pytest.mark.parametrize("size", [10_000, 60_000, 1 << 20])
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_behind_the_damage_are_read(
+    folder: Path, size: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "_BZ2_BYTES", size)
+    lines = numbered(8_000)
+    archive = bytearray(bz2.compress(b"\n".join(lines), 1))
+    at = random.Random(seed).randrange(60_000, len(archive) - 60_000)
+    archive[at : at + 20] = bytes(20)
+    path = write(folder, "hit.bz2", bytes(archive))
+    found = records(path, FASTTEXT)
+    damaged = [n for n, (_, values) in enumerate(found) if values[0] == "corrupt_archive"]
+    assert len(damaged) == 1
+    texts = [values[1] for _, values in found if values[0] != "corrupt_archive"]
+    everything = [line[11:] for line in lines]
+    # One or two blocks of 100 kB, of 13 in all, and the lines that their edges cut.
+    before, after = texts[: damaged[0]], texts[damaged[0] :]
+    assert before == everything[: len(before)] and after == everything[-len(after) :]
+    assert 0 < len(everything) - len(texts) < 2 * 100_000 / 50
+    assert [position for position, _ in found] == list(range(1, len(found) + 1))
+    lost = [
+        batch.lost for _, of_piece in batches(path, FASTTEXT) for batch in of_piece if batch.lost
+    ]
+    assert len(lost) == 1 and lost[0] < 2 * len(archive) / 13 + 5_000
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_a_truncated_archive_is_read_as_far_as_it_goes(folder: Path, suffix: str) -> None:
+    archive = COMPRESS[suffix](b"\n".join(numbered(8_000)))
+    for part in (0, 3, len(archive) // 3, len(archive) - 1):
+        path = write(folder, f"cut{suffix}", archive[:part])
+        *before, last = records(path, FASTTEXT)
+        assert last[1][0] == "corrupt_archive"  # type: ignore[index]
+        assert f"byte {part:,} of the compressed file" in str(last)
+        assert [values for _, values in before] == [
+            values for _, values in expected(path, FASTTEXT)[: len(before)]
+        ]
+
+
+@pytest.mark.parametrize(
+    ("head", "options"),
+    [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_scale="one_two"))],
+)
+def test_damage_in_gzip_ends_the_reading_and_tells_what_is_lost(
+    folder: Path, head: bytes, options: ReadOptions
+) -> None:
+    lines = [b"1," + line if head else line for line in numbered(8_000)]
+    archive = bytearray(gzip.compress(head + b"\n".join(lines)))
+    middle = len(archive) // 2
+    archive[middle : middle + 20_000] = random.Random(0).randbytes(20_000)
+    path = write(folder, "hit.gz", bytes(archive))
+    ((_, found),) = batches(path, options)
+    # What the decompression makes of the first damaged bytes may be anything.
+    (damage,) = (
+        item for batch in found for item in batch.rejected if item.reason == "corrupt_archive"
+    )
+    assert "damaged at byte" in damage.detail
+    assert len(archive) * 0.4 < sum(batch.lost for batch in found) <= len(archive) * 0.5
+
+
+# ---- sizes
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_piece_knows_about_how_large_it_is_unpacked(folder: Path, suffix: str) -> None:
+    """By that the work is shared out, and the number of files that are written is chosen."""
+    sample = Path(sample_data.__file__).with_name("reviews.ft.txt").read_bytes()[:300_000]
+    path = write(folder, f"sample.txt{suffix}", COMPRESS[suffix](sample))
+    unpacked = sum(piece.unpacked for piece in cut_file(path, detect_format(path, FASTTEXT)))
+    assert len(sample) * 0.6 < unpacked < len(sample) * 1.6

@@ -1,0 +1,268 @@
+"""Every way a line can be wrong, and what is said of it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from preprocessing.reading.formats import parquet as parquet_format
+from preprocessing.reading.lines import MAX_LINE_BYTES
+from preprocessing.reading.records import ReadOptions, Rejected, Review
+from tests.preprocessing.reading.review_files import (
+    COMPRESS,
+    csv_text,
+    got,
+    parquet_bytes,
+    read,
+    reasons,
+    write,
+)
+
+# ---- the reasons for a rejection
+
+
+def test_what_is_wrong_with_fasttext_lines(folder: Path) -> None:
+    lines: list[tuple[bytes, str]] = [
+        (b"__label__2 fine: really", "Review"),
+        (b"", "no_text"),
+        (b"   ", "no_text"),
+        (b"__label__1", "no_text"),
+        (b"__label__1  ", "no_text"),
+        (b"__label__3 three", "bad_label"),
+        (b"__label__ none", "bad_label"),
+        (b"no label at all", "bad_label"),
+        (b" __label__1 indented", "bad_label"),
+        (b"__label__1 __label__2 both", "bad_label"),
+        (b"__label__1 caf\xe9", "invalid_utf8"),
+        (b"__label__\xff x", "bad_label"),
+        (b"__label__1 a\0b", "invalid_utf8"),
+        (b"__label__1 \xed\xa0\x80", "invalid_utf8"),
+        (b"__label__2 " + b"x" * MAX_LINE_BYTES, "line_too_long"),
+        (b"__label__2\ttab", "Review"),
+        (b"__label__positive word", "Review"),
+        (b"__label__neutral word", "Neutral"),
+    ]
+    path = write(folder, "wrong.txt", b"\r\n".join(line for line, _ in lines))
+    assert reasons(read(path)) == [reason for _, reason in lines]
+
+
+def test_title_and_body_of_fasttext_lines(folder: Path) -> None:
+    texts = ["A: b: c", ": starts with it", "  : blank", "no:space", "Ends: ", "a:\tb: "]
+    path = write(folder, "titles.txt", "\n".join(f"__label__1 {text}" for text in texts))
+    records = [record for record in read(path) if isinstance(record, Review)]
+    assert [record.text for record in records] == texts
+    assert [record.title for record in records] == ["A", "", "", "", "Ends", "a:\tb"]
+    assert records[0].body == "b: c"
+
+
+def test_what_is_wrong_with_json_lines(folder: Path) -> None:
+    lines: list[tuple[bytes, str]] = [
+        (b'{"overall": 5, "summary": "t", "reviewText": "b"}', "Review"),
+        (b'{"overall": 3.0, "reviewText": "b"}', "Neutral"),
+        (b"", "no_text"),
+        (b'{"overall": 5, "reviewText": "b"', "broken_json"),
+        (b'[5, "b"]', "broken_json"),
+        (b"null", "broken_json"),
+        (b"[" * 100_000, "broken_json"),
+        (b'{"overall": ' + b"1" * 9999 + b', "reviewText": "b"}', "BAD NUMBER"),
+        (b'{"overall": 1e999, "reviewText": "b"}', "bad_label"),
+        (b'{"overall": NaN, "reviewText": "b"}', "bad_label"),
+        (b'{"overall": 4.5, "reviewText": "b"}', "bad_label"),
+        (b'{"overall": true, "reviewText": "b"}', "bad_label"),
+        (b'{"overall": [5], "reviewText": "b"}', "bad_label"),
+        (b'{"overall": null, "reviewText": "b"}', "bad_label"),
+        (b'{"reviewText": "b"}', "bad_label"),
+        (b'{"overall": "\\ud800", "reviewText": "b"}', "bad_label"),
+        (b'{"overall": 5, "summary": " ", "reviewText": null}', "no_text"),
+        (b'{"overall": 5}', "no_text"),
+        (b'{"overall": 5, "reviewText": "\\ud800"}', "invalid_utf8"),
+        (b'{"overall": 5, "summary": "\\udfff", "reviewText": "b"}', "invalid_utf8"),
+        (b'{"overall": 5, "reviewText": "\\u0000"}', "invalid_utf8"),
+        (b'{"overall": 5, "reviewText": "\xff"}', "invalid_utf8"),
+        (b'{"overall": 5, "reviewText": "\0"}', "invalid_utf8"),
+        (b'{"overall": 5, "reviewText": {"a": "b"}}', "broken_json"),
+        (b'{"overall": 5, "reviewText": [["b"]]}', "broken_json"),
+        (b'{"overall": 5, "reviewText": "' + b"x" * MAX_LINE_BYTES + b'"}', "line_too_long"),
+    ]
+    path = write(folder, "wrong.jsonl", b"\n".join(line for line, _ in lines))
+    found = reasons(read(path))
+    # Newer Pythons refuse to read a number that long, older ones read it.
+    at = next(index for index, (_, reason) in enumerate(lines) if reason == "BAD NUMBER")
+    assert found.pop(at) in ("bad_label", "broken_json")
+    assert found == [reason for _, reason in lines if reason != "BAD NUMBER"]
+
+
+def test_values_that_are_not_strings_become_text(folder: Path) -> None:
+    titles = [None, 5, 1.5, True, ["a", None, 2], "\ud83d\ude00"]
+    lines = [json.dumps({"rating": "5.0", "title": title, "text": "b"}) for title in titles]
+    records = read(write(folder, "types.jsonl", "\n".join(lines)))
+    found = [record.title for record in records if isinstance(record, Review)]
+    assert found == ["", "5", "1.5", "true", "a  2", "\U0001f600"]
+
+
+def test_what_is_wrong_with_csv_records(folder: Path) -> None:
+    records: list[tuple[bytes, list[str]]] = [
+        (b"Score,Summary,Text", []),
+        (b'5,t,"two\nlines"', ["Review"]),
+        (b"3,t,b", ["Neutral"]),
+        (b"", ["no_text"]),
+        (b'5, ,""', ["no_text"]),
+        (b"nan,t,b", ["bad_label"]),
+        (b"7,t,b", ["bad_label"]),
+        (b",t,b", ["bad_label"]),
+        (b"5,t", ["broken_csv"]),
+        (b"5,t,b,more", ["broken_csv"]),
+        (b'5,"t"t,b', ["broken_csv"]),
+        (b"5,a\rb,c", ["broken_csv"]),
+        (b'5,"a\n\xff\n",c', ["invalid_utf8"]),
+        (b'5,"a\n\0",c', ["invalid_utf8"]),
+        (b'5,"a ""quoted"" word",c', ["Review"]),
+        (b"5,t," + b"x" * (MAX_LINE_BYTES + 1), ["line_too_long"]),
+        (b"Score,Summary,Text", ["bad_label"]),
+        (b"1,a,b", ["Review"]),
+    ]
+    path = write(folder, "wrong.csv", b"\r\n".join(line for line, _ in records))
+    found = read(path)
+    assert reasons(found) == [reason for _, expect in records for reason in expect]
+    assert isinstance(found[0], Review) and found[0].body == "two\nlines"
+
+
+@pytest.mark.parametrize("lines_after", [3, 30_000])
+def test_an_open_quote_costs_its_own_line(folder: Path, lines_after: int) -> None:
+    after = "".join(f"5,t,number {number} {'x' * 40}\n" for number in range(lines_after))
+    for open_quote in ('5,"never closed,b\n', '"5,t,b\n', '5,t,"\n'):
+        path = write(folder, "open.csv", "rating,title,text\n1,t,b\n" + open_quote + after)
+        found = read(path)
+        assert reasons(found) == ["Review", "broken_csv", *["Review"] * lines_after]
+        assert found[1].position == 3
+
+
+def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> None:
+    """What one record may take up is counted anew for each, also behind an open quote."""
+    words = "x" * 2_000
+    rows = [(n % 2, f"title {n}", f"number {n}\n{words}") for n in range(600)]
+    table = csv_text([("label", "title", "text"), *rows])
+    assert len(table) > MAX_LINE_BYTES
+    assert got(read(write(folder, "healthy.csv", table))) == rows
+    # The lines behind this quote are taken as one field, up to the limit, and given back.
+    plain = "".join(f"0,t,{n}{words}\n" for n in range(600))
+    found = read(write(folder, "healed.csv", 'label,title,text\n1,"open,b\n' + plain + table))
+    assert reasons(found[:1]) == ["broken_csv"]
+    assert got(found[1:601]) == [(0, "t", f"{n}{words}") for n in range(600)]
+    assert got(found[601:]) == ["bad_label", *rows]
+    broken = '1,"open' + "x" * (MAX_LINE_BYTES - 1_000) + "\n"
+    after = csv_text([(0, "t", f"two\n{words}")])
+    found = read(write(folder, "long.csv", "label,title,text\n0,t,b\n" + broken + after))
+    assert got(found) == [(0, "t", "b"), "broken_csv", (0, "t", f"two\n{words}")]
+
+
+def test_an_open_quote_that_a_later_line_closes(folder: Path) -> None:
+    content = 'rating,title,text\n5,"open,b\n4,"good","fine"\n1,t,b\n'
+    found = read(write(folder, "closed.csv", content))
+    assert reasons(found) == ["broken_csv", "Review", "Review"]
+
+
+def test_a_csv_field_as_long_as_a_line_may_be(folder: Path) -> None:
+    body = "x" * (MAX_LINE_BYTES - 20)
+    found = read(write(folder, "long.csv", f"rating,text\n5,{body}\n1,b\n"))
+    assert reasons(found) == ["Review", "Review"]
+
+
+def test_an_overlong_line_inside_an_open_quote(folder: Path) -> None:
+    content = 'rating,title,text\n5,"open,b\n' + "x" * (MAX_LINE_BYTES + 1) + "\n1,t,b\n"
+    found = read(write(folder, "both.csv", content))
+    assert reasons(found) == ["broken_csv", "line_too_long", "Review"]
+
+
+def test_what_is_wrong_with_parquet_rows(folder: Path) -> None:
+    long = "x" * MAX_LINE_BYTES
+    bad = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
+    )
+    data = parquet_bytes(
+        {
+            "rating": [5.0, 3.0, None, math.nan, 1.0, 4.5, 5.0, 2.0, 5.0],
+            "title": [None, "t", "t", "t", "t", "t", None, "a\0", "t"],
+            "text": pa.chunked_array([["b", "b", "b", "b"], bad, ["b", "", "b", long]]),
+        }
+    )
+    expect = ["Review", "Neutral", "bad_label", "bad_label", "invalid_utf8", "bad_label"]
+    expect += ["no_text", "invalid_utf8", "line_too_long"]
+    assert reasons(read(write(folder, "wrong.parquet", data))) == expect
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        (pa.array([True, False]), pa.array([b"a", b"\xff"], pa.binary())),
+        (pa.array(["pos", "neg"]).dictionary_encode(), pa.array(["a", None]).dictionary_encode()),
+        (pa.array([Decimal(1), Decimal(0)]), pa.array([["a", "b"], []])),
+        (pa.array([1, 0], pa.uint8()), pa.array([7, None])),
+        (pa.array([1, 0]), pa.array([{"a": 1}, None])),
+    ],
+)
+def test_parquet_types(folder: Path, label: pa.Array, text: pa.Array) -> None:
+    found = read(write(folder, "types.parquet", parquet_bytes({"label": label, "text": text})))
+    assert len(found) == 2
+    assert isinstance(found[0], Review if not pa.types.is_struct(text.type) else Rejected)
+    assert reasons(found[1:])[0] in ("no_text", "invalid_utf8")
+
+
+def test_the_rows_of_a_damaged_row_group_are_rejected(folder: Path) -> None:
+    body = [f"{number} " + "some text " * 200 for number in range(30)]
+    data = bytearray(parquet_bytes({"rating": [5] * 30, "text": body}, row_group_size=10))
+    file = pq.ParquetFile(io.BytesIO(bytes(data)))
+    start = file.metadata.row_group(1).column(1).dictionary_page_offset
+    data[start : start + 40] = b"\xff" * 40
+    found = read(write(folder, "group.parquet", bytes(data)))
+    assert reasons(found) == ["Review"] * 10 + ["corrupt_archive"] * 10 + ["Review"] * 10
+    assert "damaged row group 2" in str(found[10])
+
+
+def test_rows_that_pyarrow_leaves_out_are_rejected(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(folder, "few.parquet", parquet_bytes({"rating": [1, 5], "text": ["a", "b"]}))
+    options = ReadOptions()
+    monkeypatch.setattr(parquet_format, "_rows", lambda *_: iter([{"rating": [5], "text": ["a"]}]))
+    assert reasons(read(path, options)) == ["Review", "corrupt_archive"]
+
+
+LINES = {
+    "fasttext": "".join(f"__label__{n % 2 + 1} title {n}: body {n * n}\n" for n in range(3000)),
+    "jsonl": "".join(f'{{"rating": {n % 2 * 4 + 1}, "text": "b {n * n}"}}\n' for n in range(3000)),
+    "csv": "1,first,review\n" + "".join(f'{n % 2 + 1},t {n},"a\nb"\n' for n in range(3000)),
+}
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in COMPRESS if suffix])
+@pytest.mark.parametrize("kind", LINES)
+def test_everything_before_the_damage_is_read(folder: Path, kind: str, suffix: str) -> None:
+    whole = read(write(folder, "whole", LINES[kind]))
+    archive = COMPRESS[suffix](LINES[kind].encode())
+    for cut in (0, 2, 5, len(archive) // 2, len(archive) - 12, len(archive) - 1):
+        found = read(write(folder, f"cut.txt{suffix}", archive[:cut]))
+        *before, last = found
+        assert before == whole[: len(before)]
+        assert reasons([last]) == ["corrupt_archive"]
+        assert f"byte {cut:,} of the compressed file" in str(last)
+        if before and len(before) < len(whole):
+            assert last.position == whole[len(before)].position
+    # What was lost at the last cut is the archive's checksum and no content.
+    assert len(before) == len(whole)
+
+
+@pytest.mark.parametrize("content", ['{"rating": 5, "text": "a"}', "rating,text", "x" * 99])
+def test_an_archive_damaged_in_its_first_line(folder: Path, content: str) -> None:
+    archive = gzip.compress(content.encode())[:-10]
+    for kind in ("auto", "fasttext", "csv", "jsonl"):
+        found = read(write(folder, "early.gz", archive), ReadOptions(format=kind))
+        assert reasons(found)[-1:] == ["corrupt_archive"] and len(found) <= 2

@@ -1,0 +1,173 @@
+"""Every format there and back through every compression; nothing crashes, nothing is lost."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import InputError
+from preprocessing.reading import detect as detection
+from preprocessing.reading.formats.csv import csv_records
+from preprocessing.reading.records import ReadOptions, Rejected, Review
+from tests.preprocessing.reading.review_files import (
+    ALL_ARCHIVES,
+    COMPRESS,
+    MANY,
+    ROW,
+    ROWS,
+    TEXT,
+    csv_text,
+    expected,
+    got,
+    parquet_bytes,
+    read,
+    reasons,
+    write,
+)
+
+
+@ALL_ARCHIVES
+@MANY
+@given(lines=st.lists(st.tuples(st.sampled_from([1, 2]), TEXT), max_size=8), end=st.booleans())
+def test_fasttext_there_and_back(
+    folder: Path, suffix: str, lines: list[tuple[int, str]], end: bool
+) -> None:
+    clean = [(label, text.replace("\n", " ").rstrip("\r")) for label, text in lines]
+    data = "\n".join(f"__label__{label} {text}" for label, text in clean) + "\n" * (
+        end and bool(clean)
+    )
+    path = write(folder, f"x.ft.txt{suffix}", COMPRESS[suffix](data.encode()))
+    records = read(path)
+    assert len(records) == len(clean)
+    for record, (label, text) in zip(records, clean, strict=True):
+        if isinstance(record, Review):
+            assert (record.label, record.text) == (label - 1, text)
+        else:
+            assert not text.strip() and reasons([record]) == ["no_text"]
+
+
+@ALL_ARCHIVES
+@MANY
+@given(rows=ROWS, ending=st.sampled_from(["\n", "\r\n"]), bom=st.booleans())
+def test_csv_there_and_back(
+    folder: Path, suffix: str, rows: list[tuple[int, str, str]], ending: str, bom: bool
+) -> None:
+    table = [("id", "label", "title", "content"), *[("7", *row) for row in rows]]
+    data = ("\ufeff" * bom + csv_text(table, ending)).encode()
+    path = write(folder, f"x{suffix}", COMPRESS[suffix](data))
+    records = read(path, ReadOptions(label_scale="zero_one"))
+    assert got(records) == expected(rows)
+    # A record starts where the lines of those before it end.
+    heights = [1 + (title + body).count("\n") for _, title, body in rows]
+    assert [record.position for record in records] == [
+        2 + sum(heights[:index]) for index in range(len(rows))
+    ]
+
+
+@ALL_ARCHIVES
+@MANY
+@given(rows=st.lists(ROW, min_size=1, max_size=8))
+def test_headerless_csv_there_and_back(
+    folder: Path, suffix: str, rows: list[tuple[int, str, str]]
+) -> None:
+    data = csv_text([(label + 1, title, body) for label, title, body in rows]).encode()
+    path = write(folder, f"y{suffix}", COMPRESS[suffix](data))
+    assert got(read(path)) == expected(rows)
+
+
+@ALL_ARCHIVES
+@MANY
+@given(rows=st.lists(ROW, min_size=1, max_size=8), ascii_=st.booleans(), bom=st.booleans())
+def test_jsonl_there_and_back(
+    folder: Path, suffix: str, rows: list[tuple[int, str, str]], ascii_: bool, bom: bool
+) -> None:
+    stars = [{"overall": label * 4 + 1.0, "summary": t, "reviewText": b} for label, t, b in rows]
+    lines = [json.dumps(row, ensure_ascii=ascii_) for row in stars]
+    data = ("\ufeff" * bom + "\n".join(lines)).encode()
+    path = write(folder, f"z{suffix}", COMPRESS[suffix](data))
+    assert got(read(path)) == expected(rows)
+
+
+@ALL_ARCHIVES
+@MANY
+@given(rows=ROWS)
+def test_parquet_there_and_back(
+    folder: Path, suffix: str, rows: list[tuple[int, str, str]]
+) -> None:
+    data = parquet_bytes(
+        {
+            "content": pa.array([body for _, _, body in rows], pa.string()),
+            "title": pa.array([title for _, title, _ in rows], pa.large_string()),
+            "label": pa.array([label for label, _, _ in rows], pa.int64()),
+        }
+    )
+    path = write(folder, f"p{suffix}", COMPRESS[suffix](data))
+    records = read(path, ReadOptions(label_scale="zero_one"))
+    assert got(records) == expected(rows)
+    assert [record.position for record in records] == list(range(1, len(rows) + 1))
+
+
+# ---- nothing crashes, nothing is lost
+
+
+@settings(max_examples=150)
+@given(data=st.binary(max_size=200) | st.text('"{}[]:,1\\\n__label__ \r', max_size=60))
+@pytest.mark.parametrize("kind", ["fasttext", "jsonl"])
+def test_every_line_of_any_bytes_is_accounted_for(
+    folder: Path, kind: str, data: bytes | str
+) -> None:
+    first = {"fasttext": b"__label__1 x\n", "jsonl": b'{"rating": 5, "text": "x"}\n'}[kind]
+    content = first + (data if isinstance(data, bytes) else data.encode())
+    records = read(write(folder, "any", content), ReadOptions(format=kind))
+    lines = content.split(b"\n")
+    assert [record.position for record in records] == [
+        number for number, line in enumerate(lines, 1) if line or number < len(lines)
+    ]
+
+
+@settings(max_examples=400)
+@given(data=st.text('",ab1\n\r', max_size=40))
+def test_every_line_of_any_csv_is_in_one_record(data: str) -> None:
+    following = 1
+    for record in csv_records(io.BytesIO(data.encode())):
+        position, fields = record[0], [] if isinstance(record, Rejected) else record[1]
+        assert position == following
+        following += 1 + sum(field.count("\n") for field in fields)
+    assert following - 1 == data.count("\n") + (not data.endswith("\n") and data != "")
+
+
+@settings(max_examples=150)
+@given(data=st.binary(max_size=200), kind=st.sampled_from(["auto", *detection.FORMATS]))
+def test_no_bytes_crash_a_reader(folder: Path, data: bytes, kind: str) -> None:
+    for head in (b"", b"label,title,text\n0,a,b\n"):
+        path = write(folder, "bytes", head + data)
+        try:
+            read(path, ReadOptions(format=kind))
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
+# Always the same damage: what pyarrow makes of random bytes is not what is tested here.
+@settings(max_examples=100)
+@given(data=st.data())
+def test_a_damaged_parquet_file_accounts_for_every_row(folder: Path, data: st.DataObject) -> None:
+    rows = [(index % 2, f"title {index}", f"body {index}") for index in range(9)]
+    labels, titles, bodies = zip(*rows, strict=True)
+    table = {"label": labels, "title": titles, "text": bodies}
+    content = bytearray(parquet_bytes(table))
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at] = data.draw(st.integers(0, 255))
+    path = write(folder, "damaged.parquet", bytes(content))
+    try:
+        records = read(path)
+    except InputError as error:
+        assert "\n" not in str(error) and path in str(error)
+    else:
+        index = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        assert len(records) == len(rows) or at >= index

@@ -1,0 +1,50 @@
+"""The processes that train in step leave together."""
+
+import pytest
+import tensorflow as tf
+
+from trainer_module.distribute.agreement import Agreement
+
+GONE = tf.errors.UnavailableError(None, None, "Collective ops is aborted by: Socket closed")
+
+
+class Peer:
+    """An agreement with another process that is gone when the sum number `gone` is asked for."""
+
+    def __init__(self, monkeypatch, gone=None):
+        self.sums = 0
+        self.gone = gone
+        self.agreement = Agreement(tf.distribute.get_strategy(), None)
+        self.agreement.processes = 2
+        monkeypatch.setattr(self.agreement, "_sum", self.sum)
+
+    def sum(self, here):
+        self.sums += 1
+        if self.sums == self.gone:
+            raise GONE
+        return 2 * here
+
+
+def test_a_process_stays_until_all_have_the_sum_that_they_wait_for(monkeypatch):
+    peer = Peer(monkeypatch)
+    peer.agreement.wait_for_all()
+    assert peer.sums == 2
+
+
+def test_a_process_that_has_ended_since_is_no_failure(monkeypatch):
+    peer = Peer(monkeypatch, gone=2)
+    peer.agreement.wait_for_all()
+    assert peer.sums == 2
+
+
+def test_a_process_that_never_comes_is_a_failure(monkeypatch):
+    peer = Peer(monkeypatch, gone=1)
+    with pytest.raises(tf.errors.UnavailableError):
+        peer.agreement.wait_for_all()
+
+
+def test_one_process_alone_waits_for_nobody(monkeypatch):
+    peer = Peer(monkeypatch)
+    peer.agreement.processes = 1
+    peer.agreement.wait_for_all()
+    assert peer.sums == 0

@@ -1,0 +1,246 @@
+"""Local clusters that fail: who is to blame, who is started again, which port was taken."""
+
+import socket
+
+import pytest
+
+from tests.trainer_module.ground import FOREVER, SERVE, failure
+from trainer_module.distribute import local_cluster, machine
+
+
+def test_a_killed_worker_is_named_and_the_others_are_ended(ground):
+    message = failure(
+        ground,
+        'wait_for("started", "worker 0")\n'
+        f'if me == "worker 1": os.kill(os.getpid(), signal.SIGKILL)\n{FOREVER}',
+        workers=3,
+    )
+    assert message == (
+        "worker 1 was killed (SIGKILL); nothing was exported, run again to continue from the last "
+        "checkpoint"
+    )
+
+
+def test_a_killed_worker_is_to_blame_though_its_peer_is_seen_to_end_first(ground):
+    message = failure(
+        ground,
+        'if me == "worker 0": sys.exit("UnavailableError: Connection reset by peer")\n'
+        'wait_until_gone("worker 0")\n'
+        "os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    assert message.startswith("worker 1 was killed (SIGKILL); ")
+
+
+def test_of_two_that_fail_the_first_is_to_blame(ground):
+    message = failure(
+        ground,
+        'if me == "worker 1":\n'
+        '    print("ValueError: the first")\n'
+        "    sys.exit(7)\n"
+        'wait_until_gone("worker 1")\n'
+        'sys.exit("RuntimeError: a consequence")',
+    )
+    assert message.startswith("worker 1 ended with exit code 7: ValueError: the first; nothing")
+
+
+def test_one_that_lost_a_peer_is_not_to_blame_though_it_is_seen_to_end_first(ground):
+    message = failure(
+        ground,
+        'if me == "worker 0":\n'
+        '    attach().failed("another process of the cluster is gone")\n'
+        "    sys.exit(138)\n"
+        'wait_until_gone("worker 0")\n'
+        'sys.exit("RuntimeError: the cause")',
+    )
+    assert message.startswith("worker 1 ended with exit code 1: RuntimeError: the cause; ")
+
+
+def test_where_all_lost_a_peer_one_of_them_tells_it(ground):
+    message = failure(
+        ground,
+        'attach().failed("another process of the cluster is gone: UnavailableError: silent")\n'
+        "sys.exit(138)",
+    )
+    assert "failed: another process of the cluster is gone: UnavailableError: silent; " in message
+
+
+def test_what_a_process_says_it_failed_of_comes_before_the_end_of_others(ground):
+    message = failure(
+        ground,
+        'if me == "worker 1":\n'
+        '    attach().failed("CheckpointError: no room")\n'
+        '    note("told")\n'
+        '    wait_until_gone("worker 0")\n'
+        '    print("Exception ignored in: some thread")\n'
+        "    sys.exit(1)\n"
+        'wait_for("told", "worker 1")\n'
+        'sys.exit("UnavailableError: Connection reset by peer")',
+    )
+    assert message.startswith("worker 1 failed: CheckpointError: no room; nothing was exported")
+
+
+def test_a_crash_is_told_with_the_last_line_that_tells_of_an_error(ground):
+    message = failure(
+        ground,
+        'print("F0101 tensor.cc:1] Check failed: 1 == 2")\n'
+        'print("*** signal handler ***")\n'
+        "os.kill(os.getpid(), signal.SIGABRT)",
+        workers=1,
+        strategy="mirrored",
+    )
+    assert message.startswith("chief crashed (SIGABRT): F0101 tensor.cc:1] Check failed: 1 == 2; ")
+
+
+def test_a_single_process_that_says_nothing_is_told_by_its_exit_code(ground):
+    message = failure(ground, "sys.exit(3)", workers=1, strategy="mirrored")
+    assert message.startswith("chief ended with exit code 3: it said nothing; ")
+
+
+def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(ground):
+    with pytest.raises(ValueError, match=r"^training.devices: 9 asked for, 1 GPUs are there$"):
+        ground.run(
+            'line = "training.devices: 9 asked for, 1 GPUs are there"\n'
+            'print(line)\nif me == "worker 0": attach().failed(line)\n'
+            "sys.exit(2)"
+        )
+
+
+def test_a_wrong_setting_is_one_though_the_first_to_tell_is_the_last_to_end(ground):
+    with pytest.raises(ValueError, match=r"^training.devices: 9 asked for$"):
+        ground.run(
+            'line = "training.devices: 9 asked for"\n'
+            'print(line)\nif me == "worker 0": attach().failed(line)\n'
+            'time.sleep(3 if me == "worker 0" else 1)\n'
+            "sys.exit(2)"
+        )
+
+
+def test_what_cannot_be_started_is_told(ground):
+    job = ground.job(strategy="multi_worker_mirrored", workers=2)
+    with pytest.raises(
+        local_cluster.TrainingFailed, match=r"worker 0 could not be started: .*/no/such/program"
+    ):
+        local_cluster.run(job, ["/no/such/program"])
+
+
+def test_one_that_ignores_sigterm_is_killed(ground, monkeypatch, caplog):
+    monkeypatch.setattr(local_cluster, "_SECONDS_TO_END", 0.3)
+    message = failure(
+        ground,
+        'if me == "worker 0":\n'
+        "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f'    note("deaf")\n    {FOREVER}\n'
+        'wait_for("deaf", "worker 0")\n'
+        "sys.exit(1)",
+    )
+    assert message.startswith("worker 1 ended with exit code 1")
+    assert "Killing what does not end: worker 0" in caplog.text
+
+
+# Parameter servers.
+
+
+def run_with_servers(ground, script, **training):
+    ground.run(script, strategy="parameter_server", **training)
+
+
+def test_servers_are_ended_when_the_chief_has(ground):
+    run_with_servers(ground, f'{SERVE}wait_for("started", "worker 1")')
+    assert set(ground.told("started")) >= {"chief 0", "worker 1"}
+
+
+def test_a_killed_worker_beside_parameter_servers_comes_back_on_its_port(ground, caplog):
+    run_with_servers(
+        ground,
+        'note("config", os.environ["TF_CONFIG"])\n'
+        'if me == "worker 1" and len(list(folder.glob("config worker 1 *"))) <= 3:\n'
+        f"    os.kill(os.getpid(), signal.SIGKILL)\n{SERVE}"
+        'while len(list(folder.glob("config worker 1 *"))) <= 3: time.sleep(0.01)',
+    )
+    configs = [text for (name, _), text in ground.notes("config").items() if name == "worker 1"]
+    assert len(configs) == 4
+    assert len(set(configs)) == 1
+    for times in (1, 2, 3):
+        again = f"worker 1 was killed (SIGKILL); starting it again ({times} of 3 times)"
+        assert again in caplog.text
+
+
+def test_workers_are_not_started_for_ever(ground):
+    message = failure(
+        ground,
+        f'if me == "worker 0": sys.exit("RuntimeError: always")\n{FOREVER}',
+        strategy="parameter_server",
+    )
+    assert message.startswith("worker 0 ended with exit code 1: RuntimeError: always; nothing")
+    assert len([name for name, _ in ground.notes("started") if name == "worker 0"]) == 4
+
+
+@pytest.mark.parametrize(("victim", "name"), [("ps 0", "ps 0"), ("chief 0", "chief")])
+def test_a_killed_parameter_server_or_chief_ends_the_training(ground, victim, name):
+    message = failure(
+        ground,
+        f'if me == "{victim}": os.kill(os.getpid(), signal.SIGKILL)\n'
+        f'wait_for("started", "{victim}")\n'
+        'if me == "chief 0": sys.exit("UnavailableError: Socket closed")\n'
+        f"{FOREVER}",
+        strategy="parameter_server",
+    )
+    assert message.startswith(f"{name} was killed (SIGKILL); ")
+
+
+def test_a_server_that_just_ends_is_a_failure(ground):
+    message = failure(ground, f'if me != "ps 0": {FOREVER}', strategy="parameter_server")
+    assert message.startswith("ps 0 ended with exit code 0: it said nothing; ")
+
+
+# Ports.
+
+LISTEN = """
+address = config["cluster"][config["task"]["type"]][config["task"]["index"]]
+try:
+    server = socket.create_server(("", int(address.rpartition(":")[2])))
+except OSError:
+    note("refused")
+    sys.exit("UnknownError: Could not start gRPC server")
+note("listens")
+"""
+
+
+def take_ports(monkeypatch, held, times):
+    """The first `times` clusters are given a port that `held` listens on, for worker 1."""
+    free_ports = machine._free_ports
+    calls = []
+
+    def ports(count):
+        calls.append(count)
+        ports = free_ports(count)
+        if len(calls) <= times:
+            ports[1] = held.getsockname()[1]
+        return ports
+
+    monkeypatch.setattr(machine, "_free_ports", ports)
+
+
+@pytest.fixture
+def held():
+    with socket.create_server(("", 0)) as held:
+        yield held
+
+
+def test_a_port_that_was_taken_meanwhile_is_replaced(ground, monkeypatch, held, caplog):
+    take_ports(monkeypatch, held, 2)
+    ground.run(f'{LISTEN}wait_for("listens", "worker 0")\nwait_for("listens", "worker 1")')
+    port = held.getsockname()[1]
+    refused = f"worker 1 cannot listen on 127.0.0.1:{port}, another process took that port"
+    assert caplog.text.count(f"{refused}; starting again, on other ports") == 2
+    assert len(ground.notes("refused")) == 2
+
+
+def test_a_port_that_is_always_taken_is_told_with_its_process(ground, monkeypatch, held):
+    take_ports(monkeypatch, held, 100)
+    message = failure(ground, f"{LISTEN}{FOREVER}")
+    port = held.getsockname()[1]
+    assert message == (
+        f"worker 1 cannot listen on 127.0.0.1:{port}, another process took that port; "
+        "so it went 3 times"
+    )

@@ -1,0 +1,122 @@
+"""Local clusters whose parent is told to end, or killed."""
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.trainer_module.ground import FOREVER, REPOSITORY, SERVE, failure
+
+PARENT = """
+import json, sys
+from pathlib import Path
+from trainer_module.distribute import local_cluster
+from trainer_module.settings import TrainingJob
+job = TrainingJob.model_validate_json(sys.argv[1])
+local_cluster.run(job, sys.argv[2:])
+"""
+
+
+@pytest.fixture
+def parent(ground):
+    """Starts a process that runs a local cluster; it is ended with the test."""
+    started = []
+
+    def start(script, **training):
+        job = ground.job(**{"strategy": "multi_worker_mirrored", "workers": 2, **training})
+        command = [sys.executable, "-c", PARENT, job.model_dump_json(), *ground.command(script)]
+        started.append(
+            subprocess.Popen(
+                command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+        )
+        return started[0]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_children_end_when_their_parent_is_killed(ground, parent):
+    process = parent(f'attach()\nnote("attached")\n{FOREVER}')
+    ground.wait(lambda: len(ground.notes("attached")) == 2)
+    process.kill()
+    ground.wait(lambda: not ground.alive())
+
+
+SAVE = """
+def save(number, frame):
+    note("saved")
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+note("ready")
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)]
+)
+def test_told_to_end_it_lets_the_training_save(ground, parent, number, code):
+    process = parent(SAVE)
+    ground.wait(lambda: len(ground.notes("ready")) == 2)
+    process.send_signal(number)
+    assert process.wait(120) == code
+    assert set(ground.told("saved")) == {"worker 0", "worker 1"}
+    assert ground.alive() == []
+
+
+def test_told_to_end_twice_it_does_not_wait(ground, parent):
+    process = parent(
+        'signal.signal(signal.SIGTERM, lambda *_: note("told"))\nnote("ready")\n'
+        "while True: time.sleep(1)"
+    )
+    ground.wait(lambda: len(ground.notes("ready")) == 2)
+    process.send_signal(signal.SIGTERM)
+    ground.wait(lambda: len(ground.notes("told")) == 2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 143
+    assert ground.alive() == []
+
+
+def test_servers_are_there_until_the_chief_has_saved(ground, parent):
+    process = parent(
+        f"{SERVE}"
+        "def save(number, frame):\n"
+        "    time.sleep(0.5)\n"
+        "    servers = [f for f in folder.glob('started *') if 'chief' not in f.name]\n"
+        "    alive = [f for f in servers if Path('/proc', f.name.split()[-1], 'exe').exists()]\n"
+        "    note('saved', len(alive))\n"
+        "    sys.exit(143)\n"
+        "signal.signal(signal.SIGTERM, save)\n"
+        "for other in ('worker 0', 'worker 1', 'ps 0'): wait_for('started', other)\n"
+        f"note('ready')\n{FOREVER}",
+        strategy="parameter_server",
+    )
+    ground.wait(lambda: ground.notes("ready"))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(120) == 143
+    assert ground.told("saved") == {"chief 0": "3"}
+
+
+def test_it_runs_in_a_thread_too_and_leaves_the_signals_alone(ground):
+    before = signal.getsignal(signal.SIGTERM)
+    seen = []
+    during = 'wait_for("seen", "test")'
+    thread = threading.Thread(target=ground.run, args=[during])
+    thread.start()
+    ground.wait(lambda: len(ground.notes("started")) == 2)
+    seen.append(signal.getsignal(signal.SIGTERM))
+    (ground.folder / "seen test 0").touch()
+    thread.join(120)
+    assert not thread.is_alive()
+    assert seen == [before]
+
+
+def test_signal_handlers_are_put_back(ground):
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    failure(ground, "sys.exit(1)")
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before

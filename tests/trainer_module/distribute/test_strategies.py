@@ -1,0 +1,164 @@
+"""Strategies: what a name becomes on this machine, and that each of them trains the same model."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.trainer_module.conftest import (
+    FILES,
+    learned_negation,
+    make_job,
+    predict,
+    run_task,
+    summary,
+)
+from trainer_module.distribute import strategies
+from trainer_module.distribute.cluster import Cluster
+from trainer_module.settings import Training
+
+pytestmark = pytest.mark.slow
+
+MAKE = """
+import json, os, sys
+from trainer_module.distribute.cluster import Cluster
+from trainer_module.settings import Training
+from trainer_module.distribute.strategies import make_strategy
+from absl import logging
+logging.set_verbosity(logging.INFO)
+try:
+    training = Training(**json.loads(sys.argv[1]))
+    strategy = make_strategy(training, Cluster.from_environ(os.environ))
+    print('RESULT', type(strategy).__name__, strategy.num_replicas_in_sync)
+except ValueError as error:
+    print('RESULT', error)
+"""
+
+
+def strategy(environ=None, **training):
+    """(class name and replicas, or the error; the log); devices are set up once per process."""
+    done = subprocess.run(
+        [sys.executable, "-c", MAKE, json.dumps(training)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    return line.removeprefix("RESULT "), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("training", "expected", "reason"),
+    [
+        ({}, "OneDeviceStrategy 1", "auto: no TPU, no TF_CONFIG, 0 GPUs"),
+        ({"devices": 2}, "MirroredStrategy 2", "training.devices 2"),
+        ({"strategy": "mirrored"}, "MirroredStrategy 1", "as set"),
+        ({"strategy": "central_storage", "devices": 3}, "CentralStorageStrategy 3", "as set"),
+    ],
+)
+def test_names_on_a_machine_without_gpus(training, expected, reason, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    made, log = strategy(**training)
+    assert made == expected
+    assert reason in log
+
+
+def test_tpu_without_a_tpu_says_where_it_looked(monkeypatch):
+    monkeypatch.delenv("TPU_NAME", raising=False)
+    made, _ = strategy(strategy="tpu")
+    assert made == (
+        "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, and "
+        "this machine has none"
+    )
+
+
+def test_a_tpu_that_is_named_but_not_there_is_an_error_and_auto_goes_on_without(monkeypatch):
+    made, _ = strategy(strategy="tpu", tpu="local")
+    assert made.startswith("no TPU answers at 'local' (training.tpu): ")
+    made, log = strategy(tpu="local")
+    assert made == "OneDeviceStrategy 1"
+    assert "auto: no TPU answers at 'local'" in log
+
+
+def test_a_strategy_of_one_process_is_refused_in_a_cluster(monkeypatch):
+    cluster = {"worker": ["127.0.0.1:2001", "127.0.0.1:2002"]}
+    config = {"cluster": cluster, "task": {"type": "worker", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    made, _ = strategy(strategy="mirrored")
+    assert made.startswith("training.strategy: mirrored trains in one process, but TF_CONFIG")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        ({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "parameter_server (auto: TF_CONFIG"),
+        ({"chief": ["a:1"], "worker": ["b:1"]}, "multi_worker_mirrored (auto: TF_CONFIG"),
+        (None, "one_device (auto: no TPU, no TF_CONFIG"),
+    ],
+    ids=str,
+)
+def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expected):
+    """Any of them makes a strategy of one device here, where there is no such cluster."""
+    for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_ACCELERATOR_TYPE"):
+        monkeypatch.delenv(variable, raising=False)
+    for name in strategies._MAKERS:
+        monkeypatch.setitem(strategies._MAKERS, name, strategies._one_device)
+    strategies.make_strategy(Training(), cluster and Cluster(cluster, "chief", 0))
+    assert f"Strategy {expected}" in log.text
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"strategy": "mirrored", "devices": 3, "batch_size_per_replica": 7, "loop": "custom"},
+        {"strategy": "central_storage", "devices": 2, "batch_size_per_replica": 8},
+        {
+            "strategy": "multi_worker_mirrored",
+            "workers": 2,
+            "batch_size_per_replica": 8,
+            "model": "cnn_lstm",
+            "loop": "custom",
+            "learning_rate": 0.01,
+            "epochs": 6,
+        },
+        {"strategy": "parameter_server", "workers": 2, "parameter_servers": 2},
+    ],
+    ids=lambda training: "-".join(str(value) for value in training.values()),
+)
+def test_each_strategy_trains_a_model_that_learned(prepared, tmp_path, training):
+    done = run_task(make_job(prepared, tmp_path, **training), tmp_path)
+    assert done.code == 0, done.log
+    assert learned_negation(tmp_path)
+    figures = summary(tmp_path)
+    examples = sum(FILES["train"])
+    replicas = training.get("devices") or training["workers"]
+    if training["strategy"] == "parameter_server":
+        assert figures["processes"] == 5
+        assert figures["steps_per_epoch"] == 16
+    else:
+        assert figures["replicas"] == replicas
+        per_step = replicas * training["batch_size_per_replica"]
+        # By file two workers get 120 and 130 of 250 Examples, and the epoch is the longer one's.
+        most = 130 * 2 if training["strategy"] == "multi_worker_mirrored" else examples
+        assert figures["steps_per_epoch"] == -(-most // per_step)
+    assert not (tmp_path / "checkpoints").exists()
+    assert not list((tmp_path / "run").glob("scratch-*"))
+
+
+def test_two_replicas_of_half_the_batch_are_one_of_the_whole(prepared, tmp_path):
+    """Mirrored over two devices sees the same global batches as one device."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    common = {"epochs": 1, "shuffle_buffer": 1}
+    done = run_task(make_job(prepared, one, batch_size_per_replica=10, **common), one)
+    assert done.code == 0, done.log
+    job = make_job(
+        prepared, two, strategy="mirrored", devices=2, batch_size_per_replica=5, **common
+    )
+    done = run_task(job, two)
+    assert done.code == 0, done.log
+    texts = ["very good number3", "not bad", "bad"]
+    expected = predict(one, texts)["probability"].numpy()
+    assert predict(two, texts)["probability"].numpy() == pytest.approx(expected, abs=1e-5)

@@ -1,0 +1,290 @@
+"""What each process reads: every Example once an epoch, however many processes and files."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from preprocessing import features
+from preprocessing.settings import Transform
+from tests.trainer_module.conftest import FILES, make_job
+from trainer_module.distribute import machine
+from trainer_module.feeding.dataset import Batching, Split, endless, make_dataset
+from trainer_module.models import ngram_linear
+
+TRANSFORM = Transform(max_tokens=3, ngrams=1)
+NGRAMS = (features.NGRAMS,)
+
+
+def example(number):
+    """An Example whose only n-gram is its number."""
+    ints = {
+        features.NGRAMS: [number],
+        features.TOKENS: [number + 1] * (number % 3),
+        features.LABEL: [number % 2],
+    }
+    feature = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+        for name, values in ints.items()
+    }
+    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def write(tmp_path_factory):
+    """(Examples in each file) -> Split of files with the numbers from 0 on."""
+    written = {}
+
+    def split(counts):
+        counts = tuple(counts)
+        if counts not in written:
+            folder = tmp_path_factory.mktemp("files")
+            numbers = iter(range(sum(counts)))
+            for place, count in enumerate(counts):
+                with tf.io.TFRecordWriter(str(folder / f"{place}.gz"), "GZIP") as writer:
+                    for _ in range(count):
+                        writer.write(example(next(numbers)))
+            written[counts] = Split.find([str(folder / "*.gz")])
+        return written[counts]
+
+    return split
+
+
+def numbers(batches):
+    return [int(n) for inputs, *_ in batches for n in inputs[features.NGRAMS].flat_values]
+
+
+def test_files_are_counted(write):
+    split = write([3, 0, 5])
+    assert split.counts == (3, 0, 5)
+    assert split.examples == 8
+
+
+@pytest.mark.parametrize(
+    ("counts", "processes", "files_each"),
+    [
+        ((10, 10, 10, 10), 2, [2, 2]),
+        ((30, 10, 20), 2, [1, 2]),
+        ((10,), 2, [1, 1]),
+        ((10, 10), 3, [2, 2, 2]),
+        ((50, 10), 2, [2, 2]),
+    ],
+    ids=["even", "even by size", "one file", "fewer files than workers", "unfair by file"],
+)
+def test_shares_are_whole_files_where_that_is_fair(write, counts, processes, files_each):
+    shares = write(counts).shares(processes)
+    assert [len(share.files) for share in shares] == files_each
+    assert sum(share.examples for share in shares) == sum(counts)
+    assert max(s.examples for s in shares) <= 1.1 * sum(counts) / processes + len(counts)
+
+
+@settings(max_examples=25)
+@given(
+    counts=st.lists(st.sampled_from([0, 1, 7, 12]), min_size=1, max_size=3).filter(any),
+    processes=st.integers(1, 4),
+    batch_size=st.sampled_from([1, 3, 5, 64]),
+    shuffle_buffer=st.sampled_from([0, 4]),
+    cache=st.booleans(),
+)
+def test_an_epoch_is_every_example_once(
+    write, counts, processes, batch_size, shuffle_buffer, cache
+):
+    split = write(counts)
+    batching = Batching(NGRAMS, TRANSFORM, batch_size)
+    shares = split.shares(processes)
+    steps = max(batching.batches(share.examples) for share in shares)
+    epochs = [Counter(), Counter()]
+    for share in shares:
+        data = endless(share, batching, steps, shuffle_buffer=shuffle_buffer, seed=3, cache=cache)
+        for place, batch in enumerate(data.take(2 * steps)):
+            epochs[place // steps].update(numbers([batch]))
+    once = Counter(range(sum(counts)))
+    assert epochs == [once, once]
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, cache):
+    share = write([40, 40]).shares(1)[0]
+    batching = Batching(NGRAMS, TRANSFORM, 8)
+
+    def two_epochs(seed, done=0):
+        data = endless(share, batching, 10, shuffle_buffer=100, seed=seed, cache=cache, done=done)
+        return numbers(data.take(20 - done))
+
+    tf.random.set_seed(1)
+    first = two_epochs(5)
+    assert first[:80] != first[80:]
+    tf.random.set_seed(1)
+    assert two_epochs(5) == first
+    tf.random.set_seed(1)
+    assert two_epochs(6) != first
+    tf.random.set_seed(1)
+    assert two_epochs(5, done=13) == first[13 * 8 :], "a training that goes on sees other data"
+
+
+def test_a_cached_input_is_read_from_its_files_once(write, tmp_path):
+    [original] = write([20]).files
+    file = tmp_path / "examples.gz"
+    file.write_bytes(Path(original).read_bytes())
+    share = Split.find([str(file)]).shares(1)[0]
+    data = iter(endless(share, Batching(NGRAMS, TRANSFORM, 5), 4, cache=True))
+    first = numbers(next(data) for _ in range(4))
+    file.unlink()
+    later = numbers(next(data) for _ in range(8))
+    assert first == list(range(20))
+    assert later == 2 * first
+
+
+TOKENS = (features.TOKENS,)
+
+
+def contents(batches):
+    """What is in each batch, of either kind of features."""
+    return [
+        values.to_list() if isinstance(values, tf.RaggedTensor) else values.numpy().tolist()
+        for inputs, *_ in batches
+        for values in inputs.values()
+    ]
+
+
+@settings(max_examples=10)
+@given(
+    counts=st.lists(st.sampled_from([0, 1, 15, 16, 40]), min_size=1, max_size=12).filter(any),
+    names=st.sampled_from([NGRAMS, TOKENS]),
+    batch_size=st.sampled_from([1, 7, 16, 33]),
+    shuffle_buffer=st.sampled_from([0, 1, 40, 1000]),
+    cache=st.booleans(),
+    processes=st.integers(1, 2),
+    more=st.integers(0, 2),
+    done=st.floats(0, 2),
+)
+def test_a_training_that_goes_on_sees_what_it_would_have_seen(
+    write, counts, names, batch_size, shuffle_buffer, cache, processes, more, done
+):
+    share = write(counts).shares(processes)[-1]
+    batching = Batching(names, TRANSFORM, batch_size)
+    wanted = batching.batches(share.examples) + more
+    if not wanted:
+        return
+    options = {"shuffle_buffer": shuffle_buffer, "seed": 3, "cache": cache}
+    done = int(done * wanted)
+    whole = contents(endless(share, batching, wanted, **options).take(3 * wanted))
+    rest = endless(share, batching, wanted, done=done, **options).take(3 * wanted - done)
+    assert contents(rest) == whole[done:]
+
+
+@pytest.mark.parametrize("shuffle_buffer", [0, 64])
+def test_a_training_that_goes_on_opens_no_file_that_is_done(write, tmp_path, shuffle_buffer):
+    original = write([32] * 20)
+    for file in original.files:
+        (tmp_path / Path(file).name).write_bytes(Path(file).read_bytes())
+    share = Split.find([str(tmp_path / "*.gz")]).shares(1)[0]
+    batching = Batching(NGRAMS, TRANSFORM, 10)
+    options = {"shuffle_buffer": shuffle_buffer, "seed": 3}
+    # In the second of passes of 64 batches.
+    both = list(endless(share, batching, 64, **options).take(128))
+    left = set(numbers(both[114:]))
+    place = {int(Path(file).stem): file for file in share.files}
+    unopened = [
+        file for of, file in place.items() if left.isdisjoint(range(32 * of, 32 * (of + 1)))
+    ]
+    assert len(unopened) >= 8
+    for file in unopened:
+        Path(file).unlink()
+    rest = endless(share, batching, 64, done=114, **options).take(14)
+    assert numbers(rest) == numbers(both[114:])
+
+
+def test_static_batches_have_one_shape_and_weigh_what_is_there(write):
+    share = write([5]).shares(1)[0]
+    batching = Batching(NGRAMS, TRANSFORM, 3, static_shapes=True)
+    batches = list(endless(share, batching, 3).take(3))
+    assert [weight.numpy().tolist() for *_, weight in batches] == [[1, 1, 1], [1, 1, 0], [0, 0, 0]]
+    for inputs, label, _ in batches:
+        assert inputs[features.NGRAMS].shape == (3, 3)
+        assert label.shape == (3, 1)
+    assert batches[1][0][features.NGRAMS].numpy().tolist() == [[3, -1, -1], [4, -1, -1], [-1] * 3]
+    assert make_dataset(share, batching).element_spec[0][features.NGRAMS].shape == (3, 3)
+
+
+COUNT = """
+import json, os, sys
+from trainer_module.distribute.agreement import Agreement
+from trainer_module.distribute.cluster import Cluster
+from trainer_module.feeding.inputs import Inputs
+from trainer_module.models import ngram_linear
+from trainer_module.settings import TrainingJob
+from trainer_module.distribute.strategies import make_strategy
+job = TrainingJob.model_validate_json(sys.argv[1])
+cluster = Cluster.from_environ(os.environ)
+strategy = make_strategy(job.training, cluster)
+agreement = Agreement(strategy, cluster)
+inputs = Inputs(job, ('ngrams',), strategy, cluster, agreement, static_shapes=False)
+batches = iter(inputs.train_dataset(0))
+seen = []
+for _ in range(inputs.steps):
+    features, _ = next(batches)
+    for local in strategy.experimental_local_results(features['ngrams']):
+        seen += [sorted(row) for row in local.to_list()]
+adapting = sum(label.shape[0] for _, label in inputs.adapt_dataset())
+with strategy.scope():
+    model = ngram_linear.build(ngram_linear.Hyperparameters(), job.transform)
+ngram_linear.adapt(model, inputs.adapt_dataset(), agreement.sum)
+scale = model.get_layer('bag').scale.numpy().tolist()
+print('RESULT', json.dumps([seen, adapting, scale]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("train", ["train-*.gz", "train-0.gz"], ids=["by file", "by example"])
+def test_two_real_workers_read_every_example_once_and_know_of_all(prepared, tmp_path, train):
+    job = make_job(
+        prepared,
+        tmp_path,
+        train=train,
+        strategy="multi_worker_mirrored",
+        workers=2,
+        batch_size_per_replica=7,
+    )
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", COUNT, job.model_dump_json()],
+            env=place.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for place in machine.share({"worker": 2})
+    ]
+    results = []
+    for worker in workers:
+        printed, _ = worker.communicate(timeout=400)
+        assert worker.returncode == 0, printed
+        [line] = [line for line in printed.splitlines() if line.startswith("RESULT ")]
+        results.append(json.loads(line.removeprefix("RESULT ")))
+    seen, adapting, scales = zip(*results, strict=True)
+    assert all(seen), "a worker read nothing"
+    batching = Batching(NGRAMS, TRANSFORM, 50)
+    everything = Split.find(job.train_files).shares(1)[0]
+    expected = Counter(
+        tuple(sorted(row))
+        for inputs, _ in make_dataset(everything, batching)
+        for row in inputs[features.NGRAMS].to_list()
+    )
+    assert sum(expected.values()) == sum(FILES["train"] if "*" in train else FILES["train"][:1])
+    assert Counter(tuple(row) for rows in seen for row in rows) == expected
+
+    assert all(adapting)
+    assert sum(adapting) == sum(expected.values())
+    alone = ngram_linear.build(ngram_linear.Hyperparameters(), job.transform)
+    ngram_linear.adapt(alone, make_dataset(everything, batching))
+    for scale in scales:
+        np.testing.assert_allclose(scale, alone.get_layer("bag").scale, rtol=1e-5)

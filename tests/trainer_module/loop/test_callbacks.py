@@ -1,0 +1,122 @@
+"""What happens beside the steps: progress, a loss that is no number, what must do no harm."""
+
+import logging
+import math
+
+import pytest
+import tf_keras
+
+from core import progress
+from trainer_module.loop.callbacks import (
+    EpochMetrics,
+    LossIsNoNumber,
+    StepCallback,
+    StepProgress,
+    StopAtNoNumber,
+    harmless,
+)
+from trainer_module.loop.state import State
+
+
+@pytest.fixture
+def reported():
+    """(done, total) of each report of progress."""
+    said = []
+
+    class Listener(logging.Handler):
+        def emit(self, record):
+            values = progress.values(record)
+            assert values["unit"] == "steps"
+            said.append((values["done"], values["total"]))
+
+    listener = Listener()
+    progress.LOGGER.addHandler(listener)
+    yield said
+    progress.LOGGER.removeHandler(listener)
+
+
+def epoch(callback, number, batches):
+    for batch in batches:
+        callback.on_train_batch_end(batch, {"loss": 0.5})
+    callback.on_epoch_end(number, {"loss": 0.5})
+
+
+def test_steps_are_counted_over_epochs_and_those_before():
+    callback = StepCallback(7)
+    epoch(callback, 1, range(3))
+    assert callback.step == 10
+    # Several steps at once.
+    epoch(callback, 2, [3, 7, 9])
+    assert callback.step == 20
+
+
+def test_progress_is_reported_twenty_times_an_epoch_and_at_the_end(reported):
+    callback = StepProgress(50, 2)
+    epoch(callback, 0, range(50))
+    assert reported == [(done, 100) for done in range(2, 51, 2)]
+    epoch(callback, 1, range(50))
+    assert reported[-1] == (100, 100)
+    assert len(reported) == 50
+
+
+def test_the_last_step_is_reported_although_the_one_before_was(reported):
+    callback = StepProgress(41, 1)
+    epoch(callback, 0, range(41))
+    assert reported[-2:] == [(40, 41), (41, 41)]
+
+
+def test_progress_of_few_steps_is_reported_at_each(reported):
+    epoch(StepProgress(3, 2, first_step=3), 1, range(3))
+    assert reported == [(4, 6), (5, 6), (6, 6)]
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_no_number_ends_the_training_at_its_step(loss):
+    callback = StopAtNoNumber(4)
+    callback.on_train_batch_end(0, {"loss": 0.5})
+    with pytest.raises(LossIsNoNumber, match=f"the loss is {loss} at step 6, nothing was exported"):
+        callback.on_train_batch_end(1, {"loss": loss})
+    with pytest.raises(LossIsNoNumber):
+        callback.on_epoch_end(0, {"loss": loss})
+
+
+def test_logs_of_an_epoch_are_the_metrics_of_all_steps_and_of_the_evaluation():
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
+    model.compile(weighted_metrics=[tf_keras.metrics.Mean(name="loss")])
+    model.build([None, 1])
+    model.compiled_metrics.build([[1.0]], [[1.0]])
+    [metric] = model.metrics
+    state = State(trained={"loss": 9.0})
+    callback = EpochMetrics(state)
+    callback.set_model(model)
+    callback.on_epoch_begin(0)
+    assert state.trained == {}
+    metric.update_state([1.0, 2.0])
+    callback.on_test_begin()
+    assert state.trained == {"loss": 1.5}
+    metric.reset_state()
+    metric.update_state([4.0])
+    logs = {"loss": 7.0}
+    callback.on_epoch_end(0, logs)
+    assert logs == {"loss": 1.5, "val_loss": 4.0}
+
+
+def test_what_is_harmless_fails_once_and_says_so(caplog):
+    calls = []
+
+    class Failing(tf_keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            calls.append("begin")
+
+        def on_epoch_end(self, epoch, logs=None):
+            calls.append(epoch)
+            raise OSError("no room")
+
+    callback = harmless(Failing())
+    callback.on_train_begin()
+    for number in range(3):
+        callback.on_epoch_end(number)
+    callback.on_train_begin()
+    assert calls == ["begin", 0]
+    [line] = [record.getMessage() for record in caplog.records]
+    assert line == "Failing does nothing from now on: no room"

@@ -1,0 +1,285 @@
+"""The folder of a training's checkpoints: named by what is trained on, not by where it is."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+
+from tests.trainer_module.conftest import TRAINING, TRANSFORM
+from tests.waiting import wait
+from trainer_module import content
+from trainer_module.loop import checkpoint_folders, checkpoints
+from trainer_module.loop.checkpoints import CheckpointError
+from trainer_module.run_fn import make_job, run_fn
+
+
+class Execution:
+    """Executions of a Trainer, as TFX hands them to `run_fn`: each with places of its own."""
+
+    def __init__(self, prepared, folder):
+        self._prepared = prepared
+        self.folder = folder
+        self.checkpoints = folder / "checkpoints"
+        self._count = 0
+
+    def fn_args(self, **training):
+        self._count += 1
+        place = self.folder / str(self._count)
+        shutil.copytree(self._prepared, place)
+        return SimpleNamespace(
+            train_files=[str(place / "train-*.gz")],
+            eval_files=[str(place / "eval-*.gz")],
+            transform_graph_path=str(place / "graph"),
+            serving_model_dir=str(place / "model"),
+            model_run_dir=str(place / "run"),
+            base_model=None,
+            hyperparameters=None,
+            custom_config={
+                "training": {**TRAINING, **training},
+                "transform": TRANSFORM,
+                "code": "1",
+                "checkpoints": str(self.checkpoints),
+            },
+        )
+
+    def job(self, **training):
+        return make_job(self.fn_args(**training))
+
+
+@pytest.fixture
+def execution(prepared, tmp_path):
+    return Execution(prepared, tmp_path)
+
+
+def identity(job):
+    return os.path.basename(job.checkpoint_dir).partition("-")[0]
+
+
+def relabel(file):
+    """The same Examples with the other labels: a file of the same size."""
+    size = os.path.getsize(file)
+    examples = [
+        tf.train.Example.FromString(record)
+        for record in tf.data.TFRecordDataset(file, "GZIP").as_numpy_iterator()
+    ]
+    level = tf.io.TFRecordOptions("GZIP", compression_level=0)
+    for turn in (False, True):
+        with tf.io.TFRecordWriter(file, level) as writer:
+            for example in examples:
+                [label] = example.features.feature["label"].int64_list.value
+                example.features.feature["label"].int64_list.value[0] = int(label ^ turn)
+                writer.write(example.SerializeToString())
+        if turn:
+            assert os.path.getsize(file) == size
+        size = os.path.getsize(file)
+
+
+def test_the_identity_is_of_what_is_trained_on(execution):
+    one, same = execution.job(), execution.job()
+    assert identity(one) == identity(same)
+    assert one.checkpoint_dir != same.checkpoint_dir, "two at the same time would collide"
+    assert identity(execution.job(learning_rate=0.06)) != identity(one)
+    retried = one.model_copy()
+    assert checkpoint_folders.name(retried, "1") == os.path.basename(one.checkpoint_dir)
+    assert checkpoint_folders.name(one, "2") != checkpoint_folders.name(one, "1")
+
+
+def test_examples_of_the_same_size_are_told_apart(execution):
+    job = execution.job()
+    [file] = tf.io.gfile.glob(job.eval_files[0])
+    before = checkpoint_folders.name(job, "1")
+    relabel(file)
+    assert checkpoint_folders.name(job, "1") != before
+
+
+def test_examples_are_the_same_where_transform_says_what_they_were_made_from(tmp_path):
+    """It writes the features of an Example in another order each time."""
+
+    def digest(place, source, written, settings="1"):
+        for folder, data in (("raw", source), ("made/Split-train", written)):
+            (tmp_path / place / folder).mkdir(parents=True)
+            (tmp_path / place / folder / "0.gz").write_bytes(data)
+        content.write(
+            str(tmp_path / place / "made"), [str(tmp_path / place / "raw" / "0.gz")], [settings]
+        )
+        return content.digest([str(tmp_path / place / "made" / "Split-train" / "*")])
+
+    first = digest("a", b"source--", b"one-----")
+    assert digest("b", b"source--", b"another-") == first
+    assert digest("c", b"other---", b"one-----") != first
+    assert digest("d", b"source--", b"one-----", "2") != first
+
+
+KILLED = """
+import os, signal, sys
+from types import SimpleNamespace
+import json
+from trainer_module.loop.checkpoints import SaveRegularly
+from trainer_module.run_fn import run_fn
+original = SaveRegularly.on_train_batch_end
+def die_at_step_40(self, batch, logs=None):
+    original(self, batch, logs)
+    if self.step == 40:
+        os.kill(os.getpid(), signal.SIGKILL)
+SaveRegularly.on_train_batch_end = die_at_step_40
+run_fn(SimpleNamespace(**json.loads(sys.argv[1])))
+"""
+
+
+def kill_one(fn_args):
+    """A training that is killed after two of its three epochs."""
+    arguments = [sys.executable, "-c", KILLED, json.dumps(vars(fn_args))]
+    assert subprocess.run(arguments, timeout=400).returncode == -signal.SIGKILL
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_next_execution_goes_on_and_leaves_nothing_behind(execution, log):
+    kill_one(execution.fn_args())
+    kill_one(execution.fn_args(learning_rate=0.06))
+    assert len(list(execution.checkpoints.glob("*/checkpoint"))) == 2
+    last = execution.fn_args()
+    run_fn(last)
+    assert "Going on after step 32" in log.text
+    assert json.loads((execution.folder / "3" / "run" / "training.json").read_text())["steps"] == 48
+    # That of other settings, too, was of a process that is no more.
+    assert list(execution.checkpoints.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_two_at_the_same_time_both_succeed(execution):
+    both = [execution.job(), execution.job()]
+    code = "import sys; from trainer_module import task; sys.exit(task.main(sys.argv[1:]))"
+    processes = []
+    for number, job in enumerate(both):
+        file = execution.folder / f"{number}.json"
+        file.write_text(job.model_dump_json())
+        processes.append(subprocess.Popen([sys.executable, "-c", code, str(file)]))
+    assert [process.wait(400) for process in processes] == [0, 0]
+    assert all(tf.io.gfile.exists(job.serving_model_dir) for job in both)
+
+
+class TestStale:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """(number) -> a folder of checkpoints as `name` calls it."""
+        return lambda number: tmp_path / f"{number:016x}-00000000"
+
+    def left_by(self, folder, mark=None, age=0.0):
+        folder.mkdir()
+        (folder / "ckpt-1.index").touch()
+        if mark is not None:
+            file = folder / "running.json"
+            file.write_text(json.dumps(mark))
+            then = file.stat().st_mtime - age
+            os.utime(file, (then, then))
+
+    def test_only_folders_of_trainings_that_do_not_run_go(self, folder, tmp_path):
+        this = checkpoint_folders._process(os.getpid())
+        far = {**this, "host": "another"}
+        self.left_by(folder(1))
+        self.left_by(folder(2), this)
+        self.left_by(folder(3), {**this, "started": this["started"] - 1})
+        self.left_by(folder(4), far, age=30)
+        self.left_by(folder(5), far, age=3600)
+        (tmp_path / "somebody's").mkdir()
+        with checkpoint_folders.claimed(str(folder(0))):
+            checkpoint_folders.remove_stale(str(folder(0)))
+            assert folder(0).exists()
+        left = {entry.name for entry in tmp_path.iterdir()}
+        assert left == {folder(2).name, folder(4).name, "somebody's"}
+
+    def test_one_that_runs_says_so_time_and_again(self, folder, monkeypatch):
+        monkeypatch.setattr(checkpoint_folders, "SECONDS_BETWEEN_MARKS", 0.01)
+        mark = folder(0) / "running.json"
+        with checkpoint_folders.claimed(str(folder(0))):
+            before = mark.stat().st_mtime_ns
+            wait(lambda: mark.stat().st_mtime_ns > before)
+        assert not folder(0).exists()
+
+    def test_a_folder_that_a_person_named_has_no_neighbours(self, tmp_path, folder):
+        self.left_by(folder(1))
+        with checkpoint_folders.claimed(str(tmp_path / "mine")):
+            checkpoint_folders.remove_stale(str(tmp_path / "mine"))
+        assert folder(1).exists()
+
+    def test_where_nothing_can_be_written_is_one_line(self, tmp_path):
+        (tmp_path / "file").touch()
+        with (
+            pytest.raises(CheckpointError, match="file/x: no checkpoint can be written here"),
+            checkpoint_folders.claimed(str(tmp_path / "file" / "x")),
+        ):
+            pass
+
+
+class TestTakeOver:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """(number) -> the folder of an execution; the identity is the same for all below 10."""
+        return lambda number: tmp_path / f"{number // 10:016x}-{number:08x}"
+
+    def left_by(self, folder, steps):
+        checkpoint = tf.train.Checkpoint(steps_done=tf.Variable(steps, dtype=tf.int64))
+        tf.train.CheckpointManager(checkpoint, str(folder), 2).save()
+        (folder / "best-0.index").touch()
+
+    def steps(self, folder):
+        return int(tf.train.load_variable(str(folder), checkpoint_folders._STEPS))
+
+    def test_the_furthest_of_the_same_identity_is_taken(self, folder):
+        for number, steps in enumerate([8, 20, 12], 1):
+            self.left_by(folder(number), steps)
+        self.left_by(folder(11), 40)
+        with checkpoint_folders.claimed(str(folder(0))):
+            assert self.steps(folder(0)) == 20
+            assert (folder(0) / "best-0.index").exists()
+            # Those of other settings may be what somebody goes on with.
+            assert [number for number in (1, 2, 3, 11) if folder(number).exists()] == [11]
+
+    def test_what_this_execution_has_itself_comes_first(self, folder):
+        self.left_by(folder(0), 8)
+        self.left_by(folder(1), 20)
+        with checkpoint_folders.claimed(str(folder(0))):
+            assert self.steps(folder(0)) == 8
+
+    @pytest.mark.parametrize("broken", ["checkpoint", "ckpt-1.index"])
+    def test_one_that_cannot_be_read_is_one_line_and_no_fresh_start(self, folder, broken):
+        self.left_by(folder(1), 20)
+        (folder(1) / broken).write_bytes(b"")
+        with (
+            pytest.raises(CheckpointError, match=f"remove {folder(1)} to start") as error,
+            checkpoint_folders.claimed(str(folder(0))),
+        ):
+            pass
+        assert len(str(error.value).splitlines()) == 1
+        assert folder(1).exists()
+
+    def test_one_that_another_training_writes_at_this_moment_is_left_alone(self, folder, caplog):
+        self.left_by(folder(1), 20)
+        (folder(1) / "ckpt-1.index").write_bytes(b"")
+        mark = json.dumps(checkpoint_folders._process(os.getpid()))
+        (folder(1) / "running.json").write_text(mark)
+        with checkpoint_folders.claimed(str(folder(0))):
+            assert not (folder(0) / "checkpoint").exists()
+        assert folder(1).exists()
+        assert "no checkpoint that can be read" in caplog.text
+
+    def test_one_whose_removal_was_broken_off_is_no_checkpoint(self, folder, monkeypatch):
+        self.left_by(folder(1), 20)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(tf.io.gfile, "rmtree", killed)
+            checkpoints.remove_folder(str(folder(1)))
+        with checkpoint_folders.claimed(str(folder(0))):
+            assert not (folder(0) / "checkpoint").exists()
+        assert not folder(1).exists()
+
+
+def killed(*arguments):
+    raise KeyboardInterrupt

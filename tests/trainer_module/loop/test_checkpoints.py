@@ -1,0 +1,224 @@
+"""Checkpoints: what they keep, when they are written, and what becomes of one that is broken."""
+
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import pytest
+
+from tests.trainer_module.one_weight import make_model, set_weight, take_step, weight
+from trainer_module.loop.checkpoints import CheckpointError, Checkpoints, SaveRegularly
+from trainer_module.loop.state import State
+
+
+@pytest.fixture
+def make(tmp_path):
+    """(first weight) -> (model, its checkpoints)."""
+
+    def make(value=0.0, *, chief=True):
+        model = make_model(value)
+        folder = str(tmp_path / "checkpoints")
+        return model, Checkpoints(folder, model, chief=chief, name="worker-1")
+
+    return make
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "checkpoints"
+
+
+def names(folder):
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
+    model, checkpoints = make(2.0)
+    take_step(model)
+    known = {
+        "epochs": 3,
+        "stopped": True,
+        "trained": {"loss": 0.5},
+        "metrics": {"val_loss": 0.25},
+        "best_epoch": 1,
+        "best_metrics": {"val_loss": 0.125},
+        "usage": {"steps": 7},
+    }
+    for name, value in known.items():
+        setattr(checkpoints.state, name, value)
+    checkpoints.save(7)
+    other, restored = make()
+    assert restored.restore() == 7
+    assert weight(other) == weight(model) != 2.0
+    assert asdict(restored.state) == known
+    assert known.keys() == asdict(State()).keys(), "a field that this test does not know"
+    for trained in (model, other):
+        take_step(trained)
+    assert weight(other) == weight(model), "the optimizer has forgotten what it knew"
+    assert int(other.optimizer.iterations) == 2
+
+
+def test_without_a_checkpoint_a_training_begins_at_the_beginning(make, folder):
+    assert make()[1].restore() == 0
+    folder.mkdir()
+    (folder / "running.json").touch()
+    assert make()[1].restore() == 0
+
+
+def test_the_latest_checkpoint_counts_and_the_one_before_it_is_kept(make, folder):
+    model, checkpoints = make()
+    for step in (1, 2, 3):
+        set_weight(model, float(step))
+        checkpoints.save(step)
+    assert names(folder) == [
+        "checkpoint",
+        *(f"ckpt-{n}.{end}" for n in (2, 3) for end in ("data-00000-of-00001", "index")),
+    ]
+    other, restored = make()
+    assert (restored.restore(), weight(other)) == (3, 3.0)
+
+
+def test_only_the_chief_s_checkpoints_count(make, folder):
+    _, of_worker = make(5.0, chief=False)
+    of_worker.save(9)
+    assert make()[1].restore() == 0
+    make(2.0)[1].save(4)
+    worker, checkpoints = make(chief=False)
+    assert (checkpoints.restore(), weight(worker)) == (4, 2.0)
+    checkpoints.remove()
+    assert folder.exists(), "a worker has removed what the chief may still need"
+    make()[1].remove()
+    assert not folder.exists()
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[:-5])
+
+
+BREAKAGES = {
+    "its data are cut": lambda folder: cut(folder / "ckpt-2.data-00000-of-00001"),
+    "its data are gone": lambda folder: (folder / "ckpt-2.data-00000-of-00001").unlink(),
+    "its index is cut": lambda folder: cut(folder / "ckpt-2.index"),
+    "its index is empty": lambda folder: (folder / "ckpt-2.index").write_bytes(b""),
+    "its index is gone": lambda folder: (folder / "ckpt-2.index").unlink(),
+    "the list is empty": lambda folder: (folder / "checkpoint").write_bytes(b""),
+    "the list is no list": lambda folder: (folder / "checkpoint").write_bytes(b"{{{"),
+}
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES)
+def test_a_checkpoint_that_cannot_be_read_is_one_line_and_no_fresh_start(make, folder, breakage):
+    _, checkpoints = make()
+    checkpoints.save(1)
+    checkpoints.save(2)
+    BREAKAGES[breakage](folder)
+    with pytest.raises(CheckpointError) as error:
+        make()[1].restore()
+    [line] = str(error.value).splitlines()
+    assert line.startswith(f"{folder}/c")
+    assert "this checkpoint cannot be read (" in line
+    assert line.endswith(f"remove {folder} to start the training afresh")
+
+
+def test_a_checkpoint_that_cannot_be_written_is_one_line(make, folder):
+    folder.write_text("a file where the folder should be")
+    with pytest.raises(
+        CheckpointError, match="the checkpoint of step 3 cannot be written"
+    ) as error:
+        make()[1].save(3)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_the_best_weights_come_back_and_older_ones_go(make, folder):
+    model, checkpoints = make()
+    for epoch, value in enumerate([1.0, 2.0]):
+        set_weight(model, value)
+        checkpoints.state.best_epoch = epoch
+        checkpoints.save_best()
+        # Both are there: the checkpoint that knows of the second one is not written yet.
+        assert len([name for name in names(folder) if name.endswith("index")]) == 1 + 2 * epoch
+        checkpoints.save(epoch)
+        assert f"best-{epoch}.index" in names(folder)
+    assert "best-0.index" not in names(folder)
+    set_weight(model, 9.0)
+    checkpoints.restore_best()
+    assert weight(model) == 2.0
+
+
+def test_without_a_best_epoch_the_weights_stay(make):
+    model, checkpoints = make(3.0)
+    checkpoints.restore_best()
+    assert weight(model) == 3.0
+
+
+def test_best_weights_that_cannot_be_read_are_one_line(make, folder):
+    _, checkpoints = make()
+    checkpoints.state.best_epoch = 0
+    checkpoints.save_best()
+    (folder / "best-0.index").unlink()
+    with pytest.raises(CheckpointError, match="best-0: this checkpoint cannot be read"):
+        checkpoints.restore_best()
+
+
+class TestSaveRegularly:
+    """Hooks called by hand, as the loops call them; `saved` has the steps of each checkpoint."""
+
+    @pytest.fixture
+    def saved(self):
+        return []
+
+    @pytest.fixture
+    def callback(self, saved):
+        """(steps between, first step, state) -> the callback."""
+
+        def make(every, first_step=0, state=None, vote=None):
+            never = SimpleNamespace(after_step=lambda: False, now=lambda: False)
+            checkpoints = SimpleNamespace(state=state or State(), save=saved.append)
+            callback = SaveRegularly(checkpoints, every, first_step, vote or never)
+            callback.set_model(make_model())
+            return callback
+
+        return make
+
+    def epoch(self, callback, number, steps):
+        for step in steps:
+            callback.on_train_batch_end(step)
+        callback.on_epoch_end(number, {"val_loss": 0.5})
+
+    def test_every_few_steps_and_after_every_epoch(self, callback, saved):
+        regularly = callback(3)
+        for number in range(3):
+            self.epoch(regularly, number, range(5))
+        # From the one of an epoch's end on the steps are counted anew.
+        assert saved == [3, 5, 8, 10, 13, 15]
+
+    def test_an_epoch_s_end_is_saved_although_its_last_step_was(self, callback, saved):
+        """It is what tells that the evaluation is done."""
+        regularly = callback(5)
+        self.epoch(regularly, 0, range(5))
+        assert saved == [5, 5]
+
+    def test_several_steps_at_once_are_one_checkpoint(self, callback, saved):
+        self.epoch(callback(2), 0, [3, 7])
+        assert saved == [4, 8, 8]
+
+    def test_a_training_that_goes_on_counts_from_where_it_was(self, callback, saved):
+        regularly = callback(3, 7, State(epochs=1))
+        self.epoch(regularly, 1, range(3))
+        self.epoch(regularly, 2, range(5))
+        assert saved == [10, 10, 13, 15]
+
+    def test_the_state_has_what_the_epoch_has_brought(self, callback):
+        state = State()
+        regularly = callback(100, state=state)
+        regularly.model.stop_training = True
+        self.epoch(regularly, 4, range(2))
+        assert (state.epochs, state.stopped, state.metrics) == (5, True, {"val_loss": 0.5})
+
+    @pytest.mark.parametrize("hook", ["on_train_batch_end", "on_test_batch_end", "on_epoch_end"])
+    def test_sigterm_saves_and_ends(self, callback, saved, hook):
+        told = SimpleNamespace(after_step=lambda: True, now=lambda: True)
+        with pytest.raises(SystemExit) as ended:
+            getattr(callback(100, 4, State(epochs=0, trained={}), told), hook)(0)
+        assert ended.value.code == 143
+        # Nothing has changed where an evaluation has just begun.
+        assert saved == {"on_train_batch_end": [5], "on_test_batch_end": []}.get(hook, [4])

@@ -1,0 +1,208 @@
+"""The two loops on a model that does not learn: its metrics show which batches were read."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from trainer_module.loop import metrics
+from trainer_module.loop.callbacks import StepCallback
+from trainer_module.loop.loops import LOOPS, Plan
+from trainer_module.loop.state import State
+
+STEPS, EVAL_STEPS, EPOCHS = 3, 2, 3
+EVALUATION = 50
+"""The number in the first batch of the evaluation; those of the training begin with 0."""
+
+each_loop = pytest.mark.parametrize("loop", LOOPS)
+
+
+def batch(number):
+    """One Example with the label 1, whose logit is a tenth of `number`."""
+    return tf.cast(tf.fill([1, 1], number), tf.float32) / 10, tf.ones([1, 1])
+
+
+def loss_of(numbers):
+    return pytest.approx(np.mean(np.log1p(np.exp(-np.array(numbers) / 10))), abs=1e-6)
+
+
+@functools.cache
+def traced_model(steps_per_execution):
+    """One for all tests, which none of them changes: Keras takes a while to trace its steps."""
+    inputs = tf_keras.Input([1])
+    logit = tf_keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs)
+    model = tf_keras.Model(inputs, logit)
+    model.compile(
+        tf_keras.optimizers.legacy.SGD(0.0),
+        weighted_metrics=metrics.keras_metrics(),
+        steps_per_execution=steps_per_execution,
+    )
+    return model
+
+
+def make_model(steps_per_execution=1):
+    model = traced_model(steps_per_execution)
+    model.stop_training = False
+    return model
+
+
+class Seen(StepCallback):
+    """What a loop tells its callbacks: in which order, and the logs of each epoch."""
+
+    def __init__(self, first_step, stop_after=None):
+        super().__init__(first_step)
+        self.events, self.epochs = [], {}
+        self._stop_after = stop_after
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.events.append(("epoch", epoch))
+
+    def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(batch, logs)
+        assert np.isfinite(float(logs["loss"]))
+        self.events.append(("step", self.step))
+
+    def on_test_begin(self, logs=None):
+        self.events.append(("evaluation", self.step))
+
+    def on_test_batch_end(self, batch, logs=None):
+        self.events.append(("step of it", batch + 1))
+
+    def on_epoch_end(self, epoch, logs=None):
+        super().on_epoch_end(epoch, logs)
+        self.events.append(("end", epoch))
+        self.epochs[epoch] = dict(logs)
+        if epoch == self._stop_after:
+            self.model.stop_training = True
+
+    def of(self, kind):
+        return [number for name, number in self.events if name == kind]
+
+
+def evaluation(epoch):
+    """The events of one."""
+    steps = [("step of it", step) for step in range(1, EVAL_STEPS + 1)]
+    return [("evaluation", (epoch + 1) * STEPS), *steps, ("end", epoch)]
+
+
+def run(loop, first_step=0, state=None, *, stop_after=None, **options):
+    numbers = tf.data.Dataset.range
+    plan = Plan(
+        train=lambda done: numbers(done, 1000).map(batch),
+        # Endless: each evaluation begins anew.
+        evaluation=numbers(EVALUATION, 1000).map(batch),
+        steps=STEPS,
+        eval_steps=EVAL_STEPS,
+        epochs=EPOCHS,
+        first_step=first_step,
+        state=state or State(),
+        **options,
+    )
+    seen = Seen(first_step, stop_after)
+    LOOPS[loop](make_model(**options), plan, [seen])
+    return seen
+
+
+def check_evaluation(logs):
+    assert logs["val_loss"] == loss_of(range(EVALUATION, EVALUATION + EVAL_STEPS))
+    assert logs["val_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("first_step", range(STEPS * EPOCHS + 1))
+def test_no_step_is_planned_twice_or_left_out(first_step):
+    """However many of them were done before, a whole epoch or a part of one."""
+    plan = Plan(None, None, STEPS, EVAL_STEPS, EPOCHS, first_step)
+    planned, last = [], first_step // STEPS
+    for before, stop, steps in plan.rounds():
+        for epoch in range(before // STEPS, stop):
+            assert epoch in (last, last + 1)
+            last = epoch
+            planned += [(epoch, step) for step in range(before, before + steps)]
+            before += steps
+    every = [(step // STEPS, step) for step in range(STEPS * EPOCHS)]
+    assert planned == every[first_step:]
+
+
+@each_loop
+@pytest.mark.parametrize(
+    ("first_step", "evaluated", "expected"),
+    [
+        (0, 0, {0: [0, 1, 2], 1: [3, 4, 5], 2: [6, 7, 8]}),
+        (3, 1, {1: [3, 4, 5], 2: [6, 7, 8]}),
+        (5, 1, {1: [5], 2: [6, 7, 8]}),
+        (9, 3, {}),
+    ],
+)
+def test_a_training_takes_the_steps_that_are_left(loop, first_step, evaluated, expected):
+    seen = run(loop, first_step, State(epochs=evaluated))
+    events = []
+    for epoch, numbers in expected.items():
+        events += [("epoch", epoch), *(("step", number + 1) for number in numbers)]
+        events += evaluation(epoch)
+        assert seen.epochs[epoch]["loss"] == loss_of(numbers), epoch
+        check_evaluation(seen.epochs[epoch])
+    assert seen.events == events
+
+
+@each_loop
+@pytest.mark.parametrize(("first_step", "evaluated"), [(3, 0), (9, 2)])
+def test_an_evaluation_that_was_broken_off_comes_first(loop, first_step, evaluated):
+    trained = {"loss": 7.0, "accuracy": 0.25}
+    state = State(epochs=evaluated, trained=trained)
+    seen = run(loop, first_step, state)
+    # Nothing comes before it, and its epoch does not begin once more.
+    assert seen.events[: EVAL_STEPS + 2] == evaluation(evaluated)
+    assert seen.of("epoch") == list(range(evaluated + 1, EPOCHS))
+    assert seen.of("end") == list(range(evaluated, EPOCHS))
+    first = seen.epochs[evaluated]
+    assert {name: first[name] for name in trained} == trained
+    check_evaluation(first)
+
+
+@each_loop
+def test_a_training_that_has_stopped_early_takes_no_more_steps(loop):
+    seen = run(loop, 6, State(epochs=2, stopped=True))
+    assert seen.events == []
+
+
+@each_loop
+@pytest.mark.parametrize(("first_step", "evaluated"), [(4, 1), (6, 1)])
+def test_a_stop_after_an_epoch_is_the_end(loop, first_step, evaluated):
+    """Here of one that was broken off, or whose evaluation was."""
+    seen = run(loop, first_step, State(epochs=evaluated), stop_after=1)
+    assert list(seen.epochs)[-1] == 1
+    assert seen.of("step") == list(range(first_step + 1, 2 * STEPS + 1))
+
+
+@each_loop
+def test_callbacks_are_called_after_several_steps_at_once(loop):
+    seen = run(loop, steps_per_execution=2)
+    assert seen.of("step") == [2, 3, 5, 6, 8, 9]
+    assert seen.epochs[1]["loss"] == loss_of([3, 4, 5])
+    check_evaluation(seen.epochs[1])
+
+
+@each_loop
+def test_the_metrics_of_an_epoch_are_kept_while_it_is_evaluated(loop):
+    state = State()
+    kept = []
+
+    class Keep(tf_keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            kept.append(state.trained)
+
+        def on_test_batch_end(self, batch, logs=None):
+            kept.append(state.trained["loss"])
+
+    plan = Plan(
+        train=lambda done: tf.data.Dataset.range(done, 1000).map(batch),
+        evaluation=tf.data.Dataset.range(EVALUATION, 1000).map(batch),
+        steps=STEPS,
+        eval_steps=1,
+        epochs=2,
+        state=state,
+    )
+    LOOPS[loop](make_model(), plan, [Keep()])
+    assert kept == [{}, loss_of([0, 1, 2]), {}, loss_of([3, 4, 5])]

@@ -1,0 +1,202 @@
+"""What a training that goes on knows of the one before: the best weights, how long it waited."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tests.trainer_module.conftest import make_job, summary
+from trainer_module.distribute import machine
+from trainer_module.loop import callbacks, checkpoints
+from trainer_module.training import fit
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+LOSSES = [0.5, 0.1, 0.4, 0.3, 0.3, 0.3, 0.3, 0.3]
+"""Of the evaluations, one after the other: the second is the best."""
+TRAINING = {"epochs": 8, "early_stopping": 3}
+STEPS = 4
+
+
+def steps_done(folder):
+    latest = tf.train.latest_checkpoint(str(folder / "checkpoints"))
+    return int(tf.train.load_variable(latest, "steps_done/.ATTRIBUTES/VARIABLE_VALUE"))
+
+
+class Script:
+    """Scripted eval losses, the steps that were taken, and SIGTERM at one of them."""
+
+    def __init__(self, monkeypatch):
+        self.steps = []
+        self.weights = []
+        """After each epoch."""
+        self.tests = 0
+        self.term_at_step = self.term_at_test = None
+        save = checkpoints.SaveRegularly
+
+        def on_train_batch_end(callback, batch, logs=None, original=save.on_train_batch_end):
+            self.steps.append(batch)
+            if len(self.steps) == self.term_at_step:
+                os.kill(os.getpid(), signal.SIGTERM)
+            original(callback, batch, logs)
+
+        def on_test_begin(callback, logs=None):
+            self.tests += 1
+            if self.tests == self.term_at_test:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        stop = callbacks.StopAtNoNumber
+
+        def on_epoch_end(callback, epoch, logs=None, original=stop.on_epoch_end):
+            # The first of the callbacks that read the logs, which they share.
+            logs["val_loss"] = LOSSES[epoch]
+            self.weights.append(callback.model.get_weights())
+            original(callback, epoch, logs)
+
+        monkeypatch.setattr(save, "on_train_batch_end", on_train_batch_end)
+        monkeypatch.setattr(save, "on_test_begin", on_test_begin)
+        monkeypatch.setattr(stop, "on_epoch_end", on_epoch_end)
+
+    def train_until_it_ends(self, job):
+        with pytest.raises(SystemExit) as ended:
+            fit(job, None)
+        assert ended.value.code == 143
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    return Script(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def best(records, tmp_path_factory):
+    """The weights after the best epoch of a training that nothing ends before its time."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        script = Script(monkeypatch)
+        fit(make_job(records, tmp_path_factory.mktemp("best"), **TRAINING), None)
+    return script.weights[1]
+
+
+def check_weights(trained, best):
+    for one, other in zip(trained.model.get_weights(), best, strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("step", [STEPS * 3 + 2, STEPS * 2 + 1])
+def test_early_stopping_goes_on_with_its_best_weights_and_its_patience(
+    records, tmp_path, script, best, loop, step
+):
+    job = make_job(records, tmp_path, loop=loop, **TRAINING)
+    script.term_at_step = step
+    script.train_until_it_ends(job)
+    check_weights(fit(job, None), best)
+    # The best epoch is the second one, after three more without a better one it is over.
+    assert len(script.steps) == STEPS * 5
+    figures = summary(tmp_path)
+    assert figures["val_loss"] == 0.1
+    assert figures["steps"] == STEPS * 5
+    assert len(figures["seconds_per_epoch"]) == 5
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_a_kill_before_the_export_trains_no_further(records, tmp_path, script, best, loop):
+    job = make_job(records, tmp_path, loop=loop, **TRAINING)
+    fit(job, None)
+    assert len(script.steps) == STEPS * 5
+    check_weights(fit(job, None), best)
+    assert len(script.steps) == STEPS * 5, "it trained beyond the stop"
+    figures = summary(tmp_path)
+    assert (figures["val_loss"], figures["steps"]) == (0.1, STEPS * 5)
+    assert figures["examples_per_second"] > 0
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_sigterm_in_an_evaluation_ends_it_and_the_next_training_begins_with_it(
+    records, tmp_path, script, best, loop
+):
+    job = make_job(records, tmp_path, loop=loop, **TRAINING)
+    script.term_at_test = 2
+    script.train_until_it_ends(job)
+    assert steps_done(tmp_path) == STEPS * 2, "it trained on before it ended"
+    check_weights(fit(job, None), best)
+    assert script.tests == 6, "an evaluation is missing"
+    assert len(script.steps) == STEPS * 5
+
+
+def test_a_stop_in_an_epoch_that_was_broken_off_is_the_end(records, tmp_path, script, best):
+    job = make_job(records, tmp_path, **TRAINING)
+    script.term_at_step = STEPS * 4 + 3
+    script.train_until_it_ends(job)
+    check_weights(fit(job, None), best)
+    assert len(script.steps) == STEPS * 5
+
+
+def test_a_training_that_ended_with_an_epoch_goes_on_with_the_next_one(records, tmp_path):
+    def trained(place, epochs):
+        steady = {"schedule": "constant", "warmup": 0.0, "epochs": epochs}
+        return fit(make_job(records, tmp_path / place, **steady), None)
+
+    whole = trained("whole", 3)
+    trained("parts", 1)
+    last = trained("parts", 3)
+    assert last.metrics == pytest.approx(whole.metrics, abs=1e-6)
+    for one, other in zip(last.model.get_weights(), whole.model.get_weights(), strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+    figures = [summary(tmp_path / place) for place in ("whole", "parts")]
+    assert [figure["steps"] for figure in figures] == [12, 12]
+    assert [len(figure["seconds_per_epoch"]) for figure in figures] == [3, 3]
+
+
+SLOW = """
+import os, signal, sys, time
+from trainer_module import task
+from trainer_module.loop import callbacks
+original = callbacks.StopAtNoNumber.on_train_batch_end
+def slow(self, batch, logs=None):
+    original(self, batch, logs)
+    time.sleep(1)
+    if self.step == 6 and '"index": 1' in os.environ["TF_CONFIG"]:
+        print("TOLD", flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+callbacks.StopAtNoNumber.on_train_batch_end = slow
+sys.exit(task.main(sys.argv[1:]))
+"""
+
+
+def test_workers_with_slow_steps_end_after_a_step_or_two(prepared, tmp_path):
+    """They vote about once a second, however long a step takes; here it takes a second."""
+    job = make_job(
+        prepared,
+        tmp_path,
+        strategy="multi_worker_mirrored",
+        workers=2,
+        batch_size_per_replica=4,
+    )
+    file = tmp_path / "job.json"
+    file.write_text(job.model_dump_json())
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", SLOW, str(file)],
+            env=place.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for place in machine.share({"worker": 2})
+    ]
+    logs = [worker.communicate(timeout=400)[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [143, 143], logs
+    assert "TOLD" in logs[1]
+    saved = [
+        int(line.split("saved after step ")[1].split(",")[0])
+        for log in logs
+        for line in log.splitlines()
+        if "SIGTERM: saved after step" in line
+    ]
+    assert len(saved) == 2
+    assert saved[0] == saved[1] <= 6 + 1

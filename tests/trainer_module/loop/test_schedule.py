@@ -1,0 +1,66 @@
+"""The learning rate: how it follows the global batch, and how it moves over the steps."""
+
+import math
+
+import pytest
+
+from trainer_module.loop.schedule import FINAL_FRACTION, make_schedule, peak_rate
+from trainer_module.settings import Training
+
+
+def rates(training, steps, peak=0.4):
+    """The learning rate of each of the first `steps` steps; the training has 20 in all."""
+    made = make_schedule(training, peak, 20)
+    return [float(made(step)) for step in range(steps)]
+
+
+@pytest.mark.parametrize(
+    ("scaling", "expected"), [("linear", 0.8), ("square_root", 0.4), ("none", 0.2)]
+)
+def test_the_rate_follows_the_global_batch(scaling, expected):
+    training = Training(learning_rate=0.2, learning_rate_batch=512, learning_rate_scaling=scaling)
+    assert peak_rate(training, 9.0, 2048) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "expected"), [("linear", 0.05), ("square_root", 0.1), ("none", 0.2)]
+)
+def test_a_smaller_batch_has_a_lower_rate(scaling, expected):
+    training = Training(learning_rate=0.2, learning_rate_scaling=scaling)
+    assert peak_rate(training, 9.0, 256) == pytest.approx(expected)
+
+
+def test_without_a_setting_the_rate_is_the_models_own_and_follows_the_square_root():
+    assert peak_rate(Training(), 0.05, 1024) == pytest.approx(0.05)
+    assert peak_rate(Training(), 0.05, 4096) == pytest.approx(0.1)
+
+
+def test_the_rate_rises_over_the_warmup():
+    training = Training(warmup=0.25, schedule="constant")
+    assert rates(training, 7) == pytest.approx([0.08, 0.16, 0.24, 0.32, 0.4, 0.4, 0.4])
+
+
+def test_without_a_warmup_the_first_step_has_the_full_rate():
+    for schedule in ("constant", "cosine"):
+        assert rates(Training(warmup=0.0, schedule=schedule), 1) == pytest.approx([0.4])
+
+
+def test_a_constant_rate_stays():
+    training = Training(warmup=0.0, schedule="constant")
+    assert rates(training, 20) == pytest.approx([0.4] * 20)
+
+
+def test_a_cosine_falls_to_its_end_at_the_last_step_and_stays_there():
+    made = make_schedule(Training(warmup=0.2, schedule="cosine"), 0.4, 20)
+    low = 0.4 * FINAL_FRACTION
+    # Four steps of warm-up and sixteen of the cosine, of which a quarter, a half and all are over.
+    quarter = low + (0.4 - low) * (1 + math.cos(math.pi / 4)) / 2
+    expected = {4: 0.4, 8: quarter, 12: (0.4 + low) / 2, 20: low, 25: low}
+    assert {step: float(made(step)) for step in expected} == pytest.approx(expected)
+    assert FINAL_FRACTION == 0.3, "docs/training.md has this number"
+
+
+def test_a_schedule_can_be_made_again_from_its_config():
+    made = make_schedule(Training(), 0.4, 20)
+    again = type(made)(**made.get_config())
+    assert [float(again(step)) for step in range(20)] == [float(made(step)) for step in range(20)]

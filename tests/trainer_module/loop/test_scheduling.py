@@ -1,0 +1,122 @@
+"""Steps beside parameter servers: which batches they get, what they add up to, how many wait."""
+
+import pytest
+import tensorflow as tf
+
+from trainer_module.loop import scheduling
+from trainer_module.loop.scheduling import Scheduled
+
+WORKERS = 2
+
+
+class Coordinator:
+    """Stands in for TensorFlow's: a step is taken when its result is fetched, here."""
+
+    def __init__(self, strategy):
+        self.waiting = self.most = 0
+        self.joined = False
+        self.error = None
+
+    def schedule(self, function, args):
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+
+        def fetch():
+            self.waiting -= 1
+            if self.error:
+                raise self.error
+            return {name: values.numpy() for name, values in function(*args).items()}
+
+        future = type("Future", (), {})()
+        future.fetch = fetch
+        return future
+
+    def join(self):
+        self.joined = True
+
+
+class Clock:
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(scheduling, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def steps(monkeypatch, clock):
+    """Each step's loss is the number of its batch, its Examples are two."""
+    monkeypatch.setattr(tf.distribute.coordinator, "ClusterCoordinator", Coordinator)
+
+    def step(batch):
+        number = tf.cast(batch, tf.float32)
+        return {"loss": tf.stack([2 * number, 2.0]), "accuracy": tf.stack([number, 2.0])}
+
+    return Scheduled(step, tf.distribute.get_strategy(), WORKERS)
+
+
+def numbers():
+    return iter(tf.data.Dataset.range(1000))
+
+
+def test_each_step_has_a_batch_of_its_own_and_counts_once(steps):
+    data = numbers()
+    steps(data, 3)
+    steps(data, 2)
+    totals = {name: values.tolist() for name, values in steps.totals().items()}
+    assert totals == {"loss": [2.0 * sum(range(5)), 10.0], "accuracy": [10.0, 10.0]}
+    assert steps.means() == {"loss": 2.0, "accuracy": 1.0}
+    assert next(data) == 5, "more was read than was trained on"
+
+
+def test_an_epoch_begins_with_new_sums(steps):
+    data = numbers()
+    steps(data, 4)
+    steps.totals()
+    steps.reset()
+    steps(data, 2)
+    assert steps.means()["loss"] == 4.5
+
+
+def test_sums_are_exact_beyond_what_float32_counts(steps):
+    data = tf.data.Dataset.from_tensor_slices(tf.constant([2**24, 1], tf.int64))
+    steps(iter(data), 2)
+    assert steps.totals()["accuracy"][0] == 2.0**24 + 1
+
+
+def test_the_loss_is_that_of_the_last_step_that_is_done(steps, clock):
+    clock.now = 1e9
+    data = numbers()
+    # With two workers four steps wait.
+    assert [steps(data, 1) for _ in range(7)] == [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "most"), [(10.0, 2 * WORKERS), (0.1, 10), (0.001, 8 * WORKERS)]
+)
+def test_steps_of_about_a_second_wait_but_two_to_eight_of_each_worker(
+    steps, clock, monkeypatch, seconds, most
+):
+    original = steps._collect
+
+    def collect():
+        clock.now += seconds
+        original()
+
+    monkeypatch.setattr(steps, "_collect", collect)
+    steps(numbers(), 100)
+    assert steps._coordinator.most == most
+
+
+def test_of_steps_that_are_given_up_the_error_that_tells_why_comes_first(steps):
+    steps(numbers(), 1)
+    steps._coordinator.error = tf.errors.CancelledError(None, None, "given up")
+    with pytest.raises(tf.errors.CancelledError):
+        steps.totals()
+    assert steps._coordinator.joined

@@ -1,0 +1,104 @@
+"""How often the processes that train in step vote on whether to end, and what they find."""
+
+import pytest
+import tensorflow as tf
+
+from trainer_module.loop import termination
+from trainer_module.loop.termination import Vote
+
+
+class Told:
+    asked_for = False
+
+
+class Alone:
+    """Stands in for the Agreement of a process that trains alone."""
+
+    needed = False
+
+
+class OfTwo:
+    """The same of one of two processes, of which the other one says the same or `told`."""
+
+    needed, processes = True, 2
+
+    def __init__(self):
+        self.told = 0.0
+        self.votes = 0
+
+    def sum(self, here):
+        self.votes += 1
+        return here + tf.stack([self.told, here[1]])
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(termination, "time", clock)
+    return clock
+
+
+def votes_after(steps, seconds, clock):
+    """The steps after which there is a vote, when each takes that long."""
+    agreement = OfTwo()
+    vote, seen = Vote(Told(), agreement), []
+    for step in range(1, steps + 1):
+        clock.now += seconds
+        before = agreement.votes
+        assert not vote.after_step()
+        if agreement.votes > before:
+            seen.append(step)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0.25, [1, 5, 9]),
+        (5.0, [*range(1, 12)]),
+        (0.001, [1]),
+    ],
+)
+def test_votes_are_about_a_second_apart(clock, seconds, expected):
+    assert votes_after(11, seconds, clock) == expected
+
+
+def test_votes_are_no_more_than_a_few_steps_apart(clock):
+    assert votes_after(40, 0.0001, clock) == [1, 17, 33]
+
+
+def test_a_vote_follows_the_time_that_a_step_takes_now(clock):
+    agreement = OfTwo()
+    vote = Vote(Told(), agreement)
+    for seconds, steps in ((0.5, 1), (0.5, 2), (2.0, 2), (2.0, 1), (2.0, 1)):
+        before = agreement.votes
+        for _ in range(steps):
+            assert agreement.votes == before
+            clock.now += seconds
+            vote.after_step()
+        assert agreement.votes == before + 1
+
+
+def test_sigterm_to_any_process_ends_them_all(clock):
+    agreement, told = OfTwo(), Told()
+    vote = Vote(told, agreement)
+    assert not vote.now()
+    agreement.told = 1.0
+    assert vote.now(), "the other one was told"
+    agreement.told = 0.0
+    told.asked_for = True
+    assert vote.now(), "this one was told"
+
+
+def test_a_process_alone_ends_when_it_is_told(clock):
+    told = Told()
+    vote = Vote(told, Alone())
+    assert not vote.after_step() and not vote.now()
+    told.asked_for = True
+    assert vote.after_step() and vote.now()

@@ -1,0 +1,142 @@
+"""Warm start: of which models the weights are taken, and when."""
+
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from preprocessing import features
+from preprocessing.settings import Transform
+from tests.trainer_module.conftest import TRANSFORM, make_job
+from trainer_module import training
+from trainer_module.loop import warm_start
+from trainer_module.loop.checkpoints import SaveRegularly
+
+NGRAMS, TOKENS = (features.NGRAMS,), (features.TOKENS,)
+
+
+def make_model(value):
+    model = tf_keras.Sequential([tf_keras.layers.Dense(1, kernel_initializer="zeros")])
+    model.build([None, 2])
+    model.set_weights([weight + value for weight in model.get_weights()])
+    return model
+
+
+@pytest.fixture
+def export(records, tmp_path):
+    """(what the model reads) -> the folder of a model whose weights are all 5."""
+
+    def export(names, **settings):
+        job = make_job(records, tmp_path / "base", **settings)
+        served = tf.Module()
+        served.model_variables = make_model(5.0).variables
+        tf.saved_model.save(served, job.serving_model_dir)
+        warm_start.write_origin(job, names)
+        return job.serving_model_dir
+
+    return export
+
+
+@pytest.fixture
+def load(records, tmp_path):
+    """(base model, what is read, transform, training) -> the first weight, of 1 without it."""
+
+    def load(base, names, transform=TRANSFORM, **settings):
+        job = make_job(records, tmp_path, base_model=base, **settings)
+        job = job.model_copy(update={"transform": Transform(**transform)})
+        model = make_model(1.0)
+        loaded = warm_start.load_weights(job, names, make_model(0.0), model)
+        [weight] = {float(value) for weights in model.get_weights() for value in weights.ravel()}
+        assert weight == (5.0 if loaded else 1.0)
+        return loaded
+
+    return load
+
+
+def test_the_weights_of_the_same_model_are_taken(export, load, log):
+    base = export(NGRAMS)
+    assert load(base, NGRAMS)
+    assert f"Warm start: weights of {base}" in log.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"model": "text_cnn"}, "model (ngram_linear, now text_cnn)"),
+        ({"hyperparameters": {"scale_floor": 0.5}}, "hyperparameters ({}, now {'scale_floor'"),
+        ({"transform": {**TRANSFORM, "ngrams": 3}}, "transform ({'ngrams': 2, "),
+        ({"transform": {**TRANSFORM, "ngram_buckets": 8192}}, "transform ({'ngrams': 2, "),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_another_model_starts_afresh_and_says_what_differs(export, load, caplog, changed, told):
+    assert not load(export(NGRAMS), NGRAMS, **changed)
+    assert f"Warm start: no, {told}" in caplog.text
+    assert "starting afresh" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"transform": {**TRANSFORM, "max_tokens": 9}},
+        {"learning_rate": 0.1, "epochs": 9, "batch_size_per_replica": 7},
+    ],
+    ids=["features that it does not read", "how it is trained"],
+)
+def test_what_the_weights_do_not_depend_on_may_differ(export, load, changed):
+    assert load(export(NGRAMS), NGRAMS, **changed)
+
+
+def test_a_model_that_does_not_say_what_it_is_is_not_taken(export, load, caplog, tmp_path):
+    base = export(NGRAMS)
+    (tmp_path / "base" / "model" / "assets.extra" / "origin.json").unlink()
+    assert not load(base, NGRAMS)
+    assert "Warm start: no, model (None, now ngram_linear)" in caplog.text
+
+
+@pytest.mark.parametrize("changed", ["vocabulary_size", "max_tokens"])
+def test_a_model_of_words_depends_on_their_settings(export, load, monkeypatch, changed):
+    monkeypatch.setattr(warm_start, "_vocabulary_hash", lambda job: "the same")
+    base = export(TOKENS)
+    assert load(base, TOKENS)
+    assert not load(base, TOKENS, {**TRANSFORM, changed: TRANSFORM[changed] + 1})
+
+
+@pytest.mark.slow
+def test_a_model_of_words_depends_on_the_words(export, load, records, caplog):
+    """`transform.vocabulary_size` is the same, and the ids mean other words."""
+    assets = records / "graph" / "transform_fn" / "assets"
+    assets.mkdir(parents=True)
+    words = assets / features.VOCABULARY
+    words.write_text("good\nbad\n")
+    base = export(TOKENS)
+    assert load(base, TOKENS)
+    words.write_text("bad\ngood\n")
+    assert not load(base, TOKENS)
+    assert "Warm start: no, vocabulary (" in caplog.text
+
+
+def test_a_training_that_goes_on_keeps_what_it_has_learned(records, tmp_path, monkeypatch):
+    """The weights of the base model are only those that it began with."""
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    loaded, weights = [], []
+
+    def load_weights(job, names, plain, model):
+        loaded.append(job.base_model)
+        return True
+
+    def loop(model, plan, callbacks):
+        """One step, after which a checkpoint is written."""
+        weights.append(model.trainable_variables[0].numpy().tolist())
+        model.trainable_variables[0].assign_add(tf.ones_like(model.trainable_variables[0]))
+        [save] = [callback for callback in callbacks if isinstance(callback, SaveRegularly)]
+        save.set_model(model)
+        save.on_train_batch_end(0)
+
+    monkeypatch.setattr(warm_start, "load_weights", load_weights)
+    monkeypatch.setitem(training.LOOPS, "fit", loop)
+    job = make_job(records, tmp_path, base_model="base", checkpoint_steps=1)
+    for _ in range(2):
+        training.fit(job, None)
+    assert loaded == ["base"]
+    buckets = TRANSFORM["ngram_buckets"]
+    assert weights == [[0.0] * buckets, [1.0] * buckets]

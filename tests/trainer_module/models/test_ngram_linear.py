@@ -1,0 +1,234 @@
+"""The n-gram model: its layer, its fixed scale, and every form in which it is trained."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from preprocessing import features
+from preprocessing.settings import Transform
+from trainer_module.models import ngram_linear
+
+BUCKETS = 50
+
+
+def build(buckets=BUCKETS, **options):
+    return ngram_linear.build(
+        ngram_linear.Hyperparameters(), Transform(ngram_buckets=buckets), **options
+    )
+
+
+def bag(model):
+    return model.get_layer("bag")
+
+
+def compiled(model, learning_rate=0.05, **options):
+    model.compile(
+        ngram_linear.optimizer(learning_rate),
+        tf_keras.losses.BinaryCrossentropy(from_logits=True),
+        **options,
+    )
+    return model
+
+
+def reviews(count, seed=0):
+    """Ragged random ids, every fifth review without any, and labels that the ids decide."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, 12, count) * (np.arange(count) % 5 > 0)
+    ids = tf.RaggedTensor.from_row_lengths(random.integers(0, BUCKETS, lengths.sum()), lengths)
+    labels = [[float(np.mean(row) > BUCKETS / 2)] if len(row) else [0.0] for row in ids.numpy()]
+    return ids, tf.constant(labels)
+
+
+def padded(ids):
+    return ids.to_tensor(-1, shape=[None, 15])
+
+
+@pytest.fixture
+def policy():
+    yield tf_keras.mixed_precision.set_global_policy
+    tf_keras.mixed_precision.set_global_policy("float32")
+
+
+def test_the_scale_is_larger_for_ngrams_that_tell_the_classes_apart():
+    model = build(4)
+    ids = tf.ragged.constant([[0, 2], [0, 2], [1, 2], [1, 2]], dtype=tf.int64)
+    labels = tf.constant([[1.0], [1.0], [0.0], [0.0]])
+    ngram_linear.adapt(model, tf.data.Dataset.from_tensors(({features.NGRAMS: ids}, labels)))
+    scale = bag(model).scale.numpy()
+    assert scale[0] == pytest.approx(scale[1])
+    assert scale[0] > 2 * scale[2]
+    occurrences = np.array([2, 2, 4, 0])
+    assert (scale * occurrences).sum() / occurrences.sum() == pytest.approx(1.0)
+
+
+def test_the_scale_does_not_depend_on_how_the_data_are_cut_or_padded():
+    ids, labels = reviews(40)
+    whole, cut, static = build(), build(), build(static_shapes=True)
+    ngram_linear.adapt(whole, [({features.NGRAMS: ids}, labels)])
+    ngram_linear.adapt(
+        cut, [({features.NGRAMS: ids[s : s + 7]}, labels[s : s + 7]) for s in range(0, 40, 7)]
+    )
+    ngram_linear.adapt(static, [({features.NGRAMS: padded(ids)}, labels)])
+    assert np.ptp(bag(whole).scale.numpy()) > 0.5
+    np.testing.assert_allclose(bag(cut).scale, bag(whole).scale, rtol=1e-6)
+    np.testing.assert_allclose(bag(static).scale, bag(whole).scale, rtol=1e-6)
+
+
+def test_reviews_without_any_ngram_leave_the_scale_at_one():
+    model = build()
+    empty = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int64), [0, 0])
+    ngram_linear.adapt(model, [({features.NGRAMS: empty}, tf.constant([[0.0], [1.0]]))])
+    np.testing.assert_array_equal(bag(model).scale, np.ones(BUCKETS))
+
+
+@pytest.mark.parametrize("static_shapes", [False, True])
+def test_a_bag_sums_weights_and_an_empty_review_is_the_bias(static_shapes):
+    model = build(3, static_shapes=static_shapes)
+    bag(model).table.assign([1.0, 10.0, 100.0])
+    bag(model).scale.assign([1.0, 2.0, 1.0])
+    bag(model).bias.assign([0.5])
+    ids = tf.ragged.constant([[0, 1, 1], [], [2], [], []], dtype=tf.int64)
+    if static_shapes:
+        ids = padded(ids)
+    logit = model({features.NGRAMS: ids})
+    assert logit.numpy().ravel().tolist() == [41.5, 0.5, 100.5, 0.5, 0.5]
+
+
+@pytest.mark.slow
+def test_a_static_train_step_compiles_with_xla_and_learns_what_the_ragged_one_does():
+    ids, labels = reviews(40)
+    ragged = compiled(build())
+    static = compiled(build(static_shapes=True), jit_compile=True)
+    for model, inputs in ((ragged, ids), (static, padded(ids))):
+        batch = {features.NGRAMS: inputs}
+        ngram_linear.adapt(model, [(batch, labels)])
+        data = tf.data.Dataset.from_tensors((batch, labels))
+        model.fit(data, epochs=4, verbose=0)
+    assert np.ptp(bag(ragged).table.numpy()) > 0.1
+    np.testing.assert_allclose(bag(static).table, bag(ragged).table, atol=1e-5)
+    np.testing.assert_allclose(
+        static({features.NGRAMS: padded(ids)}), ragged({features.NGRAMS: ids}), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", ["mixed_float16", "mixed_bfloat16"])
+def test_mixed_precision_leaves_weights_and_logit_in_float32(policy, name):
+    policy(name)
+    ids, labels = reviews(40)
+    model = compiled(build())
+    losses = [model.train_on_batch({features.NGRAMS: ids}, labels) for _ in range(4)]
+    assert losses[-1] < losses[0]
+    assert model({features.NGRAMS: ids}).dtype == tf.float32
+    assert {weight.dtype for weight in model.weights} == {tf.float32}
+
+
+@pytest.mark.parametrize("static_shapes", [False, True])
+def test_a_batch_of_no_example_moves_nothing(static_shapes):
+    ids, labels = reviews(40)
+    model = compiled(build(static_shapes=static_shapes))
+    cast = padded if static_shapes else tf.identity
+    model.train_on_batch({features.NGRAMS: cast(ids)}, labels)
+    before = model.get_weights()
+    model.train_on_batch({features.NGRAMS: cast(ids)[:0]}, labels[:0])
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(new, old)
+
+
+@pytest.mark.parametrize("batch_size", [512, 4096])
+def test_an_ngram_that_is_read_once_learns_a_good_part_of_the_learning_rate(batch_size):
+    model = compiled(build(), learning_rate=0.1)
+    lengths = [1] + [0] * (batch_size - 1)
+    ids = tf.RaggedTensor.from_row_lengths(tf.constant([7], tf.int64), lengths)
+    model.train_on_batch({features.NGRAMS: ids}, tf.ones([batch_size, 1]))
+    expected = np.zeros(BUCKETS)
+    gradient = 0.5 / batch_size
+    expected[7] = 0.1 * gradient / np.sqrt(1e-6 + gradient**2)
+    assert expected[7] > 0.01
+    np.testing.assert_allclose(bag(model).table, expected, rtol=1e-4)
+
+
+CLUSTER = """
+import json, sys, socket
+import tensorflow as tf
+import tf_keras
+from tests.trainer_module.models.test_ngram_linear import bag, build, compiled, reviews
+from preprocessing import features
+from trainer_module.models import ngram_linear
+
+checkpoint, shards = sys.argv[1], int(sys.argv[2])
+
+def address():
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return f"localhost:{probe.getsockname()[1]}"
+
+cluster = tf.train.ClusterSpec({job: [address(), address()] for job in ("worker", "ps")})
+# A parameter server that waits for another needs a thread that does not.
+config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=4)
+servers = [
+    tf.distribute.Server(cluster, job, task, "grpc", config)
+    for job in ("worker", "ps") for task in range(2)
+]
+strategy = tf.distribute.ParameterServerStrategy(
+    tf.distribute.cluster_resolver.SimpleClusterResolver(cluster, rpc_layer="grpc"),
+    tf.distribute.experimental.partitioners.FixedShardsPartitioner(shards),
+)
+ids, labels = reviews(40)
+batch = {features.NGRAMS: ids}
+with strategy.scope():
+    model = compiled(build())
+ngram_linear.adapt(model, [(batch, labels)])
+with tf.GradientTape() as tape:
+    logit = model(batch)
+gradients = tape.gradient(logit, model.trainable_variables)
+history = model.fit(
+    tf_keras.utils.experimental.DatasetCreator(
+        lambda context: tf.data.Dataset.from_tensors((batch, labels)).repeat()
+    ),
+    epochs=2, steps_per_epoch=5, verbose=0,
+).history
+tf.train.Checkpoint(model=model).write(checkpoint)
+print(json.dumps({
+    "parts": [weight.shape[0] for weight in model.weights if "table" in weight.name],
+    "scale_parts": [weight.shape[0] for weight in model.weights if "scale" in weight.name],
+    "gradients": [
+        len(set(gradient.indices.numpy())) - gradient.values.shape[0]
+        for gradient in gradients if isinstance(gradient, tf.IndexedSlices)
+    ],
+    "loss": history["loss"],
+    "logit": model(batch).numpy().ravel().tolist(),
+}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shards", [1, 2])
+def test_parameter_servers_hand_out_slices_and_the_checkpoint_fits_a_plain_model(tmp_path, shards):
+    checkpoint = str(tmp_path / "weights")
+    done = subprocess.run(
+        [sys.executable, "-c", CLUSTER, checkpoint, str(shards)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=Path(__file__).parents[3],
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["parts"] == told["scale_parts"] == [BUCKETS // shards] * shards
+    assert told["gradients"] == [0] * shards, "the table's gradient is not sparse, or not merged"
+    assert told["loss"][1] < told["loss"][0]
+
+    ids, labels = reviews(40)
+    adapted, restored = build(), build()
+    ngram_linear.adapt(adapted, [({features.NGRAMS: ids}, labels)])
+    tf.train.Checkpoint(model=restored).read(checkpoint).assert_existing_objects_matched()
+    np.testing.assert_allclose(bag(restored).scale, bag(adapted).scale, rtol=1e-6)
+    np.testing.assert_allclose(
+        restored({features.NGRAMS: ids}).numpy().ravel(), told["logit"], atol=1e-5
+    )

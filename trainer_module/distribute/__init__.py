@@ -1,0 +1,1 @@
+"""Processes, devices and strategies of a training."""

@@ -1,0 +1,189 @@
+"""`training.strategy` -> tf.distribute.Strategy: what is there, what is taken, and why."""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+from absl import logging
+
+from trainer_module import combinations
+from trainer_module.distribute.cluster import Cluster
+from trainer_module.distribute.machine import NO_TPU, auto_without_tpu, tpu_address
+from trainer_module.settings import Training
+
+_SMALLEST_SHARD = 256 << 10
+"""Bytes; a variable is not cut into smaller pieces, which would cost more than they save."""
+
+_FEWEST_ROWS = 4096
+"""Of a table that is cut; a layer's matrix stays whole, an LSTM cannot read one in pieces."""
+_FEWEST_THREADS = 4
+"""Of a server, between ops. On a single core TensorFlow would take one, in which a step that waits
+for its input keeps the input from being made, and both wait for ever."""
+
+
+def make_strategy(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    """Builds the strategy; call it before any other TensorFlow op.
+
+    `auto` takes a TPU if one answers, else the cluster of TF_CONFIG, else several GPUs (or
+    `training.devices`) mirrored, else one device.
+
+    Raises:
+      ValueError: what the settings ask for is not there.
+    """
+    name, reason = _choose(training, cluster)
+    if cluster is not None and name not in ("multi_worker_mirrored", "parameter_server"):
+        raise ValueError(
+            f"training.strategy: {name} trains in one process, but TF_CONFIG puts this one into a "
+            f"cluster of {cluster.processes}; set multi_worker_mirrored or parameter_server"
+        )
+    if training.strategy == "auto":
+        _check(combinations.problem(training, name, reason))
+    strategy = _MAKERS[name](training, cluster)
+    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    logging.info(
+        "Strategy %s (%s): %d replicas, %s%s",
+        name,
+        reason,
+        strategy.num_replicas_in_sync,
+        "TPU" if name == "tpu" else kind,
+        f", {cluster.name} of {cluster.processes} processes" if cluster else "",
+    )
+    return strategy
+
+
+def serve(cluster: Cluster) -> None:
+    """Does the part of a parameter server, or of a worker beside one; never returns."""
+    _grpc_waits_for_restarted_peers()
+    threads = max(_FEWEST_THREADS, len(os.sched_getaffinity(0)))
+    server = tf.distribute.Server(
+        tf.train.ClusterSpec(cluster.spec),
+        job_name=cluster.task_type,
+        task_index=cluster.task_index,
+        protocol="grpc",
+        config=tf.compat.v1.ConfigProto(inter_op_parallelism_threads=threads),
+    )
+    logging.info("%s serves at %s", cluster.name, server.target)
+    server.join()
+
+
+def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
+    """(name, why)."""
+    if training.strategy != "auto":
+        return training.strategy, "as set"
+    address = tpu_address(training, os.environ)
+    if address is not None:
+        try:
+            _connect_to_tpu(address)
+        except ValueError as error:
+            logging.warning("auto: %s", error)
+        else:
+            return "tpu", f"auto: a TPU answers at {address}"
+    return auto_without_tpu(training, cluster, len(tf.config.list_physical_devices("GPU")))
+
+
+def _check(problem: str | None) -> None:
+    if problem:
+        raise ValueError(problem)
+
+
+def _devices(training: Training) -> list[str]:
+    """Names of the devices that this process trains on.
+
+    Without GPUs the CPU is split into `training.devices` logical ones.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        _check(combinations.too_few_gpus(training, len(gpus)))
+        wanted = training.devices or len(gpus)
+        return [f"GPU:{i}" for i in range(wanted)]
+    wanted = training.devices or 1
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    existing = tf.config.get_logical_device_configuration(cpu) or [None]
+    if len(existing) != wanted:
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration() for _ in range(wanted)]
+        )
+    return [f"CPU:{i}" for i in range(wanted)]
+
+
+def _one_device(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    return tf.distribute.OneDeviceStrategy(f"/{_devices(training)[0]}")
+
+
+def _mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    return tf.distribute.MirroredStrategy(_devices(training))
+
+
+def _central_storage(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    return tf.distribute.experimental.CentralStorageStrategy(
+        compute_devices=_devices(training), parameter_device="CPU:0"
+    )
+
+
+def _multi_worker_mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    if cluster is not None and cluster.has_parameter_servers:
+        # Its workers serve, and would be waited for without end.
+        raise ValueError(
+            "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; set "
+            "parameter_server, or leave the ps tasks out"
+        )
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _parameter_server(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    if cluster is None or not cluster.has_parameter_servers:
+        raise ValueError(
+            "training.strategy: parameter_server needs a TF_CONFIG with chief, worker and ps tasks"
+        )
+    _grpc_waits_for_restarted_peers()
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    by_size = tf.distribute.experimental.partitioners.MinSizePartitioner(
+        min_shard_bytes=_SMALLEST_SHARD, max_shards=len(cluster.spec["ps"])
+    )
+
+    def only_tables(shape: tf.TensorShape, dtype: tf.DType, axis: int = 0) -> list[int]:
+        whole = [1] * len(shape)
+        return by_size(shape, dtype, axis) if whole and shape[0] >= _FEWEST_ROWS else whole
+
+    return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=only_tables)
+
+
+def _tpu(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    return tf.distribute.TPUStrategy(_connect_to_tpu(tpu_address(training, os.environ)))
+
+
+_MAKERS = {
+    "one_device": _one_device,
+    "mirrored": _mirrored,
+    "central_storage": _central_storage,
+    "multi_worker_mirrored": _multi_worker_mirrored,
+    "parameter_server": _parameter_server,
+    "tpu": _tpu,
+}
+
+
+def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUClusterResolver:
+    """Connects to the TPU and initialises it; a second call finds it initialised.
+
+    Raises:
+      ValueError: no TPU there, or it does not answer.
+    """
+    if address is None:
+        raise ValueError(NO_TPU)
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=address)
+        if not tf.config.list_logical_devices("TPU"):
+            if address != "local":
+                tf.config.experimental_connect_to_cluster(resolver)
+            tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(f"no TPU answers at {address!r} (training.tpu): {first}") from error
+    return resolver
+
+
+def _grpc_waits_for_restarted_peers() -> None:
+    # As TensorFlow's guide to parameter server training asks for: without it a call to a task
+    # that is being restarted fails at once.
+    os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")

@@ -1,0 +1,1 @@
+"""TFRecords to batches: files, shares of replicas, batches of one length."""

@@ -1,0 +1,272 @@
+"""Transformed TFRecords -> batches for one input pipeline, streamed: memory does not grow with
+the data.
+
+A split is divided into one `Share` for each process that reads it. The shares cover the split, no
+two overlap, and every process sees the same number of batches, so that none waits for another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from preprocessing import features
+from preprocessing.settings import Transform
+from trainer_module.distribute.agreement import Agreement
+from trainer_module.feeding.length_batches import length_batches, window_batches
+from trainer_module.feeding.reading import Reader, Share
+
+NGRAM_PADDING = -1
+"""Fills the rows of NGRAMS where shapes are static; no n-gram has this id."""
+_COUNT_CHUNK = 1024
+_FILES_AT_ONCE = 8
+_FAIR = 1.1
+"""Sharding by file may give one process this much more than the mean."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """The gzipped TFRecord files of a split, and how many Examples each holds."""
+
+    files: tuple[str, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def find(cls, patterns: Sequence[str], agreement: Agreement | None = None) -> Split:
+        """Finds the files, and reads them once, without parsing; each process reads some."""
+        files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
+        process, processes = (agreement.process, agreement.processes) if agreement else (0, 1)
+        counts = [0] * len(files)
+        counts[process::processes] = _count_examples(files[process::processes])
+        if agreement and files:
+            # float64, which every reduction knows, is exact up to 2^53.
+            counts = agreement.sum(tf.constant(counts, tf.float64)).numpy().tolist()
+        return cls(tuple(files), tuple(map(int, counts)))
+
+    @property
+    def examples(self) -> int:
+        return sum(self.counts)
+
+    def shares(self, processes: int) -> list[Share]:
+        """One share for each process: whole files where that is fair, else parts of each file."""
+        by_file: list[list[int]] = [[] for _ in range(processes)]
+        loads = [0] * processes
+        for count, place in sorted(zip(self.counts, range(len(self.counts)), strict=True))[::-1]:
+            least = loads.index(min(loads))
+            by_file[least].append(place)
+            loads[least] += count
+        if max(loads) * processes <= _FAIR * self.examples:
+            chosen = [sorted(places) for places in by_file]
+            return [
+                Share(
+                    tuple(self.files[place] for place in places),
+                    tuple(self.counts[place] for place in places),
+                )
+                for places in chosen
+            ]
+        return [
+            Share(
+                self.files,
+                tuple(len(range(index, count, processes)) for count in self.counts),
+                index,
+                processes,
+            )
+            for index in range(processes)
+        ]
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How Examples become batches.
+
+    Attributes:
+      names: the model's features, of `preprocessing.features`.
+      transform: the settings they were made with.
+      batch_size: Examples a batch.
+      replicas: of this process; batches of words that they take together have about one width, so
+        that none waits for another.
+      static_shapes: every batch has the same shape, as XLA wants it: rows are padded to their
+        greatest length, the last batch with Examples that weigh nothing.
+    """
+
+    names: tuple[str, ...]
+    transform: Transform
+    batch_size: int
+    replicas: int = 1
+    static_shapes: bool = False
+
+    def spec(self) -> dict[str, Any]:
+        """The tf.io parsing spec."""
+        ragged = {
+            name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in self.names
+        }
+        return {features.LABEL: tf.io.FixedLenFeature([1], tf.int64), **ragged}
+
+    @property
+    def by_length(self) -> bool:
+        """Whether batches are of reviews of about the same length."""
+        return features.TOKENS in self.names and not self.static_shapes
+
+    @property
+    def window(self) -> int:
+        """Batches that are sorted by length together."""
+        return window_batches(self.batch_size, self.replicas)
+
+    def batches(self, examples: int) -> int:
+        return math.ceil(examples / self.batch_size)
+
+    def parse(self, serialized: tf.Tensor) -> tuple[Any, ...]:
+        """Parse a batch, a string [batch], into what `make_dataset` describes."""
+        inputs = tf.io.parse_example(serialized, self.spec())
+        label = tf.cast(inputs.pop(features.LABEL), tf.float32)
+        if not self.static_shapes:
+            return inputs, label
+        there = tf.shape(label)[0]
+        label = tf.pad(label, [[0, self.batch_size - there], [0, 0]])
+        label = tf.ensure_shape(label, [self.batch_size, 1])
+        weight = tf.cast(tf.range(self.batch_size) < there, tf.float32)
+        return {name: _padded(name, ids, self) for name, ids in inputs.items()}, label, weight
+
+
+def make_dataset(share: Share, batching: Batching) -> tf.data.Dataset:
+    """One pass over `share` in order, in batches of (inputs, label) or, where shapes are static,
+    (inputs, label, weight).
+
+    inputs is {name: values}, NGRAMS ragged int64 [batch, (n-grams)], TOKENS int64 [batch, width]
+    padded with 0; label float32 [batch, 1]; weight float32 [batch].
+    """
+    passes = _Passes(share, batching, Reader(share, 0, 0, False), batching.batches(share.examples))
+    return passes.parsed(passes.whole(0))
+
+
+def endless(
+    share: Share,
+    batching: Batching,
+    wanted: int,
+    *,
+    shuffle_buffer: int = 0,
+    seed: int = 0,
+    cache: bool = False,
+    done: int = 0,
+    parsed: bool = True,
+) -> tf.data.Dataset:
+    """Pass after pass over `share`, each filled up with empty batches to `wanted`.
+
+    Args:
+      share, batching: see `make_dataset`.
+      wanted: how many batches a pass has to have, at least those of the share.
+      shuffle_buffer, seed, cache: see `Reader`.
+      done: batches to leave out at the beginning, for a training that goes on; what was in them
+        is neither parsed nor, where a whole file was, read again.
+      parsed: whether the batches are parsed here; otherwise each is a string [batch] for
+        `Batching.parse`. Batches by length are always parsed.
+    """
+    passes = _Passes(share, batching, Reader(share, shuffle_buffer, seed, cache), wanted)
+    number, done = divmod(done, wanted)
+    later = tf.data.Dataset.range(number + bool(done), tf.int64.max).flat_map(passes.whole)
+    if done:
+        later = passes.rest(number, done).concatenate(later)
+    return (passes.parsed(later) if parsed else later).prefetch(tf.data.AUTOTUNE)
+
+
+class _Passes:
+    """Passes over a share in batches, each filled up to `wanted`; to be parsed by `parsed`.
+
+    What is parsed for all passes together is parsed in parallel, whatever pass it is of.
+    """
+
+    def __init__(self, share: Share, batching: Batching, reader: Reader, wanted: int):
+        self._batching = batching
+        self._reader = reader
+        self._batches = batching.batches(share.examples)
+        self._empty = wanted - self._batches
+
+    def whole(self, number: Any) -> tf.data.Dataset:
+        """Pass `number`, a scalar int64 tensor or an int."""
+        return self._filled(self._batched(self._reader.whole(number), number), self._empty)
+
+    def rest(self, number: int, done: int) -> tf.data.Dataset:
+        """Pass `number` without its first `done` batches."""
+        batching, real = self._batching, min(done, self._batches)
+        windows = real // batching.window if batching.by_length else 0
+        before = windows * batching.window if batching.by_length else real
+        blocks = self._reader.rest(number, before * batching.batch_size)
+        batches = self._batched(blocks, number, windows).skip(real - before)
+        return self._filled(batches, self._empty - (done - real))
+
+    def parsed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """What `make_dataset` describes."""
+        if self._batching.by_length:
+            return batches
+        return batches.map(
+            self._batching.parse,
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+
+    def _batched(
+        self, blocks: tf.data.Dataset, number: Any, first_window: int = 0
+    ) -> tf.data.Dataset:
+        batching = self._batching
+        if not batching.by_length:
+            return blocks.rebatch(batching.batch_size)
+        return length_batches(
+            blocks.unbatch(),
+            batching.spec(),
+            batching.batch_size,
+            batching.transform.max_tokens,
+            shuffle=self._reader.shuffles,
+            seed=self._reader.seeds(number)[2],
+            group=batching.replicas,
+            window=batching.window,
+            first_window=first_window,
+        )
+
+    @staticmethod
+    def _filled(batches: tf.data.Dataset, empty: int) -> tf.data.Dataset:
+        if not empty:
+            return batches
+        nothing = tf.data.Dataset.from_tensors(_empty_batch(batches.element_spec))
+        return batches.concatenate(nothing.repeat(empty))
+
+
+def _count_examples(files: Sequence[str]) -> list[int]:
+    """How many there are in each file; several files are read at once."""
+
+    def sizes(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
+        chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_COUNT_CHUNK)
+        return chunks.map(lambda chunk: (place, tf.size(chunk)))
+
+    counts = [0] * len(files)
+    paths = tf.data.Dataset.from_tensor_slices(tf.constant(files, tf.string)).enumerate()
+    read = paths.interleave(
+        sizes, cycle_length=_FILES_AT_ONCE, num_parallel_calls=_FILES_AT_ONCE, deterministic=False
+    )
+    for place, size in read.as_numpy_iterator():
+        counts[place] += int(size)
+    return counts
+
+
+def _padded(name: str, ids: tf.RaggedTensor, batching: Batching) -> tf.Tensor:
+    """[batch_size, width], where width is that of a review of `max_tokens` words."""
+    transform = batching.transform
+    if name == features.NGRAMS:
+        width, filler = transform.max_tokens * transform.ngrams, NGRAM_PADDING
+    else:
+        width, filler = transform.max_tokens, 0
+    return ids.to_tensor(filler, shape=[batching.batch_size, width])
+
+
+def _empty_batch(element_spec: Any) -> Any:
+    def empty(spec: Any) -> Any:
+        if isinstance(spec, tf.RaggedTensorSpec):
+            return tf.RaggedTensor.from_row_lengths(
+                tf.zeros([0], spec.dtype), tf.zeros([0], spec.row_splits_dtype)
+            )
+        first, *others = spec.shape
+        return tf.zeros([first or 0, *(size or 1 for size in others)], spec.dtype)
+
+    return tf.nest.map_structure(empty, element_spec)

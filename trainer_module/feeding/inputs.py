@@ -1,0 +1,106 @@
+"""What each process of a strategy reads, and how many steps an epoch has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from trainer_module.distribute.agreement import Agreement
+from trainer_module.distribute.cluster import Cluster
+from trainer_module.feeding.dataset import Batching, Split, endless, make_dataset
+from trainer_module.settings import TrainingJob
+
+_ADAPT_BATCH = 4096
+
+
+class Inputs:
+    """The train and the eval split of a job, as datasets that its strategy can be fed with.
+
+    Every process makes batches for its own replicas from its own share (`batch_size_per_replica`
+    Examples each), so an epoch is every Example once. Beside parameter servers the coordinator
+    alone reads: a step is what one worker does, with a batch for each of its replicas. It sends
+    serialized Examples, a third of the size of int64 ids, which the worker parses (see `parse`).
+    """
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        feature_names: tuple[str, ...],
+        strategy: tf.distribute.Strategy,
+        cluster: Cluster | None,
+        agreement: Agreement,
+        *,
+        static_shapes: bool,
+    ):
+        training = job.training
+        self._strategy = strategy
+        self._by_coordinator = isinstance(strategy, tf.distribute.ParameterServerStrategy)
+        self._processes = cluster.workers if cluster and not self._by_coordinator else 1
+        self._replicas_here = strategy.num_replicas_in_sync // self._processes
+        self._batching = Batching(
+            feature_names,
+            job.transform,
+            training.batch_size_per_replica,
+            self._replicas_here,
+            static_shapes,
+        )
+        self._training = training
+        self._agreement = agreement
+        self.train = Split.find(job.train_files, agreement)
+        self.evaluation = Split.find(job.eval_files, agreement)
+        for split, patterns in ((self.train, job.train_files), (self.evaluation, job.eval_files)):
+            if not split.examples:
+                raise ValueError(f"no Example in {', '.join(patterns)}: nothing to train on")
+        self.global_batch = training.batch_size_per_replica * strategy.num_replicas_in_sync
+        """Examples a step, over all replicas."""
+        self.steps = self._steps(self.train)
+        self.eval_steps = self._steps(self.evaluation)
+
+    @property
+    def parse(self) -> Callable[[Any], Any] | None:
+        """What the step has to do with a batch first; None: batches are parsed."""
+        sent = self._by_coordinator and not self._batching.by_length
+        return self._batching.parse if sent else None
+
+    def train_dataset(self, first_step: int) -> Any:
+        """Endless and shuffled, from after `first_step` steps on; for fit and custom loops."""
+        return self._distributed(
+            self.train, first_step, shuffle_buffer=self._training.shuffle_buffer
+        )
+
+    def eval_dataset(self) -> Any:
+        """Endless, in order."""
+        return self._distributed(self.evaluation, 0, shuffle_buffer=0)
+
+    def adapt_dataset(self) -> tf.data.Dataset:
+        """One pass over this process's share of the train split, in large batches."""
+        batching = Batching(self._batching.names, self._batching.transform, _ADAPT_BATCH)
+        share = self.train.shares(self._agreement.processes)[self._agreement.process]
+        return make_dataset(share, batching)
+
+    def _steps(self, split: Split) -> int:
+        largest = max(share.examples for share in split.shares(self._processes))
+        return math.ceil(self._batching.batches(largest) / self._replicas_here)
+
+    def _distributed(self, split: Split, first_step: int, *, shuffle_buffer: int) -> Any:
+        def of_process(process: int, processes: int) -> tf.data.Dataset:
+            share = split.shares(processes)[process]
+            return endless(
+                share,
+                self._batching,
+                self._steps(split) * self._replicas_here,
+                shuffle_buffer=shuffle_buffer,
+                seed=self._training.seed,
+                cache=self._training.cache_input,
+                done=first_step * self._replicas_here,
+                parsed=self.parse is None,
+            )
+
+        if self._by_coordinator:
+            return of_process(0, 1)
+        return self._strategy.distribute_datasets_from_function(
+            lambda context: of_process(context.input_pipeline_id, context.num_input_pipelines)
+        )

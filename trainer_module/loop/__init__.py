@@ -1,0 +1,1 @@
+"""The training loop: epochs, checkpoints, metrics, early stopping, measurements."""

@@ -1,0 +1,248 @@
+"""The two training loops, Keras's `fit` and our own over `strategy.run`, with the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from absl import logging
+
+from trainer_module.loop import metrics
+from trainer_module.loop.callbacks import EpochMetrics, numbers
+from trainer_module.loop.scheduling import Scheduled
+from trainer_module.loop.state import State
+
+Step = Callable[[Any], dict[str, tf.Tensor]]
+"""A batch of a replica -> figures of it, by name."""
+Record = Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], dict[str, tf.Tensor]]
+"""What a step does with (label, logit, weight), and returns."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a loop has to do.
+
+    Attributes:
+      train: steps done before -> endless distributed dataset (under parameter servers the
+        coordinator's own) that begins after them.
+      evaluation: the same of the eval split.
+      steps, eval_steps: of one epoch, over all replicas.
+      epochs: how many there are in all.
+      first_step: steps that were done before, by a training that this one continues.
+      state: of that training, or a new one.
+      steps_per_execution: steps that one call of the compiled function does.
+      jit_compile: whether XLA compiles the step.
+      workers: how many there are beside parameter servers.
+      parse: what a step beside parameter servers has to do with its batch first.
+    """
+
+    train: Callable[[int], Any]
+    evaluation: Any
+    steps: int
+    eval_steps: int
+    epochs: int
+    first_step: int = 0
+    state: State = field(default_factory=State)
+    steps_per_execution: int = 1
+    jit_compile: bool = False
+    workers: int = 1
+    parse: Callable[[Any], Any] | None = None
+
+    def rounds(self) -> list[tuple[int, int, int]]:
+        """(step before it, epoch to stop before, steps of an epoch): the rest of an epoch that was
+        broken off, then the whole ones."""
+        if self.state.stopped:
+            return []
+        epoch, done = divmod(self.first_step, self.steps)
+        rounds = [(self.first_step, epoch + 1, self.steps - done)] if done else []
+        whole = epoch + bool(done)
+        if whole < self.epochs:
+            rounds.append((whole * self.steps, self.epochs, self.steps))
+        return rounds
+
+    @property
+    def owes_evaluation(self) -> bool:
+        """Whether the last epoch was trained, but the training ended before its evaluation did."""
+        return self.first_step == (self.state.epochs + 1) * self.steps
+
+
+def fit(
+    model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
+) -> None:
+    """Trains with Keras's fit.
+
+    Beside parameter servers with our own loop: there Keras does not say which step reads what.
+    """
+    if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
+        custom(model, plan, callbacks)
+        return
+    model.train_step, model.test_step = train_step(model), test_step(model)
+    model.distribute_reduction_method = "first"
+    callbacks = [EpochMetrics(plan.state), *callbacks]
+    if plan.owes_evaluation:
+        hooks = tf_keras.callbacks.CallbackList(callbacks, model=model, epochs=plan.epochs)
+        model.evaluate(plan.evaluation, steps=plan.eval_steps, callbacks=hooks, verbose=2)
+        hooks.on_epoch_end(plan.state.epochs)
+    for first_step, stop, steps in plan.rounds():
+        if model.stop_training:
+            break
+        model.fit(
+            plan.train(first_step),
+            steps_per_epoch=steps,
+            initial_epoch=first_step // plan.steps,
+            epochs=stop,
+            validation_data=plan.evaluation,
+            validation_steps=plan.eval_steps,
+            callbacks=list(callbacks),
+            verbose=2,
+        )
+
+
+def custom(
+    model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
+) -> None:
+    """Trains with our own loop over `strategy.run`.
+
+    It does what fit does, call for call, and is the place to begin when a training needs
+    something that fit cannot do.
+    """
+    train_steps, test_steps = _executors(model, plan)
+    hooks = tf_keras.callbacks.CallbackList(callbacks, model=model, epochs=plan.epochs)
+
+    def evaluate(epoch: int) -> None:
+        test_steps.reset()
+        hooks.on_test_begin()
+        test_data = iter(plan.evaluation)
+        for step, count in _executions(plan.eval_steps, plan.steps_per_execution):
+            hooks.on_test_batch_begin(step)
+            loss = test_steps(test_data, count)
+            hooks.on_test_batch_end(step + count - 1, {"loss": loss})
+        evaluated = test_steps.means()
+        hooks.on_test_end(evaluated)
+        results = plan.state.trained | {f"val_{name}": value for name, value in evaluated.items()}
+        hooks.on_epoch_end(epoch, results)
+        logging.info("Epoch %d/%d: %s", epoch + 1, plan.epochs, results)
+
+    model.stop_training = False
+    hooks.on_train_begin()
+    if plan.owes_evaluation:
+        evaluate(plan.state.epochs)
+    for first_step, stop, steps in plan.rounds():
+        train_data = iter(plan.train(first_step))
+        for epoch in range(first_step // plan.steps, stop):
+            if model.stop_training:
+                break
+            plan.state.trained = {}
+            hooks.on_epoch_begin(epoch)
+            train_steps.reset()
+            for step, count in _executions(steps, plan.steps_per_execution):
+                hooks.on_train_batch_begin(step)
+                loss = train_steps(train_data, count)
+                hooks.on_train_batch_end(step + count - 1, {"loss": loss})
+            plan.state.trained = train_steps.means()
+            evaluate(epoch)
+    hooks.on_train_end()
+
+
+LOOPS = {"fit": fit, "custom": custom}
+
+
+def _executions(steps: int, at_once: int) -> list[tuple[int, int]]:
+    """(step before it, how many steps) of each call."""
+    return [(step, min(at_once, steps - step)) for step in range(0, steps, at_once)]
+
+
+def train_step(model: tf_keras.Model, record: Record | None = None) -> Step:
+    """What a replica does in a step: Keras's own train_step, but that reads no metrics.
+
+    Without `record` it adds the batch to the model's metrics, and returns its loss.
+    """
+    record = record or _into_keras(model)
+
+    def step(data: Any) -> dict[str, tf.Tensor]:
+        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            logit = model(inputs, training=True)
+            # The mean over this replica's Examples, divided by the replicas; the optimizer sums
+            # the gradients over them.
+            loss = metrics.mean_loss(label, logit, weight)
+            loss /= model.distribute_strategy.num_replicas_in_sync
+        model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
+        return record(label, logit, weight)
+
+    return _as_it_is(step)
+
+
+def test_step(model: tf_keras.Model, record: Record | None = None) -> Step:
+    """The same of an evaluation."""
+    record = record or _into_keras(model)
+
+    def step(data: Any) -> dict[str, tf.Tensor]:
+        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        return record(label, model(inputs, training=False), weight)
+
+    return _as_it_is(step)
+
+
+def _into_keras(model: tf_keras.Model) -> Record:
+    def record(
+        label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        model.compiled_metrics.update_state(label, logit, weight)
+        return {"loss": metrics.mean_loss(label, logit, weight)}
+
+    return record
+
+
+def _as_it_is(step: Step) -> Step:
+    """A step that AutoGraph leaves alone.
+
+    It knows to leave TensorFlow's own `keras` alone, but not the package `tf_keras`: it would
+    rewrite Keras itself, ten seconds before the first step, and find nothing to rewrite.
+    """
+    untouched: Step = tf.autograph.experimental.do_not_convert(step)
+    return untouched
+
+
+def _executors(model: tf_keras.Model, plan: Plan) -> Sequence[_Together | Scheduled]:
+    """What takes the steps of a training and of an evaluation."""
+    strategy = model.distribute_strategy
+    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        steps = (make(model, metrics.sums) for make in (train_step, test_step))
+        return [Scheduled(step, strategy, plan.workers, plan.parse) for step in steps]
+    return [_Together(make(model), model, plan) for make in (train_step, test_step)]
+
+
+class _Together:
+    """Takes steps on all replicas at once; what they come to is in the model's metrics."""
+
+    def __init__(self, step: Step, model: tf_keras.Model, plan: Plan):
+        strategy = model.distribute_strategy
+        if plan.jit_compile:
+            step = tf.function(step, jit_compile=True, reduce_retracing=True)
+
+        @tf.function
+        def steps(data: Any, count: tf.Tensor) -> tf.Tensor:
+            loss = tf.constant(0.0)
+            for _ in tf.range(count):
+                of_replicas = strategy.run(step, args=(next(data),))["loss"]
+                loss = strategy.experimental_local_results(of_replicas)[0]
+            return loss
+
+        self._steps = steps
+        self._model = model
+
+    def reset(self) -> None:
+        """Begins new means."""
+        self._model.reset_metrics()
+
+    def __call__(self, data: Any, count: int) -> tf.Tensor:
+        """Takes `count` steps with what the iterator gives; returns the last loss of a replica."""
+        return self._steps(data, tf.constant(count))
+
+    def means(self) -> dict[str, float]:
+        """Of all steps and replicas since `reset`."""
+        return numbers(self._model)

@@ -1,0 +1,83 @@
+"""Warm start: the first weights are those of a model that was exported before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from absl import logging
+
+from preprocessing import features
+from trainer_module.loop import weights
+from trainer_module.settings import TrainingJob
+
+ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
+"""In a SavedModel: what its weights mean. TensorFlow and TF Serving leave `assets.extra` alone."""
+
+
+def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
+    """What two models must have in common for the weights of one to make sense in the other."""
+    settings = job.transform.model_dump()
+    return {
+        "model": job.training.model,
+        "hyperparameters": dict(job.training.hyperparameters),
+        "transform": {
+            key: settings[key] for name in feature_names for key in features.SETTINGS[name]
+        },
+        "vocabulary": _vocabulary_hash(job) if features.TOKENS in feature_names else None,
+    }
+
+
+def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
+    """Leaves `origin` in the SavedModel of `job`."""
+    file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
+    tf.io.gfile.makedirs(os.path.dirname(file))
+    with tf.io.gfile.GFile(file, "w") as stream:
+        stream.write(json.dumps(origin(job, feature_names), indent=1))
+
+
+def load_weights(
+    job: TrainingJob, feature_names: tuple[str, ...], plain: tf_keras.Model, model: tf_keras.Model
+) -> bool:
+    """Gives `model` the weights of `job.base_model`; False, and a line in the log, if they do not
+    fit.
+
+    Args:
+      job: whose `base_model` is a SavedModel folder.
+      feature_names: what the model reads.
+      plain: the same model outside any strategy; its weights are overwritten.
+      model: the one to be trained, whose variables may be spread over servers.
+    """
+    assert job.base_model is not None
+    try:
+        with tf.io.gfile.GFile(os.path.join(job.base_model, ORIGIN_FILE)) as stream:
+            theirs = json.load(stream)
+    except tf.errors.NotFoundError:
+        theirs = {}
+    ours = origin(job, feature_names)
+    different = [key for key in ours if theirs.get(key) != ours[key]]
+    if different:
+        logging.warning(
+            "Warm start: no, %s differs between this training and %s; starting afresh",
+            " and ".join(f"{key} ({theirs.get(key)}, now {ours[key]})" for key in different),
+            job.base_model,
+        )
+        return False
+    base = tf.saved_model.load(job.base_model)
+    for variable, value in zip(plain.variables, base.model_variables, strict=True):
+        variable.assign(value)
+    weights.spread(plain, model)
+    logging.info("Warm start: weights of %s", job.base_model)
+    return True
+
+
+def _vocabulary_hash(job: TrainingJob) -> str:
+    import tensorflow_transform as tft
+
+    file = tft.TFTransformOutput(job.transform_graph).vocabulary_file_by_name(features.VOCABULARY)
+    with tf.io.gfile.GFile(file, "rb") as stream:
+        return hashlib.sha256(stream.read()).hexdigest()

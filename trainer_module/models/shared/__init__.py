@@ -1,0 +1,1 @@
+"""Layers and optimizers that several models use."""
