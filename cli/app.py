@@ -9,7 +9,6 @@ import sys
 from importlib import import_module
 from typing import Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -31,19 +30,19 @@ COMMANDS = {
 class Commands(TyperGroup):
     """The group of all commands."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order of `--help`."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the module of a command and return the command; None: no such command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
+        command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
         command.name = cmd_name
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the command. A user's error becomes one line, Ctrl-C an exit code of its own."""
         try:
             return super().invoke(ctx)

@@ -11,7 +11,7 @@ from cli.options import ConfigOption, SetOption, TargetOption, make_app, on_this
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
-    from platforms.targets import ClusterTarget
+    from platforms.checks import ClusterTarget
 
 SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
 

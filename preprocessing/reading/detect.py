@@ -20,8 +20,8 @@ from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, STAR_COLUMNS, Columns, Layout, find_columns
 from preprocessing.reading.files import open_bytes
+from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
-from preprocessing.reading.formats.fasttext import FASTTEXT_LINE
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import label_values, open_parquet
 from preprocessing.reading.labels import ON_A_SCALE, SCALES, LabelReader, whole_number
@@ -141,7 +141,7 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if head.startswith(_PARQUET):
         return "parquet"
     lines = [line for line in head.splitlines() if line.strip()][:_LINES_LOOKED_AT]
-    if any(FASTTEXT_LINE.fullmatch(line) for line in lines):
+    if any(fasttext.LINE.fullmatch(line) for line in lines):
         return "fasttext"
     if any(isinstance(parse_object(1, line), dict) for line in lines):
         return "jsonl"

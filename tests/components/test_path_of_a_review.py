@@ -47,11 +47,10 @@ def read(tmp_path, name, lines):
     pieces = cut_file(str(file), Layout("fasttext"))
     (unit,) = in_units([Source("all", piece) for piece in pieces])
     [done] = ReadUnit(frozenset(), str(tmp_path)).process(unit, {}, Cap())
-    assert done.counts == {"examples/train": len(lines)}
+    assert sum(done.counts.values()) == len(lines)
 
 
 def test_a_review_passes_few_functions_and_returns_to_few_modules(tmp_path):
-    # The text of this one is for training.
     line = "__label__2 Great: works as it should"
     calls = calls_of(lambda: read(tmp_path, "one.txt", [line]))
     began = next(n for n, (_, name) in enumerate(calls) if name == "process")

@@ -59,7 +59,7 @@ def test_vertex_needs_credentials(tmp_path, monkeypatch):
         ("epochs=2.5", "parameter epochs: an integer, not '2.5'; known are epochs"),
         ("min_accuracy=high", "parameter min_accuracy: a number, not 'high'"),
         ("min_accuracy=nan", "parameter min_accuracy: a number, not 'nan'"),
-        ("epochs", "parameter 'epochs': not NAME=VALUE"),
+        ("epochs", "--parameter: 'epochs' is not KEY=VALUE"),
     ],
 )
 def test_wrong_parameters(kubeflow, given, message):

@@ -22,10 +22,10 @@ STEPS = 4
 """Of an epoch: 64 Examples in batches of 16."""
 
 TESTED_ELSEWHERE = {
-    "devices": "trainer_module/test_strategies.py",
-    "workers": "trainer_module/test_local_cluster.py",
-    "parameter_servers": "trainer_module/test_local_cluster.py",
-    "tpu": "trainer_module/test_machine.py",
+    "devices": "trainer_module/distribute/test_strategies.py",
+    "workers": "trainer_module/distribute/test_local_cluster.py",
+    "parameter_servers": "trainer_module/distribute/test_local_cluster.py",
+    "tpu": "trainer_module/distribute/test_machine.py",
     "warm_start": "pipeline/test_nodes.py",
     "tuner_trials": "trainer_module/test_tuner.py",
 }

@@ -96,7 +96,7 @@ def test_an_answer_that_is_lost_makes_no_second_tfjob(ground, log):
 LAUNCHER = """
 import json, sys
 from absl import logging
-from components.trainer import tfjob_run
+from platforms.jobs.tfjob import run as tfjob_run
 from platforms.jobs.tfjob.client import TFJobClient, connect
 from platforms.jobs.tfjob.follow import Terms
 

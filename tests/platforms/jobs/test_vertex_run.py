@@ -258,7 +258,7 @@ import json, sys
 from absl import logging
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob
-from components.trainer import vertex_run
+from platforms.jobs.custom_job import run as vertex_run
 from tests.platforms.vertex.vertex_server import connect_to
 
 logging.set_verbosity(logging.INFO)

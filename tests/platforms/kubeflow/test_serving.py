@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 
 import pytest
-import typer
 import yaml
 from typer.testing import CliRunner
 
+from cli.app import app
 from core.errors import ConfigError
 from pipeline.config import load_config
 from platforms.kubeflow.inference_service import (
     RUNTIME_VERSION,
     inference_service,
     render,
-    serving_manifest,
 )
 from tests.crd import problems
 from tests.platforms.image_machine import ROOT
@@ -99,10 +98,10 @@ def test_the_server_is_no_older_than_what_trains():
 
 def test_the_command_writes_what_kubectl_takes(tmp_path, monkeypatch):
     monkeypatch.setenv("PIPELINE_SET", BUCKET)
-    app = typer.Typer()
-    app.command()(serving_manifest)
-    printed = CliRunner().invoke(app, ["--config", "sample"]).stdout
-    CliRunner().invoke(app, ["--config", "sample", "--output", str(tmp_path / "isvc.yaml")])
+    printed = CliRunner().invoke(app, ["kserve", "--config", "sample"]).stdout
+    CliRunner().invoke(
+        app, ["kserve", "--config", "sample", "--output", str(tmp_path / "isvc.yaml")]
+    )
     assert printed == (tmp_path / "isvc.yaml").read_text()
     assert yaml.safe_load(printed) == manifest(BUCKET)
     assert printed == render(load_config("sample"))
