@@ -162,7 +162,7 @@ def test_find_files_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(InputError) as error:
         find_files(str(tmp_path), "*")
-    one_line(error, str(tmp_path), "may not be read")
+    one_line(error, str(tmp_path), "cannot be read")
 
 
 def test_a_file_that_cannot_be_opened_is_named(
