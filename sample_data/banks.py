@@ -33,7 +33,7 @@ class Topic:
 
 
 def sections(name: str) -> dict[str, list[str]]:
-    """Return the lines below each `[heading]` of a file in `plain/`; "" for those before the first."""
+    """Return heading -> lines below `[heading]` of a file in `plain/`; "" without a heading."""
     found: dict[str, list[str]] = {}
     heading = ""
     for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines():
