@@ -25,7 +25,7 @@ def test_what_is_no_whole_model_is_passed_over(tmp_path):
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_without_a_model_it_says_where_it_looked(tmp_path, there):
+def test_without_a_model_the_error_names_the_folder(tmp_path, there):
     serving = tmp_path / "serving"
     if there:
         serving.mkdir()

@@ -141,7 +141,7 @@ def test_a_hidden_parent_folder_does_not_hide_the_files(tmp_path: Path) -> None:
     assert find_files(str(tmp_path / ".cache"), "*") == [path]
 
 
-def test_find_files_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_find_files_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, "x.csv")
     with pytest.raises(InputError) as error:
         find_files(str(tmp_path / "missing"), "*")
@@ -227,7 +227,7 @@ def test_archives_of_many_members_are_read_whole(
     compress = COMPRESS[suffix]
     prefix = b"not an archive "
     data = b"".join(compress(part if suffix else prefix + part) for part in parts)
-    # The name says nothing: only the content counts.
+    # The name is irrelevant: only the content counts.
     path = write(folder, "plain-name", data)
     expected = b"".join(parts) if suffix else data
     assert read_until_damage(path, size) == (expected, None)
@@ -265,7 +265,7 @@ def test_skippable_zstd_frames_are_skipped_wherever_they_are(
     data = b"".join(
         compress(part) if isinstance(part, bytes) else skippable(*part) for part in parts
     )
-    # The name says nothing: only the content counts.
+    # The name is irrelevant: only the content counts.
     path = write(folder, "plain-name", data)
     expected = b"".join(part for part in parts if isinstance(part, bytes))
     assert read_until_damage(path, size) == (expected, None)
@@ -380,7 +380,9 @@ def test_a_decompressed_stream_works_with_the_standard_library(folder: Path) -> 
         assert list(io.BufferedReader(stream)) == [b"a\n", b"b\n"]  # type: ignore[type-var]
 
 
-def test_what_cannot_be_opened_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_opened_is_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(InputError) as error:
         open_bytes(str(folder / "missing"))
     one_line(error, str(folder / "missing"), "No such file")

@@ -13,7 +13,7 @@ from preprocessing.reading.lines import stream_lines
 
 
 class Pieces(io.RawIOBase):
-    """A stream whose reads end where the test says."""
+    """A stream whose reads end at given positions."""
 
     def __init__(self, data: bytes, sizes: list[int]) -> None:
         self._data, self._sizes = data, sizes

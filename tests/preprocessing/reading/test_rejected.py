@@ -1,4 +1,4 @@
-"""Every way a line can be wrong, and what is said of it."""
+"""Rejected lines: every problem of a line, its reason and its detail."""
 
 from __future__ import annotations
 
