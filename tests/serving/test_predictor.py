@@ -1,4 +1,4 @@
-"""Which pushed model is asked."""
+"""The pushed model that the predictor loads."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_the_highest_version_is_the_latest(tmp_path):
     assert latest_model(str(tmp_path)) == str(tmp_path / "10")
 
 
-def test_what_is_no_whole_model_is_passed_over(tmp_path):
+def test_incomplete_models_are_skipped(tmp_path):
     push(tmp_path, "1")
     push(tmp_path, "2", whole=False)
     push(tmp_path, "notes")

@@ -71,7 +71,7 @@ def one_line(error: pytest.ExceptionInfo[InputError], *parts: str) -> None:
 
 
 def expected(rows: Sequence[tuple[int, str, str]]) -> list[Any]:
-    """What rows are read back as: a blank one is rejected, the others are as they were."""
+    """Return the expected records of rows: blank rows are rejected, others are unchanged."""
     return [
         (label, title, body) if (title + body).strip() else "no_text" for label, title, body in rows
     ]

@@ -1,4 +1,4 @@
-"""What is found out about a file: its format, its columns, the scale of its labels."""
+"""Detection of the format, the columns and the scale of the labels of a file."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_the_scale_is_found_by_looking_at_the_file(folder: Path, kind: str) -> N
         assert labels_of(read(path, ReadOptions(label="x"))) == labels
 
 
-def test_what_labels_mean() -> None:
+def test_the_meaning_of_labels() -> None:
     stars = [0, 0, NEUTRAL, 1, 1]
     for spell in (int, float, str, lambda star: f" {star}.0 ", Decimal):
         reader = LabelReader("stars", "leave_out")
@@ -192,7 +192,9 @@ def test_what_labels_mean() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["fasttext", "headerless", "csv", "jsonl", "parquet"])
-def test_what_three_stars_become(folder: Path, kind: str, neutral: str, second: Record) -> None:
+def test_the_treatment_of_three_stars(
+    folder: Path, kind: str, neutral: str, second: Record
+) -> None:
     words = {"fasttext": "__label__1 a\n__label__neutral b\n", "headerless": "1,a\nneutral,b\n"}
     data = words.get(kind) or as_file(kind, {"rating": [1, 3], "text": ["a", "b"]})
     found = read(write(folder, "neutral", data), ReadOptions(neutral=neutral))[1]
@@ -280,9 +282,7 @@ def test_options_that_do_not_exist(folder: Path) -> None:
         one_line(error, f"data.{setting}", "'nonsense'")
 
 
-def test_a_file_larger_than_the_head_that_is_looked_at(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_larger_than_its_head(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detection, "_HEAD", 1000)
     rows = [(index % 2, "t", 'a\n"b"' * 9) for index in range(200)]
     path = write(folder, "large.csv", csv_text([("label", "title", "text"), *rows]))

@@ -1,4 +1,4 @@
-"""What is decided for all files of an input together: the scale of their labels, first of all."""
+"""Decisions for all files of an input together, above all the scale of their labels."""
 
 from __future__ import annotations
 

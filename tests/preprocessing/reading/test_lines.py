@@ -69,7 +69,7 @@ def test_the_limit_is_on_the_line_without_its_ending(over: int, ending: bytes) -
 
 
 class Endless(io.RawIOBase):
-    """One line of 64 MiB that is never in memory whole, then a short one."""
+    """Return a line of 64 MiB, never in memory as a whole, and then a short line."""
 
     def __init__(self) -> None:
         self._chunks = 64
