@@ -26,7 +26,7 @@ FILES = {"train": (120, 90, 40), "eval": (50,)}
 
 
 def reviews(count):
-    """Words alone say little here; `not` in front of them turns the label."""
+    """Single words are uninformative here; `not` in front of a word reverses the label."""
     for i in range(count):
         word, label = [("good", 1), ("bad", 0)][i % 2]
         negated = i % 3 == 0
@@ -77,9 +77,9 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def records(tmp_path_factory):
-    """The same without a transform graph, in no time: 64 train Examples in one file, 20 eval ones.
+    """Write 64 train and 20 eval Examples without a transform graph, which takes no time.
 
-    The first n-gram of each is its number, as is its only word; the second one is its label.
+    The first n-gram of an Example and its only word are its number; the second n-gram is its label.
     """
     import tensorflow as tf
 
@@ -150,6 +150,6 @@ def predict(folder, texts):
 
 
 def learned_negation(folder):
-    """Whether the exported model knows what `not` does."""
+    """Return whether the exported model has learned the effect of `not`."""
     labels = predict(folder, ["very good", "not good", "very bad", "not bad"])["label"]
     return labels.numpy().tolist() == [1, 0, 0, 1]

@@ -1,8 +1,8 @@
-"""One process of a local cluster: how it is started and watched, and what it tells its parent.
+"""A process of a local cluster: the parent starts and watches it, and receives its events.
 
-The child tells its progress, and why it failed, as JSON lines through a pipe whose descriptor is in
-$TRAINING_EVENTS_FD. Its standard input is a pipe that nobody writes to, and that closes when the
-parent is gone, however it died: then the child ends too.
+The child sends its progress, and the reason of a failure, as JSON lines through the pipe whose
+descriptor is in $TRAINING_EVENTS_FD. Its standard input is a pipe that no process writes to. The
+pipe closes when the parent ends, for whatever reason, and then the child ends too.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 _LINES_KEPT = 20
 _SECONDS_TO_DRAIN = 2.0
 _LONGEST_ERROR = 2000
-"""Characters. Longer ones would not reach the pipe in one piece."""
+"""Characters of an error message. A longer one might not be written to the pipe in one piece."""
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 
 
 class ToParent(standard_logging.Handler):
-    """The child's end of the pipe. Without a parent it tells nobody."""
+    """The child's end of the pipe; without a parent all events are discarded."""
 
     def __init__(self, descriptor: int | None):
         super().__init__(standard_logging.INFO)
@@ -46,21 +46,21 @@ class ToParent(standard_logging.Handler):
         self._send(progress=progress.values(record))
 
     def failed(self, error: str) -> None:
-        """Says why this process is going to end."""
+        """Send the reason why this process is about to end."""
         self._send(failed=error[:_LONGEST_ERROR])
 
     def _send(self, **event: Any) -> None:
         if self._descriptor is not None:
-            # A parent that is gone ends this process by another way.
+            # If the parent is gone, `end_with_parent` ends this process.
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._descriptor, (json.dumps(event) + "\n").encode())
 
 
 def attach() -> ToParent:
-    """Ties this process to the parent that started it as a `Child`, if one did; once, at the start.
+    """Connect this process to the parent that started it as a `Child`, if there is one.
 
-    From then on this process ends when its parent is gone, and what `core.progress`
-    reports reaches the parent.
+    Call this once, at the start. From then on, the process ends when its parent ends, and
+    `core.progress` reports to the parent.
     """
     text = os.environ.pop(PIPE_VARIABLE, None)
     if text is None:
@@ -74,27 +74,27 @@ def attach() -> ToParent:
 
 
 def end_with_parent() -> None:
-    """Waits until standard input closes, and ends this process; for a thread of its own."""
-    # Not sys.stdin: a thread that holds its lock keeps the interpreter from shutting down.
+    """Wait until standard input closes, then end this process; call this in a thread of its own."""
+    # A thread that holds the lock of sys.stdin would prevent the interpreter from shutting down.
     while os.read(0, 1):
         pass
     os._exit(1)
 
 
 class Child:
-    """A process that was started, its log passed on to this one's log line by line.
+    """A child process, whose output is copied to the log of this process line by line.
 
     Args:
       name: for the log, such as `worker 1`.
       command: program and arguments.
-      environ: of the process.
-      cores: CPU cores that it may run on; None: those of this process.
+      environ: its environment variables.
+      cores: the CPU cores on which it may run; None: the cores of this process.
       on_end: called with the Child, in another thread, once it has ended.
       on_progress: called with the arguments of each `core.progress.report` of the child.
 
     Attributes:
       code: exit code, negative for a signal; None until `on_end` is called.
-      failure: what it said it failed of.
+      failure: the reason of its failure, if the child has sent one.
       noticed: `time.monotonic()` of the first sign of its end.
     """
 
@@ -124,7 +124,7 @@ class Child:
                     stderr=subprocess.STDOUT,
                     pass_fds=[events_of_child],
                     env={**environ, PIPE_VARIABLE: str(events_of_child)},
-                    # Ctrl-C at the terminal is for the parent, which tells its children.
+                    # Only the parent receives Ctrl-C from the terminal, and ends its children.
                     start_new_session=True,
                 )
         except BaseException:
@@ -142,26 +142,26 @@ class Child:
 
     @property
     def killed_by(self) -> str | None:
-        """Name of the signal that ended it, or that it says it ended itself for."""
+        """The name of the signal that ended the process, directly or by its exit code."""
         if self.code is None or self.lost_peer:
             return None
-        # The shell's way to say it, which a process that handles the signal uses.
+        # 128 + signal is the convention of shells, and of processes that handle a signal.
         number = -self.code if self.code < 0 else self.code - 128
         return signal.Signals(number).name if number in set(signal.Signals) else None
 
     @property
     def lost_peer(self) -> bool:
-        """Whether it ended because another process of the cluster was gone."""
+        """Whether the process ended because another process of the cluster was gone."""
         return self.code == lost_peer.EXIT_CODE
 
     @property
     def killed_from_outside(self) -> bool:
-        """Whether it got a signal that no process gets because another one has ended."""
+        """Whether the process received a signal that the end of a peer never causes."""
         return self.killed_by in _FROM_OUTSIDE
 
     @property
-    def how(self) -> str:
-        """How it ended, in words that follow its name."""
+    def outcome(self) -> str:
+        """The end of the process as a predicate for its name, such as "was killed (SIGTERM)"."""
         if self.killed_from_outside:
             return f"was killed ({self.killed_by})"
         if self.killed_by:
@@ -172,22 +172,22 @@ class Child:
 
     @property
     def error(self) -> str:
-        """Why it ended, as far as one line can tell: what it said itself, else from its log."""
+        """The reason of its end in one line: `failure`, or the best line of its log."""
         if self.failure:
             return self.failure
-        lines = [line for line in self._lines if line.strip()] or ["it said nothing"]
+        lines = [line for line in self._lines if line.strip()] or ["no output"]
         return next((line for line in reversed(lines) if _ERROR_LINE.search(line)), lines[-1])
 
-    def says(self, text: str) -> bool:
-        """Whether the end of its log, or the failure it told, has this text."""
+    def log_contains(self, text: str) -> bool:
+        """Return whether the end of its log, or `failure`, contains `text`."""
         return any(text in line for line in [*self._lines, self.failure or ""])
 
     def terminate(self) -> None:
-        """Sends SIGTERM, unless it has ended."""
+        """Send SIGTERM, unless the process has ended."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """Sends SIGKILL, unless it has ended."""
+        """Send SIGKILL, unless the process has ended."""
         self._process.kill()
 
     def _read_log(self) -> None:
@@ -201,11 +201,11 @@ class Child:
     def _read_events(self, descriptor: int) -> None:
         with os.fdopen(descriptor, errors="replace") as pipe:
             for line in pipe:
-                # A kill may have cut the last line short.
+                # A kill may have truncated the last line.
                 with contextlib.suppress(json.JSONDecodeError):
-                    self._take(json.loads(line))
+                    self._handle(json.loads(line))
 
-    def _take(self, event: dict[str, Any]) -> None:
+    def _handle(self, event: dict[str, Any]) -> None:
         if "progress" in event:
             self._on_progress(event["progress"])
         else:
@@ -217,7 +217,7 @@ class Child:
         self.noticed = self.noticed or time.monotonic()
         deadline = time.monotonic() + _SECONDS_TO_DRAIN
         for reader in readers:
-            # A process that the child started may hold its ends of the pipes open.
+            # A process that the child started may keep its ends of the pipes open.
             reader.join(max(0.0, deadline - time.monotonic()))
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -227,7 +227,7 @@ class Child:
 
 @contextlib.contextmanager
 def _on_cores(cores: set[int] | None) -> Iterator[None]:
-    """A process that this thread starts meanwhile runs on these cores, from its first moment."""
+    """Within the context, let processes that this thread starts run on `cores` from the start."""
     if cores is None:
         yield
         return
