@@ -1,4 +1,4 @@
-"""`amazon-reviews predict` on standard input: a stream, answered line by line."""
+"""`amazon-reviews predict` on standard input: a stream, with a prediction for each line."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Review files of every format for the tests of the readers, and what reading them gives."""
+"""Review files of every format for the tests of the readers, and the expected records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write(folder: Path, name: str, data: bytes | str) -> str:
 
 
 def read(path: str, options: ReadOptions | None = None) -> list[Record]:
-    """All records of a file, checked for what holds for each of them."""
+    """Return all records of a file, after checks that apply to every record."""
     records = list(read_reviews(path, options))
     for record in records:
         if isinstance(record, Rejected):

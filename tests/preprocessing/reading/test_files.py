@@ -68,7 +68,7 @@ def one_line(error: pytest.ExceptionInfo[InputError], *parts: str) -> None:
 
 
 def find_files(base: str, pattern: str) -> list[str]:
-    """The paths alone."""
+    """Return the paths of the files that `find_files` finds."""
     return [file.path for file in files.find_files(base, pattern)]
 
 
@@ -180,7 +180,7 @@ def test_a_file_that_cannot_be_opened_is_named(
 
 
 class RemoteFileSystem(LocalFileSystem):
-    """A `remote://` file system, as far as reading goes; its files are local ones."""
+    """A read-only `remote://` file system whose files are local files."""
 
     @classmethod
     def scheme(cls) -> str:
@@ -244,7 +244,7 @@ def test_sizes_around_the_steps(folder: Path, suffix: str, size: int) -> None:
 
 
 def skippable(number: int, content: bytes) -> bytes:
-    """A zstd frame that a decoder skips; pzstd starts a file with one that has four bytes."""
+    """Return a skippable zstd frame; a file of pzstd starts with such a frame of four bytes."""
     return struct.pack("<II", 0x184D2A50 + number, len(content)) + content
 
 

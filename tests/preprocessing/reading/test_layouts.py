@@ -114,7 +114,7 @@ SORTED = {
 
 @pytest.fixture
 def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files need not be large, then, to be larger than what is looked at."""
+    """Reduce the inspected parts of files, so that small files are larger than these parts."""
     monkeypatch.setattr(detection, "_HEAD", 1 << 13)
     monkeypatch.setattr(samples, "_BYTES", 1 << 12)
 

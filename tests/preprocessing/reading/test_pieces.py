@@ -1,4 +1,4 @@
-"""Files in pieces and batches: the same records as one after the other, whatever the cut."""
+"""Files in pieces and batches: the records are the same as in sequence, for every cut."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def batches(path: str, options: ReadOptions) -> list[tuple[Piece, list[Batch]]]:
 
 
 def records(path: str, options: ReadOptions) -> list[tuple[object, ...]]:
-    """All that batches hold, in the file's order, with the positions in the file."""
+    """Return the records of batches in the order of the file, with their positions in it."""
     found: list[tuple[object, ...]] = []
     before = 0
     for piece, of_piece in batches(path, options):
@@ -110,7 +110,7 @@ def test_pieces_of_a_plain_file_share_its_lines(
 
 
 def numbered(count: int, seed: int = 0) -> list[bytes]:
-    """Lines of very different lengths, so that blocks end anywhere in them."""
+    """Return lines of very different lengths, so that blocks end anywhere in them."""
     rng = random.Random(seed)
     return [
         b"__label__%d title %d: %s"
