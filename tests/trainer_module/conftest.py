@@ -22,7 +22,7 @@ TRAINING = {
     "seed": 1,
 }
 FILES = {"train": (120, 90, 40), "eval": (50,)}
-"""Examples in each file."""
+"""The number of Examples in each file."""
 
 
 def reviews(count):
@@ -44,7 +44,7 @@ def ground(tmp_path, monkeypatch, log):
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
-    """Folder with `train-*.gz`, `eval-*.gz` (transformed TFRecords) and the transform graph."""
+    """Return a folder with `train-*.gz`, `eval-*.gz` (TFRecords) and the transform graph."""
     # Not at the top: tests of what needs no TensorFlow would wait for it too.
     import tensorflow as tf
     import tensorflow_transform.beam as tft_beam
@@ -108,7 +108,7 @@ def _example(row):
 
 
 def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **training):
-    """A TrainingJob on `prepared` that writes to `folder`."""
+    """Return a TrainingJob on `prepared` that writes to `folder`."""
     return TrainingJob(
         train_files=[str(prepared / train)],
         eval_files=[str(prepared / "eval-*.gz")],
@@ -123,7 +123,7 @@ def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **trainin
 
 
 def run_task(job, folder, *words, environ=None, timeout=400):
-    """`python -m trainer_module.task` on the job; (exit code, everything it printed)."""
+    """Run `python -m trainer_module.task` on the job; return (exit code, output)."""
     folder.mkdir(exist_ok=True, parents=True)
     file = folder / "job.json"
     file.write_text(job.model_dump_json())

@@ -51,7 +51,7 @@ SERVE = f'if me != "chief 0": {FOREVER}\n'
 
 
 class Ground:
-    """A folder with a job, and the stand-ins that run it."""
+    """A folder with a job, and a local cluster of scripts that run instead of the training."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -95,7 +95,7 @@ class Ground:
 
 
 def failure(ground, script, **training):
-    """The message of the failed training, which has to come soon."""
+    """Run a script that fails within a minute, and return the message of the error."""
     started = time.monotonic()
     with pytest.raises(local_cluster.TrainingFailed) as error:
         ground.run(script, **training)

@@ -14,13 +14,13 @@ from trainer_module.loop.state import State
 
 STEPS, EVAL_STEPS, EPOCHS = 3, 2, 3
 EVALUATION = 50
-"""The number in the first batch of the evaluation; those of the training begin with 0."""
+"""The number in the first batch of the evaluation; the training's numbers begin with 0."""
 
 each_loop = pytest.mark.parametrize("loop", LOOPS)
 
 
 def batch(number):
-    """One Example with the label 1, whose logit is a tenth of `number`."""
+    """Return a batch of one Example with the label 1, whose logit is a tenth of `number`."""
     return tf.cast(tf.fill([1, 1], number), tf.float32) / 10, tf.ones([1, 1])
 
 
@@ -82,7 +82,7 @@ class Seen(StepCallback):
 
 
 def evaluation(epoch):
-    """The events of one."""
+    """Return the events of an evaluation."""
     steps = [("step of it", step) for step in range(1, EVAL_STEPS + 1)]
     return [("evaluation", (epoch + 1) * STEPS), *steps, ("end", epoch)]
 

@@ -27,12 +27,12 @@ def steps_done(folder):
 
 
 class Script:
-    """Scripted eval losses, the steps that were taken, and SIGTERM at one of them."""
+    """Callbacks with scripted eval losses that record the steps, and send SIGTERM at one of them."""
 
     def __init__(self, monkeypatch):
         self.steps = []
         self.weights = []
-        """After each epoch."""
+        """The weight after each epoch."""
         self.tests = 0
         self.term_at_step = self.term_at_test = None
         save = checkpoints.SaveRegularly
@@ -74,7 +74,7 @@ def script(monkeypatch):
 
 @pytest.fixture(scope="module")
 def best(records, tmp_path_factory):
-    """The weights after the best epoch of a training that nothing ends before its time."""
+    """Return the weights after the best epoch of an uninterrupted training."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         script = Script(monkeypatch)
         fit(make_job(records, tmp_path_factory.mktemp("best"), **TRAINING), None)
@@ -171,7 +171,7 @@ sys.exit(task.main(sys.argv[1:]))
 
 
 def test_workers_with_slow_steps_end_after_a_step_or_two(prepared, tmp_path):
-    """They vote about once a second, however long a step takes; here it takes a second."""
+    """Workers vote about once a second, whatever the duration of a step; here it is a second."""
     job = make_job(
         prepared,
         tmp_path,
