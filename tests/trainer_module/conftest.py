@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.trainer_module.ground import Ground
+from tests.trainer_module.scripted_cluster import ScriptedCluster
 from trainer_module.settings import TrainingJob
 
 TRANSFORM = {"ngrams": 2, "ngram_buckets": 4096, "vocabulary_size": 100, "max_tokens": 12}
@@ -34,12 +34,12 @@ def reviews(count):
 
 
 @pytest.fixture
-def ground(tmp_path, monkeypatch, log):
+def scripted(tmp_path, monkeypatch, log):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    ground = Ground(tmp_path)
-    yield ground
-    assert ground.alive() == []
+    scripted = ScriptedCluster(tmp_path)
+    yield scripted
+    assert scripted.alive() == []
 
 
 @pytest.fixture(scope="session")

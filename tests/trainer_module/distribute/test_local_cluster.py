@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from core import progress
-from tests.trainer_module.ground import FOREVER, REPOSITORY
+from tests.trainer_module.scripted_cluster import FOREVER, REPOSITORY
 from trainer_module import task
 from trainer_module.distribute import local_cluster
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.settings import Training
 
 
-def test_workers_get_a_tf_config_each(ground):
-    ground.run('note("config", os.environ["TF_CONFIG"])', workers=3)
-    configs = ground.texts("config")
+def test_workers_get_a_tf_config_each(scripted):
+    scripted.run('note("config", os.environ["TF_CONFIG"])', workers=3)
+    configs = scripted.texts("config")
     assert set(configs) == {"worker 0", "worker 1", "worker 2"}
     clusters = [Cluster.from_environ({"TF_CONFIG": text}) for text in configs.values()]
     assert sorted(cluster.name for cluster in clusters) == sorted(configs)
@@ -27,52 +27,52 @@ def test_workers_get_a_tf_config_each(ground):
     assert len(set(json.loads(spec)["worker"])) == 3
 
 
-def test_parameter_servers_get_a_coordinator(ground):
+def test_parameter_servers_get_a_coordinator(scripted):
     script = 'note("config", os.environ["TF_CONFIG"])\nif config["task"]["type"] != "chief":\n    '
     waits = (
         "for other in ('worker 0', 'worker 1', 'ps 0', 'ps 1', 'ps 2'): wait_for('config', other)"
     )
-    ground.run(
+    scripted.run(
         f"{script}{FOREVER}\n{waits}", strategy="parameter_server", workers=2, parameter_servers=3
     )
-    configs = ground.texts("config")
+    configs = scripted.texts("config")
     assert set(configs) == {"chief 0", "worker 0", "worker 1", "ps 0", "ps 1", "ps 2"}
     assert Cluster.from_environ({"TF_CONFIG": configs["worker 1"]}).workers == 2
 
 
 @pytest.mark.parametrize("strategy", ["mirrored", "multi_worker_mirrored"])
-def test_a_single_process_gets_no_tf_config(ground, monkeypatch, strategy):
+def test_a_single_process_gets_no_tf_config(scripted, monkeypatch, strategy):
     alone = {"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(alone))
-    ground.run('note("config", config)', workers=1, strategy=strategy)
-    assert ground.texts("config") == {"alone": "None"}
+    scripted.run('note("config", config)', workers=1, strategy=strategy)
+    assert scripted.texts("config") == {"alone": "None"}
 
 
-def test_the_command_of_the_processes_is_logged(ground, caplog):
-    ground.run('note("arguments", sys.argv[1:])')
-    file = str(ground.folder / "job.json")
-    assert set(ground.texts("arguments").values()) == {f"['{file}']"}
-    expected = ground.job(strategy="multi_worker_mirrored", workers=2)
+def test_the_command_of_the_processes_is_logged(scripted, caplog):
+    scripted.run('note("arguments", sys.argv[1:])')
+    file = str(scripted.folder / "job.json")
+    assert set(scripted.texts("arguments").values()) == {f"['{file}']"}
+    expected = scripted.job(strategy="multi_worker_mirrored", workers=2)
     assert task.read_job(file) == expected
     assert f"stand_in.py {file}" in caplog.text
 
 
-def test_the_packages_are_found_from_any_folder(ground, monkeypatch):
-    monkeypatch.chdir(ground.folder)
-    ground.run('import trainer_module\nnote("from", trainer_module.__file__)')
-    [found] = set(ground.texts("from").values())
+def test_the_packages_are_found_from_any_folder(scripted, monkeypatch):
+    monkeypatch.chdir(scripted.folder)
+    scripted.run('import trainer_module\nnote("from", trainer_module.__file__)')
+    [found] = set(scripted.texts("from").values())
     assert found.startswith(REPOSITORY)
 
 
-def test_lines_of_the_log_come_through_with_the_name_of_the_process(ground, caplog):
-    ground.run("print('out of', me)\nprint('err \\udcff of', me, file=sys.stderr)")
+def test_lines_of_the_log_come_through_with_the_name_of_the_process(scripted, caplog):
+    scripted.run("print('out of', me)\nprint('err \\udcff of', me, file=sys.stderr)")
     lines = [record.getMessage() for record in caplog.records]
     for name in ("worker 0", "worker 1"):
         assert f"[{name}] out of {name}" in lines
         assert f"[{name}] err \\udcff of {name}" in lines
 
 
-def test_progress_of_the_chief_alone_is_reported(ground):
+def test_progress_of_the_chief_alone_is_reported(scripted):
     reports = []
 
     class Listener(logging.Handler):
@@ -82,7 +82,7 @@ def test_progress_of_the_chief_alone_is_reported(ground):
     listener = Listener()
     progress.LOGGER.addHandler(listener)
     try:
-        ground.run(
+        scripted.run(
             "attach()\n"
             "from core.progress import report\n"
             "report('steps', 5 if me == 'worker 0' else 7, 10, me)\n"
@@ -101,21 +101,21 @@ def opened_to_children(folder):
     return {target for target in opened if target.startswith(("pipe:", "socket:", str(folder)))}
 
 
-def test_nothing_is_left_open(ground, tmp_path):
+def test_nothing_is_left_open(scripted, tmp_path):
     opened, threads = opened_to_children(tmp_path), set(threading.enumerate())
     for _ in range(3):
-        ground.run("")
+        scripted.run("")
     # Others' threads and files, of tests before this one, may still come and go.
     ours = {thread for thread in threading.enumerate() if thread not in threads}
-    ground.wait(lambda: not any(thread.is_alive() for thread in ours))
+    scripted.wait(lambda: not any(thread.is_alive() for thread in ours))
     assert opened_to_children(tmp_path) <= opened
 
 
 # The end of the training.
 
 
-def test_workers_may_end_after_the_chief_and_before_it(ground):
-    ground.run(
+def test_workers_may_end_after_the_chief_and_before_it(scripted):
+    scripted.run(
         'order = ["worker 1", "worker 0", "worker 2"]\n'
         "before = order[:order.index(me)]\n"
         'for other in before: wait_for("done", other)\n'
@@ -123,17 +123,17 @@ def test_workers_may_end_after_the_chief_and_before_it(ground):
         'note("done")',
         workers=3,
     )
-    assert set(ground.texts("done")) == {"worker 0", "worker 1", "worker 2"}
+    assert set(scripted.texts("done")) == {"worker 0", "worker 1", "worker 2"}
 
 
-def test_a_worker_that_stays_behind_the_chief_is_ended(ground, monkeypatch, caplog):
+def test_a_worker_that_stays_behind_the_chief_is_ended(scripted, monkeypatch, caplog):
     monkeypatch.setattr(local_cluster, "_SECONDS_BEHIND_CHIEF", 0.5)
-    ground.run(f'if me == "worker 1":\n    {FOREVER}')
+    scripted.run(f'if me == "worker 1":\n    {FOREVER}')
     assert "worker 1: still running after the training has finished" in caplog.text
 
 
-def test_a_worker_that_fails_when_the_chief_has_succeeded_is_no_failure(ground, caplog):
-    ground.run(
+def test_a_worker_that_fails_when_the_chief_has_succeeded_is_no_failure(scripted, caplog):
+    scripted.run(
         'note("done")\nif me == "worker 1":\n'
         '    wait_until_gone("worker 0")\n    sys.exit("too late")'
     )

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.trainer_module.ground import FOREVER, REPOSITORY, SERVE, failure
+from tests.trainer_module.scripted_cluster import FOREVER, REPOSITORY, SERVE, failure
 
 PARENT = """
 import json, sys
@@ -20,13 +20,13 @@ local_cluster.run(job, sys.argv[2:])
 
 
 @pytest.fixture
-def parent(ground):
+def parent(scripted):
     """Starts a process that runs a local cluster; it is ended with the test."""
     started = []
 
     def start(script, **training):
-        job = ground.job(**{"strategy": "multi_worker_mirrored", "workers": 2, **training})
-        command = [sys.executable, "-c", PARENT, job.model_dump_json(), *ground.command(script)]
+        job = scripted.job(**{"strategy": "multi_worker_mirrored", "workers": 2, **training})
+        command = [sys.executable, "-c", PARENT, job.model_dump_json(), *scripted.command(script)]
         started.append(
             subprocess.Popen(
                 command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -40,11 +40,11 @@ def parent(ground):
         process.communicate()
 
 
-def test_children_end_when_their_parent_is_killed(ground, parent):
+def test_children_end_when_their_parent_is_killed(scripted, parent):
     process = parent(f'attach()\nnote("attached")\n{FOREVER}')
-    ground.wait(lambda: len(ground.notes("attached")) == 2)
+    scripted.wait(lambda: len(scripted.notes("attached")) == 2)
     process.kill()
-    ground.wait(lambda: not ground.alive())
+    scripted.wait(lambda: not scripted.alive())
 
 
 SAVE = """
@@ -60,29 +60,29 @@ time.sleep(600)
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)]
 )
-def test_a_signal_lets_the_training_save(ground, parent, number, code):
+def test_a_signal_lets_the_training_save(scripted, parent, number, code):
     process = parent(SAVE)
-    ground.wait(lambda: len(ground.notes("ready")) == 2)
+    scripted.wait(lambda: len(scripted.notes("ready")) == 2)
     process.send_signal(number)
     assert process.wait(120) == code
-    assert set(ground.texts("saved")) == {"worker 0", "worker 1"}
-    assert ground.alive() == []
+    assert set(scripted.texts("saved")) == {"worker 0", "worker 1"}
+    assert scripted.alive() == []
 
 
-def test_a_second_signal_ends_the_training_at_once(ground, parent):
+def test_a_second_signal_ends_the_training_at_once(scripted, parent):
     process = parent(
         'signal.signal(signal.SIGTERM, lambda *_: note("sigterm"))\nnote("ready")\n'
         "while True: time.sleep(1)"
     )
-    ground.wait(lambda: len(ground.notes("ready")) == 2)
+    scripted.wait(lambda: len(scripted.notes("ready")) == 2)
     process.send_signal(signal.SIGTERM)
-    ground.wait(lambda: len(ground.notes("sigterm")) == 2)
+    scripted.wait(lambda: len(scripted.notes("sigterm")) == 2)
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 143
-    assert ground.alive() == []
+    assert scripted.alive() == []
 
 
-def test_servers_run_until_the_chief_has_saved(ground, parent):
+def test_servers_run_until_the_chief_has_saved(scripted, parent):
     process = parent(
         f"{SERVE}"
         "def save(number, frame):\n"
@@ -96,27 +96,27 @@ def test_servers_run_until_the_chief_has_saved(ground, parent):
         f"note('ready')\n{FOREVER}",
         strategy="parameter_server",
     )
-    ground.wait(lambda: ground.notes("ready"))
+    scripted.wait(lambda: scripted.notes("ready"))
     process.send_signal(signal.SIGTERM)
     assert process.wait(120) == 143
-    assert ground.texts("saved") == {"chief 0": "3"}
+    assert scripted.texts("saved") == {"chief 0": "3"}
 
 
-def test_it_runs_in_a_thread_too_and_leaves_the_signals_alone(ground):
+def test_it_runs_in_a_thread_too_and_leaves_the_signals_alone(scripted):
     before = signal.getsignal(signal.SIGTERM)
     seen = []
     during = 'wait_for("seen", "test")'
-    thread = threading.Thread(target=ground.run, args=[during])
+    thread = threading.Thread(target=scripted.run, args=[during])
     thread.start()
-    ground.wait(lambda: len(ground.notes("started")) == 2)
+    scripted.wait(lambda: len(scripted.notes("started")) == 2)
     seen.append(signal.getsignal(signal.SIGTERM))
-    (ground.folder / "seen test 0").touch()
+    (scripted.folder / "seen test 0").touch()
     thread.join(120)
     assert not thread.is_alive()
     assert seen == [before]
 
 
-def test_signal_handlers_are_put_back(ground):
+def test_signal_handlers_are_put_back(scripted):
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    failure(ground, "sys.exit(1)")
+    failure(scripted, "sys.exit(1)")
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before

@@ -10,23 +10,23 @@ from trainer_module.distribute.cluster import Cluster
 from trainer_module.settings import Training
 
 
-def test_workers_share_the_cores_and_this_process_keeps_its_own(ground):
+def test_workers_share_the_cores_and_this_process_keeps_its_own(scripted):
     before = os.sched_getaffinity(0)
-    ground.run('note("cores", json.dumps(sorted(os.sched_getaffinity(0))))')
+    scripted.run('note("cores", json.dumps(sorted(os.sched_getaffinity(0))))')
     assert os.sched_getaffinity(0) == before
-    first, second = (set(json.loads(text)) for text in ground.texts("cores").values())
+    first, second = (set(json.loads(text)) for text in scripted.texts("cores").values())
     assert first | second == before or len(before) == 1
     assert not first & second or len(before) == 1
 
 
-def test_coordinator_and_parameter_servers_have_all_cores(ground):
-    ground.run(
+def test_coordinator_and_parameter_servers_have_all_cores(scripted):
+    scripted.run(
         'note("cores", json.dumps(sorted(os.sched_getaffinity(0))))\n'
         'if me != "chief 0": time.sleep(600)\n'
         'for other in ("worker 0", "worker 1", "ps 0"): wait_for("cores", other)',
         strategy="parameter_server",
     )
-    cores = {name: set(json.loads(text)) for name, text in ground.texts("cores").items()}
+    cores = {name: set(json.loads(text)) for name, text in scripted.texts("cores").items()}
     everything = os.sched_getaffinity(0)
     assert cores["chief 0"] == cores["ps 0"] == everything
     assert cores["worker 0"] | cores["worker 1"] == everything or len(everything) == 1
@@ -89,10 +89,10 @@ def test_gpus_are_counted_by_nvidia_smi(monkeypatch, tmp_path, nvidia_smi, expec
     assert list(gpus_of({"worker": 2}).values()) == expected
 
 
-def test_more_workers_than_gpus_is_a_wrong_setting(ground, monkeypatch):
+def test_more_workers_than_gpus_is_a_wrong_setting(scripted, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     with pytest.raises(ValueError, match=r"training.workers: 3 workers, but 2 GPUs; set at most"):
-        ground.run("", workers=3)
+        scripted.run("", workers=3)
 
 
 @pytest.mark.parametrize(

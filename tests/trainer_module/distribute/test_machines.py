@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.trainer_module.conftest import learned_negation, make_job, predict
-from tests.trainer_module.ground import REPOSITORY
+from tests.trainer_module.scripted_cluster import REPOSITORY
 from trainer_module.distribute import machine
 from trainer_module.training import train
 

@@ -50,7 +50,7 @@ FOREVER = "time.sleep(600)"
 SERVE = f'if me != "chief 0": {FOREVER}\n'
 
 
-class Ground:
+class ScriptedCluster:
     """A folder with a job, and a local cluster of scripts that run instead of the training."""
 
     def __init__(self, folder):
@@ -94,11 +94,11 @@ class Ground:
     wait = staticmethod(wait)
 
 
-def failure(ground, script, **training):
+def failure(scripted, script, **training):
     """Run a script that fails within a minute, and return the message of the error."""
     started = time.monotonic()
     with pytest.raises(local_cluster.TrainingFailed) as error:
-        ground.run(script, **training)
+        scripted.run(script, **training)
     assert time.monotonic() - started < 60
     assert len(str(error.value).splitlines()) == 1
     return str(error.value)
