@@ -94,7 +94,7 @@ def test_a_worker_under_parameter_servers_is_restarted(prepared, tmp_path):
     code = process.wait(timeout=300)
     log = (tmp_path / "log").read_text()
     assert code == 0, log
-    assert "worker 0 was killed (SIGKILL); starting it again" in log
+    assert "worker 0 was killed (SIGKILL); restarting it" in log
     assert learned_negation(tmp_path)
 
 
