@@ -5,4 +5,4 @@ FAILED = 1
 BAD_INPUT = 2
 NOT_BLESSED = 3
 INTERRUPTED = 130
-"""After Ctrl-C, as a shell says it."""
+"""Ended by Ctrl-C: 128 + SIGINT, the convention of shells."""

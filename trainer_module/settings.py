@@ -13,11 +13,11 @@ from trainer_module import combinations
 
 
 class Training(Section):
-    """Which model is trained, and how."""
+    """The `training` section: the model, the strategy and the training loop."""
 
     model: Literal["ngram_linear", "cnn_lstm", "text_cnn", "transformer"] = "ngram_linear"
     hyperparameters: dict[str, bool | int | float | str] = {}
-    """Of the model: the fields of `Hyperparameters` in its file."""
+    """Hyperparameters of the model: the fields of `Hyperparameters` in its module."""
     strategy: Literal[
         "auto",
         "one_device",
@@ -28,40 +28,40 @@ class Training(Section):
         "tpu",
     ] = "auto"
     devices: PositiveInt | None = None
-    """Devices that a single process trains on; without GPUs the CPU is split into that many."""
+    """Devices of a single process; without GPUs the CPU is split into as many logical devices."""
     workers: PositiveInt = 1
-    """Processes that train; more than one need a cluster strategy."""
+    """Processes that train; more than one require a cluster strategy."""
     parameter_servers: PositiveInt = 1
     """Processes that hold the variables under `parameter_server`."""
     tpu: str | None = None
-    """Name or grpc:// address of a TPU, or `local`; None: the one of the environment."""
+    """Name or grpc:// address of a TPU, or `local`; None: the TPU that the environment names."""
     loop: Literal["fit", "custom"] = "fit"
     epochs: PositiveInt = 2
     batch_size_per_replica: PositiveInt = 1024
     learning_rate: Annotated[float, Field(gt=0)] | None = None
-    """At a global batch of `learning_rate_batch`; None: the model's own."""
+    """Learning rate at a global batch of `learning_rate_batch`; None: the model's default."""
     learning_rate_batch: PositiveInt = 1024
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
-    """How the learning rate follows the global batch."""
+    """Scaling of the learning rate with the global batch."""
     schedule: Literal["cosine", "constant"] = "cosine"
     warmup: Fraction = 0.05
-    """Part of all steps in which the learning rate rises from nothing."""
+    """Fraction of all steps in which the learning rate rises from zero."""
     mixed_precision: Literal["none", "float16", "bfloat16"] = "none"
     jit_compile: bool = False
     steps_per_execution: PositiveInt = 1
     early_stopping: PositiveInt | None = None
-    """Epochs without a better eval loss after which training ends with the best weights."""
+    """Epochs without a lower eval loss after which training ends with the best weights."""
     checkpoint_steps: PositiveInt = 1000
-    """Steps between checkpoints; there is one after every epoch too."""
+    """Steps between checkpoints; every epoch ends with a checkpoint too."""
     warm_start: bool = False
     """Start from the weights of the latest blessed model."""
     tuner_trials: PositiveInt | None = None
     """Trials of the Tuner component; None: no Tuner."""
     profile_steps: tuple[PositiveInt, PositiveInt] | None = Field(default=None, strict=False)
-    """First and last step that TensorFlow's profiler records."""
+    """First and last step for TensorFlow's profiler."""
     shuffle_buffer: PositiveInt = 100_000
     cache_input: bool = False
-    """Keep the transformed Examples in memory from the first epoch on, whatever their size."""
+    """Keep the transformed Examples in memory after the first epoch, whatever their size."""
     seed: Annotated[int, Field(ge=0)] = 42
 
     @model_validator(mode="after")
@@ -72,27 +72,27 @@ class Training(Section):
         return self
 
     def with_values(self, values: Mapping[str, Any]) -> Training:
-        """These settings with what a Tuner found: `learning_rate` and hyperparameters."""
-        found = dict(values)
-        rate = found.pop("learning_rate", self.learning_rate)
+        """Return these settings with a Tuner's `learning_rate` and hyperparameters."""
+        hyperparameters = dict(values)
+        rate = hyperparameters.pop("learning_rate", self.learning_rate)
         return self.model_copy(
             update={
                 "learning_rate": rate,
-                "hyperparameters": {**self.hyperparameters, **found},
+                "hyperparameters": {**self.hyperparameters, **hyperparameters},
             }
         )
 
 
 class TrainingJob(Section):
-    """One training, independent of who starts it; as JSON it is what `task.py` reads.
+    """One training, independent of the platform; `task.py` reads it as JSON.
 
     Attributes:
       train_files, eval_files: glob patterns of transformed TFRecord files.
       transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
-      serving_model_dir: where the SavedModel goes.
-      model_run_dir: where TensorBoard logs go.
-      checkpoint_dir: where a training that was cut short is continued from.
-      base_model: SavedModel to start from; None: start afresh.
+      serving_model_dir: folder for the SavedModel.
+      model_run_dir: folder for TensorBoard logs.
+      checkpoint_dir: folder for checkpoints; an interrupted training continues from it.
+      base_model: SavedModel with the first weights (warm start); None: new weights.
       training: the `training` section of the settings.
       transform: the `transform` section.
     """
@@ -109,15 +109,15 @@ class TrainingJob(Section):
 
 
 class CustomConfig(Section):
-    """The `custom_config` of Trainer and Tuner: what the DAG passes to `run_fn` and `tuner_fn`.
+    """The `custom_config` of Trainer and Tuner, by which the DAG passes settings to `run_fn`.
 
     Other keys are allowed: a platform adds the settings of the job that it starts.
 
     Attributes:
       training: the `training` section of the settings.
       transform: those keys of the `transform` section that the model uses.
-      code: fingerprint of the code; a training does not continue a checkpoint of other code.
-      checkpoints: the folder for checkpoints, which outlives a failed execution.
+      code: fingerprint of the code; a training does not continue a checkpoint of different code.
+      checkpoints: the parent folder of all checkpoints, which is kept after a failed execution.
     """
 
     model_config = ConfigDict(extra="ignore")
