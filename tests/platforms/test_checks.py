@@ -102,7 +102,7 @@ def test_what_only_clusters_have_is_refused_on_this_machine(more, line):
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        ("cluster.resources={Trainr: {cpu: 1}}", "no component Trainr"),
+        ("cluster.resources={Trainr: {cpu: 1}}", "unknown component Trainr"),
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: data}", "kubeflow.volume.mount"),
         ("kubeflow.training_timeout_hours=0.0", "kubeflow.training_timeout_hours"),
