@@ -155,7 +155,7 @@ def test_an_output_file_is_no_url(tmp_path, monkeypatch, capsys, words):
     code, _, error = command(monkeypatch, capsys, "gs://bucket", *words, output)
     assert code == 2
     assert error == (
-        "--output: gs://bucket/file.yaml is not a file of this machine; "
-        "write to a local file and copy it\n"
+        "--output: gs://bucket/file.yaml is not a local path. "
+        "Write a local file and copy it\n"
     )
     assert list(tmp_path.iterdir()) == []
