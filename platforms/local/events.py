@@ -1,8 +1,7 @@
-"""What a running pipeline tells the one who watches it: one JSON object per line through a pipe.
+"""Events from the process of a pipeline to its monitor: one JSON object per line, through a pipe.
 
-The sender is the process that runs the pipeline. TFX's local runner says through its log which
-component runs, finishes, or is answered from the cache; this listens there and to the `progress`
-logger, so the runner stays TFX's own.
+TFX's local runner logs which component starts, finishes or is a cache hit. A logging handler turns
+these records, and those of the `progress` logger, into events, so the runner stays TFX's own.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PIPE_VARIABLE = "PIPELINE_EVENTS_FD"
 RUNNING, CACHED, FINISHED = "running", "cached", "finished"
 """States of a component, in the order in which they come."""
 PHASE, PROGRESS, OUTCOME, FAILED = "phase", "progress", "outcome", "failed"
-"""Other kinds of event. A phase is what happens while no component runs, in its key `doing`."""
+"""Other kinds of event. The key `doing` of a phase describes the work while no component runs."""
 
 _STATE_OF_MESSAGE = {
     "Component %s is running.": RUNNING,
@@ -32,13 +31,13 @@ _STATE_OF_MESSAGE = {
 
 
 class Sender(logging.Handler):
-    """Turns log records into events, and sends events. Without a watcher it sends nothing."""
+    """A logging handler that sends log records as events; without a pipe it sends nothing."""
 
     def __init__(self, pipe: TextIO | None):
         super().__init__(logging.INFO)
         self._pipe = pipe
         self.component: str | None = None
-        """The component that runs now, which is the one that failed if something does."""
+        """The component that runs now, and that failed if an exception is raised; None: none."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name == progress.LOGGER.name:
@@ -60,10 +59,10 @@ class Sender(logging.Handler):
 
 
 def start_sending() -> Sender:
-    """Attaches a Sender to TFX's log and the progress logger; the pipe is $PIPELINE_EVENTS_FD.
+    """Attach a Sender to TFX's log and the progress logger; the pipe is $PIPELINE_EVENTS_FD.
 
-    A watched pipeline ends with its watcher: its standard input is a pipe that nobody writes to,
-    and that closes when the watcher is gone, however it died.
+    A pipeline with a monitor ends with it. The standard input of the pipeline's process is a pipe
+    that is always empty, and that closes when the monitor ends, even after SIGKILL.
     """
     descriptor = os.environ.pop(PIPE_VARIABLE, None)
     sender = Sender(os.fdopen(int(descriptor), "w") if descriptor else None)
@@ -75,7 +74,7 @@ def start_sending() -> Sender:
 
 
 def receive(pipe: TextIO) -> Iterator[dict[str, Any]]:
-    """The events until the sender closes its end; a line that a kill cut short is dropped."""
+    """Yield the events until the sender closes the pipe; drop an incomplete line after a kill."""
     for line in pipe:
         try:
             yield json.loads(line)

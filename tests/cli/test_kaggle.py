@@ -128,7 +128,7 @@ def no_credentials(scopes=None):
 @pytest.mark.parametrize(
     ("base", "message"),
     [
-        ("gs://bucket/reviews", "gs://bucket/reviews needs Google Cloud credentials"),
+        ("gs://bucket/reviews", "gs://bucket/reviews requires Google Cloud credentials"),
         ("nowhere://bucket", "nowhere://bucket cannot be read"),
         ("{file}/reviews", "is a file"),
     ],
@@ -155,7 +155,6 @@ def test_an_output_file_is_no_url(tmp_path, monkeypatch, capsys, words):
     code, _, error = command(monkeypatch, capsys, "gs://bucket", *words, output)
     assert code == 2
     assert error == (
-        "--output: gs://bucket/file.yaml is not a local path. "
-        "Write a local file and copy it\n"
+        "--output: gs://bucket/file.yaml is not a local path. Write a local file and copy it\n"
     )
     assert list(tmp_path.iterdir()) == []

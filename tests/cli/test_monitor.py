@@ -12,7 +12,7 @@ from cli import summary
 from cli.monitor import Watched
 from pipeline.config import PipelineConfig
 from platforms.local import events
-from platforms.local.main import first_error_line, tells_no_password
+from platforms.local.main import first_error_line, has_no_password
 
 
 def watched(*received):
@@ -174,12 +174,12 @@ def test_the_first_real_error_line(error, line):
 
 def test_the_connection_to_ml_metadata_is_not_logged(caplog):
     log = absl_logging.get_absl_logger()
-    log.addFilter(tells_no_password)
+    log.addFilter(has_no_password)
     try:
         with caplog.at_level("INFO", logger=log.name):
             absl_logging.info("Using connection config:\n %s", "password: secret")
             absl_logging.info("Component %s is running.", "Trainer")
     finally:
-        log.removeFilter(tells_no_password)
+        log.removeFilter(has_no_password)
     assert "secret" not in caplog.text
     assert "Component Trainer is running." in caplog.text

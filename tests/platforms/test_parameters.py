@@ -20,7 +20,7 @@ WRONG = {
     "no epoch": ({}, "epochs=0", "parameter epochs: .*greater than or equal to 1, not 0"),
     "percent": ({}, "min_accuracy=92", "parameter min_accuracy: .*less than or equal to 1, not 92"),
     "no folder": ({}, "input_base=", "parameter input_base: .*at least 1 character"),
-    "local folder": ({}, "input_base=/data", "parameter input_base: /data is not seen by"),
+    "local folder": ({}, "input_base=/data", "parameter input_base: /data is not accessible"),
     "a cluster": (
         {},
         "strategy=parameter_server",
@@ -95,7 +95,7 @@ def run_step(folder, component, more="", **given):
     [
         ("Trainer", "", {"strategy": "mirored"}, "parameter strategy: Input should be 'auto'"),
         ("Trainer", "", {"epochs": 0}, "parameter epochs: Input should be greater than"),
-        ("Trainer", "", {"epochs": 2.5}, "parameter epochs: an integer, not 2.5"),
+        ("Trainer", "", {"epochs": 2.5}, "parameter epochs: must be an integer, not 2.5"),
         (
             "Trainer",
             "training={strategy: multi_worker_mirrored, workers: 2}",
