@@ -1,8 +1,8 @@
-"""Executor of Transform: analyzes what has to be, then transforms file by file.
+"""Executor of Transform: analyzes if necessary, and then transforms file by file.
 
-TFX's own hands single records from one Beam stage to the next, with a price for each, and lets
-tf.Transform batch them again. Here a batch stays one from the file that is read to the file that
-is written, and TensorFlow's threads read, parse and transform it.
+TFX's own executor passes single records between Beam stages, which has a cost for each record, and
+tf.Transform batches them again. Here a batch remains a batch from the input file to the output
+file, and TensorFlow's threads read, parse and transform it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tfx.utils import io_utils, json_utils
 from tfx_bsl.public import tfxio
 
 from components import tfrecords
-from components.handover import hand_over, handed_over
 from components.local_beam import LocalBeamExecutor
 from components.transform import stages
+from components.worker_results import read_results, write_results
 from trainer_module import content
 
 _FILE_PREFIX = "transformed_examples"
@@ -42,13 +42,13 @@ _DECIDING = (
     standard_component_specs.SPLITS_CONFIG_KEY,
     "code",
 )
-"""The execution properties that decide what the output is; the last is the pipeline's."""
+"""The execution properties that determine the output; the pipeline adds the last one."""
 
 PreprocessingFn = Callable[[Any], dict[str, Any]]
 
 
 class Executor(LocalBeamExecutor):
-    """Makes the transform graph, and with it transformed Examples."""
+    """Creates the transform graph, and the transformed Examples."""
 
     def Do(
         self,
@@ -82,7 +82,7 @@ class Executor(LocalBeamExecutor):
         spec = _parsing_spec(fn, schema)
         by_split = {split: _files(examples, [split]) for split in splits.transform}
         self._transform(by_split, graph, spec, scratch)
-        done = handed_over(scratch)
+        done = read_results(scratch)
         for split in splits.transform:
             paths = [path for of, paths in done for path in paths if of == split]
             folder = artifact_utils.get_split_uri([transformed], split)
@@ -104,7 +104,7 @@ class Executor(LocalBeamExecutor):
         graph: str,
         scratch: str,
     ) -> None:
-        """Writes the transform graph to the folder `graph`."""
+        """Write the transform graph to the folder `graph`."""
         metadata = dataset_metadata.DatasetMetadata(schema)
         metadata_io.write_metadata(
             metadata, os.path.join(graph, tft.TFTransformOutput.RAW_METADATA_DIR)
@@ -116,7 +116,7 @@ class Executor(LocalBeamExecutor):
             return
         columns = tft.get_analyze_input_columns(fn, type_specs)
         projected = _projected(schema, columns)
-        # It still tells of the features that are not read here: the function is traced with them.
+        # The config also has the features that are not read, because the tracing requires them.
         config = _source(schema).Project(columns).TensorAdapterConfig()
         with (
             self._make_beam_pipeline() as pipeline,
@@ -148,7 +148,7 @@ class Executor(LocalBeamExecutor):
                 | "Units" >> beam.Create(units, reshuffle=True)
                 | "TransformFiles" >> beam.ParDo(stages.TransformFiles(graph, spec, scratch))
             )
-            hand_over(pipeline, done, scratch)
+            write_results(pipeline, done, scratch)
 
 
 def _files(examples: list[types.Artifact], splits: list[str]) -> list[str]:
@@ -157,7 +157,7 @@ def _files(examples: list[types.Artifact], splits: list[str]) -> list[str]:
 
 
 def _units(files: list[str]) -> list[list[str]]:
-    """What one worker does at a time."""
+    """Divide files into units of work for Beam's workers."""
     count = -(-len(files) // _FILES_PER_UNIT)
     return [files[number::count] for number in range(count)]
 
@@ -178,18 +178,18 @@ def _type_specs(schema: schema_pb2.Schema) -> dict[str, tf.TypeSpec]:
 
 
 def _has_analyzers(fn: PreprocessingFn, type_specs: dict[str, tf.TypeSpec]) -> bool:
-    """Whether the data have to be looked at before the graph is known."""
+    """Return whether `fn` has analyzers, which require a pass over the data."""
     graph, _, _ = impl_helper.trace_preprocessing_function(fn, type_specs, use_tf_compat_v1=False)
     return bool(graph.get_collection(analyzer_nodes.TENSOR_REPLACEMENTS))
 
 
 def _projected(schema: schema_pb2.Schema, names: list[str]) -> schema_pb2.Schema:
-    """A schema of these features alone: the others are not even decoded."""
+    """Return a schema of these features only, so that the others are not decoded."""
     return schema_pb2.Schema(feature=[item for item in schema.feature if item.name in names])
 
 
 def _parsing_spec(fn: PreprocessingFn, schema: schema_pb2.Schema) -> dict[str, Any]:
-    """The tf.io parsing spec of the raw features that `fn` makes something of."""
+    """Return the tf.io parsing spec of the raw features that `fn` uses."""
     columns = tft.get_transform_input_columns(fn, _type_specs(schema))
     spec: dict[str, Any] = schema_utils.schema_as_feature_spec(
         _projected(schema, columns)
