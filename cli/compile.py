@@ -24,7 +24,7 @@ def compile(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Output file [default: NAME.json for vertex, NAME.yaml for kubeflow].",
+            help="Output file \\[default: NAME.json for vertex, NAME.yaml for kubeflow].",
             callback=check_local,
         ),
     ] = None,

@@ -30,11 +30,11 @@ def build(
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option(metavar="IMAGE", help="Base image [default: that of the Dockerfile]."),
+        typer.Option(metavar="IMAGE", help="Base image \\[default: that of the Dockerfile]."),
     ] = None,
     tool: Annotated[
         Builder | None,
-        typer.Option(help="Build tool [default: docker, or buildah if docker is missing]."),
+        typer.Option(help="Build tool \\[default: docker, or buildah if docker is missing]."),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -52,7 +52,7 @@ def build(
 @app.command()
 def push(
     tool: Annotated[
-        Pusher | None, typer.Option(help="Tool that built the image [default: as for build].")
+        Pusher | None, typer.Option(help="Tool that built the image \\[default: as for build].")
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,

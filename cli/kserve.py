@@ -18,7 +18,7 @@ def kserve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Output file [default: standard output].",
+            help="Output file \\[default: standard output].",
             callback=check_local,
         ),
     ] = None,

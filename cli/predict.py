@@ -20,7 +20,7 @@ app = make_app()
 @app.command()
 def predict(
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Reviews [default: the lines of standard input].")
+        list[str] | None, typer.Argument(help="Reviews \\[default: the lines of standard input].")
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
