@@ -13,7 +13,7 @@ Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$
 
 
 class Resources(Section):
-    """What a step's container may use; None: whatever the cluster gives."""
+    """The resources of a step's container; None: the cluster's default."""
 
     cpu: Annotated[float, Field(gt=0)] | None = None
     memory: Quantity | None = None
@@ -24,19 +24,19 @@ class Resources(Section):
 
 
 class Cluster(Section):
-    """What every cluster is told."""
+    """Settings for every cluster."""
 
     image: str | None = None
     """The image with this package that every step runs in, `HOST/PROJECT/amazon-reviews:TAG`."""
     resources: dict[str, Resources] = {}
-    """Component -> what its container may use; `Trainer`: each process that trains."""
+    """Component -> the resources of its container; `Trainer`: those of each training process."""
 
     @field_validator("resources")
     @classmethod
     def _components_exist(cls, value: dict[str, Resources]) -> dict[str, Resources]:
         for name in value:
             if name not in COMPONENTS:
-                raise ValueError(f"no component {name}; known are {', '.join(COMPONENTS)}")
+                raise ValueError(f"unknown component {name}; known are {', '.join(COMPONENTS)}")
         return value
 
 
@@ -60,14 +60,14 @@ class Dataflow(Section):
 
     project: str | None = None
     region: str | None = None
-    """None, as for the project: that of `vertex`."""
+    """None: `vertex.region`; a `project` of None: `vertex.project`."""
     temp_location: str | None = None
-    """gs:// folder for what Dataflow stages; None: `tmp` under `paths.root`."""
+    """gs:// folder for Dataflow's temporary files; None: `tmp` under `paths.root`."""
     service_account: str | None = None
     machine_type: str | None = None
     max_workers: PositiveInt | None = None
     components: list[BeamComponent] = ["ReviewExampleGen", "StatisticsGen", "Transform"]
-    """Those that run there; the others run in their own container."""
+    """The components that run on Dataflow; each other one runs in its own container."""
 
 
 class Vertex(Section):
@@ -80,18 +80,18 @@ class Vertex(Section):
     network: str | None = None
     """VPC to peer with, `projects/NUMBER/global/networks/NAME`."""
     machine_type: str = "n1-standard-8"
-    """Of each training replica when `training.workers` is more than 1."""
+    """Machine type of each training replica if `training.workers` is more than 1."""
     training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
-    """A CustomJob that takes longer, with its time in the queue, is ended, and the step fails."""
+    """Hours after which a CustomJob is cancelled and its step fails; includes the queue time."""
     endpoint: str | None = None
-    """Display name of the endpoint that `push.destination: vertex` deploys to, which serves nothing
-    else; None: `name`."""
+    """Display name of the endpoint for `push.destination: vertex`; it serves no other model. None:
+    `name`."""
     serving_image: str | None = None
-    """TensorFlow Serving, in a registry of the project, for `push.destination: vertex`."""
+    """Image of TensorFlow Serving, in a registry of the project, for `push.destination: vertex`."""
 
 
 class Volume(Section):
-    """A PersistentVolumeClaim that all steps mount, for what need not be in a bucket."""
+    """A PersistentVolumeClaim that all steps mount, for data outside a bucket."""
 
     claim: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
     mount: Annotated[str, Field(pattern=r"^/.+")]
@@ -112,17 +112,17 @@ class Kubeflow(Section):
     endpoint: str | None = None
     """URL of the Kubeflow Pipelines API, `http://127.0.0.1:8080` after a port-forward."""
     namespace: str = "kubeflow"
-    """Where the runs' pods live, and the TFJobs and InferenceServices that are made."""
+    """Namespace of the pods of runs, and of the TFJobs and InferenceServices."""
     experiment: str = "amazon-reviews"
     service_account: str | None = None
     """Kubernetes service account of the steps and the training pods; None: the default one."""
     volume: Volume | None = None
     node_selector: dict[str, str] = {}
-    """Of the training pods."""
+    """Node labels that the training pods require."""
     tolerations: list[Toleration] = []
-    """Of the training pods."""
+    """Tolerations of the training pods."""
     training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
-    """A TFJob that takes longer is ended, and the step fails."""
+    """Hours after which a TFJob is deleted and its step fails."""
     refused_timeout_minutes: Annotated[float, Field(gt=0)] = 10.0
-    """A TFJob whose pods are refused for that long, for a reason that does not pass by itself, is
-    ended, and the step fails."""
+    """Minutes after which a TFJob is deleted and its step fails, if Kubernetes refuses its pods for
+    a reason that lasts, such as a missing service account."""

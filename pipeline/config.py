@@ -1,8 +1,7 @@
-"""The settings of one experiment: a YAML file, overrides from the environment, validated up front.
+"""The settings of one experiment: a YAML file and overrides, validated before a component starts.
 
 `--config` or `PIPELINE_CONFIG` names the file or a preset. `--set` and `PIPELINE_SET` override
-single keys. Everything that can be wrong about a setting is found here, before a component starts,
-and becomes one line: a `ConfigError`.
+single keys. Every invalid setting raises a `ConfigError`, whose message is one line.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ SPLITS = get_args(Split)
 
 
 class Paths(Section):
-    """Where a run keeps what it makes; all but `root` default to places under it."""
+    """The folders and files that a run writes; all except `root` default to paths under it."""
 
     root: str = "runs"
     metadata: str = ""
     serving: str = ""
     checkpoints: str = ""
-    """Of trainings that are not finished."""
+    """Folder for the checkpoints of unfinished trainings."""
 
     @model_validator(mode="before")
     @classmethod
@@ -61,7 +60,7 @@ class Paths(Section):
 
 
 class Columns(Section):
-    """Which columns of csv, jsonl and parquet files hold what; None: found by their names."""
+    """The columns of csv, jsonl and parquet files; None: detected by their names."""
 
     label: str | None = None
     title: str | None = None
@@ -69,10 +68,10 @@ class Columns(Section):
 
 
 class Data(Section):
-    """What is read, and how it is divided."""
+    """The input, and how it is split."""
 
     input_base: Annotated[str, Field(min_length=1)] | None = None
-    """Folder or gs:// prefix with the raw files; None: the sample that the package brings."""
+    """Folder or gs:// prefix with the raw files; None: the sample in this package."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
     columns: Columns = Columns()
     label_scale: Literal["auto", "stars", "zero_one", "one_two"] = "auto"
@@ -81,7 +80,7 @@ class Data(Section):
     max_examples: dict[Split, PositiveInt] = {}
     max_rejected_fraction: Fraction = 0.01
     statistics_examples: PositiveInt | None = 100_000
-    """About how many Examples of a split its statistics are made of; None: all, through Beam."""
+    """Approximate size of the sample of each split for its statistics; None: all, through Beam."""
 
     @field_validator("max_examples", mode="before")
     @classmethod
@@ -109,12 +108,12 @@ class Beam(Section):
     direct_running_mode: Literal["in_memory", "multi_threading", "multi_processing"] = "in_memory"
     direct_num_workers: PositiveInt = 1
     args: list[str] = []
-    """Passed to Beam as they are, after the ones made from the keys above."""
+    """Arguments that Beam gets unchanged, after those that follow from the keys above."""
     dataflow: Dataflow = Dataflow()
 
 
 class Push(Section):
-    """Where a blessed model goes."""
+    """The destination of a blessed model."""
 
     destination: Literal["filesystem", "vertex", "none"] = "filesystem"
 
@@ -138,17 +137,17 @@ class PipelineConfig(Section):
 
 
 def absolute(path: str) -> str:
-    """A local path made absolute, `~` expanded; URLs (gs://, mysql://) are left as they are.
+    """Return a local path as an absolute one, `~` expanded, and a URL (gs://, mysql://) unchanged.
 
     Raises:
-      ValueError: it is neither, but a URL that lacks a slash.
+      ValueError: `path` is a URL that lacks a slash.
     """
     if "://" in path:
         return path
     scheme = re.match(r"(gs|s3|hdfs|mysql):/?", path)
     if scheme:
         rest = path.removeprefix(scheme[0])
-        raise ValueError(f"{path} is no URL, write {scheme[1]}://{rest}")
+        raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
     return os.path.abspath(os.path.expanduser(path))
 
 
@@ -162,7 +161,7 @@ def load_config(
     Args:
       path: YAML file or name of a preset; None: `$PIPELINE_CONFIG`, or the preset `sample`.
       overrides: values of `--set`, which win over those of `$PIPELINE_SET`.
-      environ: instead of the environment of this process.
+      environ: environment variables; None: those of this process.
 
     Raises:
       ConfigError: the file is missing or not a YAML mapping, a key is unknown, a value is of the

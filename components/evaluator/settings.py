@@ -8,11 +8,11 @@ from core.settings import Fraction, Section
 
 
 class Evaluation(Section):
-    """What a model must reach to be pushed."""
+    """The thresholds of a model for a push, and the slices of the evaluation."""
 
     min_accuracy: Fraction = 0.8
     max_accuracy_drop: Fraction = 0.01
-    """How far below the latest blessed model accuracy may fall."""
+    """The largest drop of the accuracy below that of the latest blessed model."""
     baseline_model: str | None = None
-    """Kubeflow: the SavedModel to compare with; None: the last pushed one."""
+    """For Kubeflow: the SavedModel to compare with; None: the last pushed model."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
