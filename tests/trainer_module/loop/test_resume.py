@@ -27,7 +27,7 @@ def steps_done(folder):
 
 
 class Script:
-    """Callbacks with scripted eval losses that record the steps, and send SIGTERM at one of them."""
+    """Callbacks with scripted eval losses that record the steps and send SIGTERM at one."""
 
     def __init__(self, monkeypatch):
         self.steps = []
