@@ -41,7 +41,7 @@ def check(config: PipelineConfig) -> None:
 
 
 def _check_serving_image(image: str | None) -> None:
-    right = "TensorFlow Serving no older than the TensorFlow that trains, see docs/vertex.md"
+    right = "TensorFlow Serving no older than the TensorFlow that trains, see docs/how-to/vertex.md"
     if not image:
         raise missing("vertex.serving_image", "push.destination: vertex", right)
     if re.search(r"/prediction/tf2?-", image):
