@@ -15,7 +15,12 @@ from trainer_module import combinations
 class Training(Section):
     """The model and its training."""
 
-    model: Literal["ngram_linear", "cnn_lstm", "text_cnn", "transformer"] = "ngram_linear"
+    model: Literal[
+        "ngram_linear",
+        "cnn_lstm",
+        "text_cnn",
+        "transformer",
+    ] = "ngram_linear"
     """Architecture; one file in `trainer_module/models/` each."""
     hyperparameters: dict[str, bool | int | float | str] = {}
     """Hyperparameters of the model: the fields of `Hyperparameters` in its file."""
