@@ -29,7 +29,8 @@ def main() -> None:
     parser.add_argument("--title", default="")
     parser.add_argument("--width", type=int, default=84, help="characters in a line")
     arguments = parser.parse_args()
-    recording = arguments.recording.read_text(encoding="utf-8")
+    # Not as text: Python would read the carriage returns as ends of lines.
+    recording = arguments.recording.read_bytes().decode("utf-8")
     lines = last_screen(_without_script_lines(recording))
     arguments.picture.write_text(picture(lines, arguments.title, arguments.width), encoding="utf-8")
 
