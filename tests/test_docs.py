@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,6 +10,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+
+# One process makes the environment.
+pytestmark = pytest.mark.xdist_group("docs")
 
 CHECKOUT = Path(__file__).parents[1]
 DOCS = CHECKOUT / "docs"
@@ -27,6 +31,7 @@ def site(tmp_path_factory):
         made = subprocess.run(
             ["make", f"BIN={Path(sys.executable).parent}", INSTALLED],
             cwd=CHECKOUT,
+            env={**os.environ, "PIP_RETRIES": "1", "PIP_DEFAULT_TIMEOUT": "10"},
             capture_output=True,
             text=True,
             timeout=300,
@@ -40,6 +45,7 @@ def site(tmp_path_factory):
     built = subprocess.run(
         [mkdocs, "build", "--strict", "--quiet", "--site-dir", folder],
         cwd=CHECKOUT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
         timeout=120,
