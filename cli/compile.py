@@ -24,7 +24,7 @@ def compile(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="The file [default: NAME.json for vertex, NAME.yaml for kubeflow].",
+            help="The file \\[default: NAME.json for vertex, NAME.yaml for kubeflow].",
             callback=on_this_machine,
         ),
     ] = None,

@@ -28,11 +28,11 @@ def build(
     gpu: Annotated[bool, typer.Option("--gpu", help="With TensorFlow's CUDA libraries.")] = False,
     base: Annotated[
         str | None,
-        typer.Option(metavar="IMAGE", help="Image to start from [default: the Dockerfile's]."),
+        typer.Option(metavar="IMAGE", help="Image to start from \\[default: the Dockerfile's]."),
     ] = None,
     tool: Annotated[
         Builder | None,
-        typer.Option(help="What builds [default: docker, or buildah where there is no docker]."),
+        typer.Option(help="What builds \\[default: docker, or buildah where there is no docker]."),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -50,7 +50,7 @@ def build(
 @app.command()
 def push(
     tool: Annotated[
-        Pusher | None, typer.Option(help="What built the image [default: as for build].")
+        Pusher | None, typer.Option(help="What built the image \\[default: as for build].")
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,

@@ -18,7 +18,7 @@ def kserve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where to write [default: standard output].",
+            help="Where to write \\[default: standard output].",
             callback=on_this_machine,
         ),
     ] = None,

@@ -21,6 +21,7 @@ from rich.text import Text
 
 import pipeline
 from core import exit_codes
+from core.events import FAILED, PROGRESS, VARIABLE, receive
 from core.overrides import OPTION
 from pipeline.nodes import TRAINER
 from platforms.local import events
@@ -87,7 +88,7 @@ class Watched:
             self.phase = event["doing"]
         elif kind == events.OUTCOME:
             self.outcome, self.phase = event, ""
-        elif kind == events.FAILED:
+        elif kind == FAILED:
             return self.fail(event)
         elif kind == events.RUNNING:
             self._begin(event["component"])
@@ -98,7 +99,7 @@ class Watched:
         elif kind == events.FINISHED:
             cached = component.state == events.CACHED
             return _end(component, events.CACHED if cached else "done")
-        elif kind == events.PROGRESS:
+        elif kind == PROGRESS:
             component.unit, component.total = event["unit"], event["total"]
             component.done_by_source[event["source"]] = event["done"]
         return None
@@ -181,7 +182,7 @@ def run_watched(
     # The table stays on the terminal: what it shows last is how the run has ended.
     with live if console.is_terminal else contextlib.nullcontext():
         try:
-            for event in events.receive(pipe):
+            for event in receive(pipe):
                 ended = watched.take(event)
                 if not console.is_terminal:
                     _print_line(console, watched, event, ended)
@@ -248,7 +249,7 @@ def _start(
             stdout=sink,
             stderr=sink,
             pass_fds=[write_end, *descriptors],
-            env={**os.environ, **environ, events.PIPE_VARIABLE: str(write_end)},
+            env={**os.environ, **environ, VARIABLE: str(write_end)},
             # Ctrl-C at the terminal is for this process, which ends that one.
             start_new_session=True,
         )

@@ -17,7 +17,7 @@ ConfigOption = Annotated[
         "--config",
         "-c",
         metavar="FILE",
-        help="Settings, a YAML file or a preset's name [default: $PIPELINE_CONFIG or sample].",
+        help="Settings, a YAML file or a preset's name \\[default: $PIPELINE_CONFIG or sample].",
     ),
 ]
 SetOption = Annotated[

@@ -59,18 +59,16 @@ class ShardWriter:
           OSError: it could not be written.
         """
         self._flush()
-        self._wait()
+        if self._running is not None:
+            self._running.result()
         self._file.write(self._deflate.flush())
         self._file.close()
 
     def _flush(self) -> None:
-        self._wait()
-        parts, self._parts, self._size = self._parts, [], 0
-        self._running = self._pool.submit(self._compress, parts)
-
-    def _wait(self) -> None:
         if self._running is not None:
             self._running.result()
+        parts, self._parts, self._size = self._parts, [], 0
+        self._running = self._pool.submit(self._compress, parts)
 
     def _compress(self, parts: Sequence[bytes]) -> None:
         self._file.write(self._deflate.compress(b"".join(parts)))

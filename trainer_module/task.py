@@ -64,15 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"{line}; started again, this one continues from the last checkpoint",
                 file=sys.stderr,
             )
-            parent.failed(line)
+            parent.fail(line)
             return lost_peer.EXIT_CODE
         if not is_told_by_us(error):
             logging.exception("The training failed")
-            parent.failed(_in_short(error))
+            parent.fail(_in_short(error))
             return 1
         line = " ".join(str(error).split())
         print(line, file=sys.stderr)
-        parent.failed(line)
+        parent.fail(line)
         return local_cluster.BAD_SETTINGS if isinstance(error, ValueError) else 1
     return 0
 

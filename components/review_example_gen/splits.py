@@ -49,19 +49,19 @@ def rank_key(key: int, file_name: str, position: int) -> int:
 
 
 class Routed(NamedTuple):
-    """A batch, and for each of its reviews the key, the split and a held-out duplicate.
+    """A batch, and for each of its reviews the key, the split and where it is a duplicate.
 
     Attributes:
       batch: the reviews.
       keys: their `text_keys`, uint64.
       split: `train`, `eval` or `test`.
-      held_out: the held-out split whose files have the same text, or an empty string.
+      duplicate_in: the held-out split whose files have the same text, or an empty string.
     """
 
     batch: Batch
     keys: np.ndarray
     split: np.ndarray
-    held_out: np.ndarray
+    duplicate_in: np.ndarray
 
 
 def route(
@@ -76,8 +76,13 @@ def route(
       held_out: for each named held-out group, the sorted `text_keys` of its reviews (uint64).
     """
     keys = text_keys(batch.texts)
-    split = assign_splits(keys, group, named)
-    return Routed(batch, keys, split, in_held_out_split(keys, group, held_out))
+    own = HELD_OUT.get(group, 0)
+    duplicate_in = np.full(len(keys), "", "U5")
+    for name, of_split in held_out.items():
+        if HELD_OUT[name] > own and len(of_split):
+            at = np.minimum(np.searchsorted(of_split, keys), len(of_split) - 1)
+            duplicate_in[(of_split[at] == keys) & (duplicate_in == "")] = name
+    return Routed(batch, keys, assign_splits(keys, group, named), duplicate_in)
 
 
 def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.ndarray:
@@ -97,25 +102,6 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
         if name not in named:
             split[bucket == number] = name
     return split
-
-
-def in_held_out_split(
-    keys: np.ndarray, group: str, held_out: Mapping[str, np.ndarray]
-) -> np.ndarray:
-    """Return for each text the held-out split whose files have it too, or an empty string.
-
-    Args:
-      keys: `text_keys` of texts from the files of `group`.
-      group: `train`, `eval`, `test` or `all`.
-      held_out: see `route`.
-    """
-    own = HELD_OUT.get(group, 0)
-    found = np.full(len(keys), "", "U5")
-    for split, of_split in held_out.items():
-        if HELD_OUT[split] > own and len(of_split):
-            at = np.minimum(np.searchsorted(of_split, keys), len(of_split) - 1)
-            found[(of_split[at] == keys) & (found == "")] = split
-    return found
 
 
 class Places(NamedTuple):

@@ -15,7 +15,6 @@ import pyarrow as pa
 import tensorflow as tf
 import tensorflow_data_validation as tfdv
 from absl import logging
-from tensorflow_data_validation.statistics import stats_impl
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx import types
 from tfx.components.statistics_gen import executor as tfx_executor
@@ -26,6 +25,7 @@ from tfx_bsl.coders import example_coder
 
 from components import tfrecords
 from components.local_beam import LocalBeamExecutor
+from components.statistics.tfdv_internals import statistics_of
 from preprocessing.reading.files import file_size
 
 MAX_EXAMPLES_KEY = "max_examples"
@@ -70,12 +70,12 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         for name in names:
             split = _Split(artifact_utils.get_split_uri([examples], name), _looked_at(options))
             rates[name] = split.rate(max_examples)
-            result = _statistics(split.batches(rates[name]), options)
+            result = statistics_of(split.batches(rates[name]), options)
             if rates[name] < 1 and _has_anomalies(result, schema):
                 # A sample may lack what the split has, such as a rare class.
                 logging.info("The sample of %s does not fit the schema: reading all of it", name)
                 rates[name] = 1.0
-                result = _statistics(split.batches(1.0), options)
+                result = statistics_of(split.batches(1.0), options)
             folder = artifact_utils.get_split_uri([statistics], name)
             path = os.path.join(folder, tfx_executor.DEFAULT_FILE_NAME)
             io_utils.write_bytes_file(path, result.SerializeToString())
@@ -139,15 +139,3 @@ def _looked_at(options: tfdv.StatsOptions) -> schema_pb2.Schema:
     return schema_pb2.Schema(
         feature=[item for item in options.schema.feature if allowed is None or item.name in allowed]
     )
-
-
-def _statistics(batches: Iterator[pa.RecordBatch], options: tfdv.StatsOptions) -> Any:
-    """A DatasetFeatureStatisticsList, by the accumulators that TFDV's Beam stages use."""
-    generators = stats_impl.get_generators(options, in_memory=True)
-    accumulators = [generator.create_accumulator() for generator in generators]
-    for batch in batches:
-        accumulators = [
-            generator.add_input(accumulator, batch)
-            for generator, accumulator in zip(generators, accumulators, strict=True)
-        ]
-    return stats_impl.extract_statistics_output(accumulators, generators)

@@ -12,7 +12,7 @@ from tfx.utils import json_utils
 
 from components.baseline.pushed import without_missing_model
 from components.trainer.parameters import training_of_run
-from trainer_module.settings import CustomConfig
+from trainer_module.settings import Training
 
 EPOCHS_KEY = "epochs"
 STRATEGY_KEY = "strategy"
@@ -43,8 +43,8 @@ def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     """
     config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
     given = {key: exec_properties[key] for key in (EPOCHS_KEY, STRATEGY_KEY)}
-    training = training_of_run(CustomConfig.model_validate(config).training, given)
-    config["training"] = training.model_dump()
+    training_of_run(Training.model_validate(config["training"]), given)
+    config["training"] = {**config["training"], **given}
     return {
         **exec_properties,
         standard_component_specs.CUSTOM_CONFIG_KEY: json_utils.dumps(config),

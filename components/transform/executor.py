@@ -8,7 +8,6 @@ is written, and TensorFlow's threads read, parse and transform it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,6 @@ import tensorflow as tf
 import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 from tensorflow_metadata.proto.v0 import schema_pb2
-from tensorflow_transform import analyzer_nodes, impl_helper
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
 from tfx import types
 from tfx.components.transform import executor_utils
@@ -31,7 +29,8 @@ from tfx_bsl.public import tfxio
 from components import tfrecords
 from components.handover import hand_over, handed_over
 from components.local_beam import LocalBeamExecutor
-from components.transform import stages
+from components.transform import stages, tft_internals
+from components.transform.tft_internals import PreprocessingFn
 from trainer_module import content
 
 _FILE_PREFIX = "transformed_examples"
@@ -43,8 +42,6 @@ _DECIDING = (
     "code",
 )
 """The execution properties that decide what the output is; the last is the pipeline's."""
-
-PreprocessingFn = Callable[[Any], dict[str, Any]]
 
 
 class Executor(LocalBeamExecutor):
@@ -110,9 +107,8 @@ class Executor(LocalBeamExecutor):
             metadata, os.path.join(graph, tft.TFTransformOutput.RAW_METADATA_DIR)
         )
         type_specs = _type_specs(schema)
-        if not _has_analyzers(fn, type_specs):
-            feature_spec = schema_utils.schema_as_feature_spec(schema).feature_spec
-            impl_helper.analyze_in_place(fn, False, feature_spec, type_specs, graph)
+        if not tft_internals.has_analyzers(fn, type_specs):
+            tft_internals.write_graph(fn, schema, type_specs, graph)
             return
         columns = tft.get_analyze_input_columns(fn, type_specs)
         projected = _projected(schema, columns)
@@ -175,12 +171,6 @@ def _source(schema: schema_pb2.Schema) -> tfxio.TFExampleBeamRecord:
 def _type_specs(schema: schema_pb2.Schema) -> dict[str, tf.TypeSpec]:
     specs: dict[str, tf.TypeSpec] = _source(schema).TensorAdapter().OriginalTypeSpecs()
     return specs
-
-
-def _has_analyzers(fn: PreprocessingFn, type_specs: dict[str, tf.TypeSpec]) -> bool:
-    """Whether the data have to be looked at before the graph is known."""
-    graph, _, _ = impl_helper.trace_preprocessing_function(fn, type_specs, use_tf_compat_v1=False)
-    return bool(graph.get_collection(analyzer_nodes.TENSOR_REPLACEMENTS))
 
 
 def _projected(schema: schema_pb2.Schema, names: list[str]) -> schema_pb2.Schema:

@@ -45,14 +45,12 @@ def main() -> int:
             lock_root(config.paths.root)
         _run(config, sender)
     except (ConfigError, InputError) as error:
-        sender.send(events.FAILED, component=sender.component, error=str(error), input=True)
+        sender.fail(str(error), component=sender.component, input=True)
         where = f"{sender.component}: " if sender.component else ""
         print(f"{where}{error}", file=sys.stderr)
         return exit_codes.BAD_INPUT
     except Exception as error:
-        sender.send(
-            events.FAILED, component=sender.component, error=first_error_line(error), input=False
-        )
+        sender.fail(first_error_line(error), component=sender.component, input=False)
         raise
     return exit_codes.PUSHED
 

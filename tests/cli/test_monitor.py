@@ -10,6 +10,7 @@ from rich.console import Console
 
 from cli import summary
 from cli.monitor import Watched
+from core.events import receive
 from pipeline.config import PipelineConfig
 from platforms.local import events
 from platforms.local.main import first_error_line, tells_no_password
@@ -99,7 +100,7 @@ def test_what_looks_like_markup_is_shown_as_it_is():
 
 def test_a_line_that_a_kill_cut_short_is_dropped():
     pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
-    assert list(events.receive(pipe)) == [RUNNING]
+    assert list(receive(pipe)) == [RUNNING]
 
 
 OUTCOME = {

@@ -14,11 +14,7 @@ from trainer_module.loop import metrics
 from trainer_module.loop.callbacks import EpochMetrics, numbers
 from trainer_module.loop.scheduling import Scheduled
 from trainer_module.loop.state import State
-
-Step = Callable[[Any], dict[str, tf.Tensor]]
-"""A batch of a replica -> figures of it, by name."""
-Record = Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], dict[str, tf.Tensor]]
-"""What a step does with (label, logit, weight), and returns."""
+from trainer_module.loop.steps import Step, test_step, train_step
 
 
 @dataclass(frozen=True)
@@ -72,14 +68,14 @@ class Plan:
 def fit(
     model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
 ) -> None:
-    """Trains with Keras's fit.
+    """Train with Keras's `fit`, `model` being a `steps.Trainable`.
 
-    Beside parameter servers with our own loop: there Keras does not say which step reads what.
+    Under parameter servers train with `custom`: there Keras does not determine which step reads
+    which batch.
     """
     if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
         custom(model, plan, callbacks)
         return
-    model.train_step, model.test_step = train_step(model), test_step(model)
     model.distribute_reduction_method = "first"
     callbacks = [EpochMetrics(plan.state), *callbacks]
     if plan.owes_evaluation:
@@ -153,58 +149,6 @@ LOOPS = {"fit": fit, "custom": custom}
 def _executions(steps: int, at_once: int) -> list[tuple[int, int]]:
     """(step before it, how many steps) of each call."""
     return [(step, min(at_once, steps - step)) for step in range(0, steps, at_once)]
-
-
-def train_step(model: tf_keras.Model, record: Record | None = None) -> Step:
-    """What a replica does in a step: Keras's own train_step, but that reads no metrics.
-
-    Without `record` it adds the batch to the model's metrics, and returns its loss.
-    """
-    record = record or _into_keras(model)
-
-    def step(data: Any) -> dict[str, tf.Tensor]:
-        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        with tf.GradientTape() as tape:
-            logit = model(inputs, training=True)
-            # The mean over this replica's Examples, divided by the replicas; the optimizer sums
-            # the gradients over them.
-            loss = metrics.mean_loss(label, logit, weight)
-            loss /= model.distribute_strategy.num_replicas_in_sync
-        model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
-        return record(label, logit, weight)
-
-    return _as_it_is(step)
-
-
-def test_step(model: tf_keras.Model, record: Record | None = None) -> Step:
-    """The same of an evaluation."""
-    record = record or _into_keras(model)
-
-    def step(data: Any) -> dict[str, tf.Tensor]:
-        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        return record(label, model(inputs, training=False), weight)
-
-    return _as_it_is(step)
-
-
-def _into_keras(model: tf_keras.Model) -> Record:
-    def record(
-        label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
-    ) -> dict[str, tf.Tensor]:
-        model.compiled_metrics.update_state(label, logit, weight)
-        return {"loss": metrics.mean_loss(label, logit, weight)}
-
-    return record
-
-
-def _as_it_is(step: Step) -> Step:
-    """A step that AutoGraph leaves alone.
-
-    It knows to leave TensorFlow's own `keras` alone, but not the package `tf_keras`: it would
-    rewrite Keras itself, ten seconds before the first step, and find nothing to rewrite.
-    """
-    untouched: Step = tf.autograph.experimental.do_not_convert(step)
-    return untouched
 
 
 def _executors(model: tf_keras.Model, plan: Plan) -> Sequence[_Together | Scheduled]:

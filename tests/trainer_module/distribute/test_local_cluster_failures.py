@@ -47,7 +47,7 @@ def test_one_that_lost_a_peer_is_not_to_blame_though_it_is_seen_to_end_first(gro
     message = failure(
         ground,
         'if me == "worker 0":\n'
-        '    attach().failed("another process of the cluster is gone")\n'
+        '    attach().fail("another process of the cluster is gone")\n'
         "    sys.exit(138)\n"
         'wait_until_gone("worker 0")\n'
         'sys.exit("RuntimeError: the cause")',
@@ -58,7 +58,7 @@ def test_one_that_lost_a_peer_is_not_to_blame_though_it_is_seen_to_end_first(gro
 def test_where_all_lost_a_peer_one_of_them_tells_it(ground):
     message = failure(
         ground,
-        'attach().failed("another process of the cluster is gone: UnavailableError: silent")\n'
+        'attach().fail("another process of the cluster is gone: UnavailableError: silent")\n'
         "sys.exit(138)",
     )
     assert "failed: another process of the cluster is gone: UnavailableError: silent; " in message
@@ -68,7 +68,7 @@ def test_what_a_process_says_it_failed_of_comes_before_the_end_of_others(ground)
     message = failure(
         ground,
         'if me == "worker 1":\n'
-        '    attach().failed("CheckpointError: no room")\n'
+        '    attach().fail("CheckpointError: no room")\n'
         '    note("told")\n'
         '    wait_until_gone("worker 0")\n'
         '    print("Exception ignored in: some thread")\n'
@@ -100,7 +100,7 @@ def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(ground):
     with pytest.raises(ValueError, match=r"^training.devices: 9 asked for, 1 GPUs are there$"):
         ground.run(
             'line = "training.devices: 9 asked for, 1 GPUs are there"\n'
-            'print(line)\nif me == "worker 0": attach().failed(line)\n'
+            'print(line)\nif me == "worker 0": attach().fail(line)\n'
             "sys.exit(2)"
         )
 
@@ -109,7 +109,7 @@ def test_a_wrong_setting_is_one_though_the_first_to_tell_is_the_last_to_end(grou
     with pytest.raises(ValueError, match=r"^training.devices: 9 asked for$"):
         ground.run(
             'line = "training.devices: 9 asked for"\n'
-            'print(line)\nif me == "worker 0": attach().failed(line)\n'
+            'print(line)\nif me == "worker 0": attach().fail(line)\n'
             'time.sleep(3 if me == "worker 0" else 1)\n'
             "sys.exit(2)"
         )
