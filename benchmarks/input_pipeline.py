@@ -129,7 +129,7 @@ def _input_alone(job: TrainingJob, inputs: Any) -> dict[str, Any]:
 def _model_alone(job: TrainingJob, inputs: Any, model: Any) -> dict[str, Any]:
     import tensorflow as tf
 
-    from trainer_module.loop.loops import train_step
+    from trainer_module.loop.steps import train_step
 
     step = tf.function(train_step(model), reduce_retracing=True)
     batches = iter(inputs.train_dataset(0))

@@ -1,8 +1,7 @@
-"""The settings of one experiment: a YAML file, overrides from the environment, validated up front.
+"""The settings of one experiment: a YAML file and overrides, validated before a component starts.
 
 `--config` or `PIPELINE_CONFIG` names the file or a preset. `--set` and `PIPELINE_SET` override
-single keys. Everything that can be wrong about a setting is found here, before a component starts,
-and becomes one line: a `ConfigError`.
+single keys. Every invalid setting raises a `ConfigError`, whose message is one line.
 """
 
 from __future__ import annotations
@@ -28,13 +27,17 @@ SPLITS = get_args(Split)
 
 
 class Paths(Section):
-    """Where a run keeps what it makes; all but `root` default to places under it."""
+    """Folders of a run; every key but `root` defaults to a place under `root`."""
 
     root: str = "runs"
+    """Folder for artifacts and logs."""
     metadata: str = ""
+    """ML Metadata: an SQLite file, or `mysql://USER@HOST[:PORT]/DATABASE` with the password in
+    `$MYSQL_PASSWORD`."""
     serving: str = ""
+    """Folder for pushed models, with one subfolder a version."""
     checkpoints: str = ""
-    """Of trainings that are not finished."""
+    """Folder for the checkpoints of unfinished trainings."""
 
     @model_validator(mode="before")
     @classmethod
@@ -61,27 +64,37 @@ class Paths(Section):
 
 
 class Columns(Section):
-    """Which columns of csv, jsonl and parquet files hold what; None: found by their names."""
+    """The columns of csv, jsonl and parquet files; None: detected by their names."""
 
     label: str | None = None
+    """Column of the label; None: found by its name."""
     title: str | None = None
+    """Column of the title; None: found by its name, or no title."""
     text: str | None = None
+    """Column of the text; None: found by its name."""
 
 
 class Data(Section):
-    """What is read, and how it is divided."""
+    """The raw files, and how they become splits."""
 
     input_base: Annotated[str, Field(min_length=1)] | None = None
-    """Folder or gs:// prefix with the raw files; None: the sample that the package brings."""
+    """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
+    """Format of the files; `auto` detects the format of each file."""
     columns: Columns = Columns()
     label_scale: Literal["auto", "stars", "zero_one", "one_two"] = "auto"
+    """Meaning of numeric labels; `auto` decides it once for all files."""
     neutral: Literal["leave_out", "negative", "positive"] = "leave_out"
+    """Treatment of reviews with 3 stars."""
     splits: dict[Split, str] = {}
+    """Split -> glob below `input_base`; empty: all files, split by a hash of the text."""
     max_examples: dict[Split, PositiveInt] = {}
+    """Split -> how many Examples are kept; a single number limits every split."""
     max_rejected_fraction: Fraction = 0.01
+    """Greatest fraction of unusable lines; a run with more fails."""
     statistics_examples: PositiveInt | None = 100_000
-    """About how many Examples of a split its statistics are made of; None: all, through Beam."""
+    """Approximate number of Examples of each split, sampled from all of its files, for its
+    statistics; None: all Examples, through Beam."""
 
     @field_validator("max_examples", mode="before")
     @classmethod
@@ -103,28 +116,37 @@ class Data(Section):
 
 
 class Beam(Section):
-    """How Beam runs the data components."""
+    """The runner of the Beam pipelines."""
 
     runner: Literal["direct", "dataflow"] = "direct"
+    """`direct` runs Beam in the process of the component."""
     direct_running_mode: Literal["in_memory", "multi_threading", "multi_processing"] = "in_memory"
+    """How the `direct` runner executes work."""
     direct_num_workers: PositiveInt = 1
+    """Workers of `multi_threading` and `multi_processing`."""
     args: list[str] = []
-    """Passed to Beam as they are, after the ones made from the keys above."""
+    """Further arguments for Beam, such as `--runner=FlinkRunner`; they override the keys above."""
     dataflow: Dataflow = Dataflow()
 
 
 class Push(Section):
-    """Where a blessed model goes."""
+    """The destination of a blessed model."""
 
     destination: Literal["filesystem", "vertex", "none"] = "filesystem"
+    """Destination of a blessed model; `vertex` (Vertex AI only) deploys it to an endpoint, `none`
+    disables the Pusher."""
 
 
 class PipelineConfig(Section):
-    """All settings of one experiment; the keys and defaults are those of `docs/settings.md`."""
+    """All settings of one experiment.
+
+    `make reference` writes `docs/reference/settings.md` from them.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
+    """Name of the pipeline in TFX and ML Metadata."""
     cache: bool = True
-    """Reuse the outputs of earlier executions whose inputs and settings are the same."""
+    """Reuse the outputs of earlier executions that had the same inputs, settings and code."""
     paths: Paths = Field(default_factory=lambda: Paths.model_validate({}))
     data: Data = Data()
     beam: Beam = Beam()
@@ -138,17 +160,17 @@ class PipelineConfig(Section):
 
 
 def absolute(path: str) -> str:
-    """A local path made absolute, `~` expanded; URLs (gs://, mysql://) are left as they are.
+    """Return a local path as an absolute one, `~` expanded, and a URL (gs://, mysql://) unchanged.
 
     Raises:
-      ValueError: it is neither, but a URL that lacks a slash.
+      ValueError: `path` is a URL that lacks a slash.
     """
     if "://" in path:
         return path
     scheme = re.match(r"(gs|s3|hdfs|mysql):/?", path)
     if scheme:
         rest = path.removeprefix(scheme[0])
-        raise ValueError(f"{path} is no URL, write {scheme[1]}://{rest}")
+        raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
     return os.path.abspath(os.path.expanduser(path))
 
 
@@ -162,7 +184,7 @@ def load_config(
     Args:
       path: YAML file or name of a preset; None: `$PIPELINE_CONFIG`, or the preset `sample`.
       overrides: values of `--set`, which win over those of `$PIPELINE_SET`.
-      environ: instead of the environment of this process.
+      environ: environment variables; None: those of this process.
 
     Raises:
       ConfigError: the file is missing or not a YAML mapping, a key is unknown, a value is of the

@@ -27,7 +27,10 @@ FIRST_TOKEN = 2
 """The id of the most frequent word; the ids of rarer words follow."""
 VOCABULARY = "words"
 """Name of the file that lists the words of TOKENS, most frequent first."""
-SETTINGS = {NGRAMS: ("ngrams", "ngram_buckets"), TOKENS: ("vocabulary_size", "max_tokens")}
+SETTINGS = {
+    NGRAMS: ("ngrams", "ngram_buckets"),
+    TOKENS: ("vocabulary_size", "max_tokens"),
+}
 """The `transform` settings that each of the model's features depends on."""
 
 LENGTH_BUCKET = "length_bucket"

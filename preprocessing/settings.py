@@ -10,13 +10,13 @@ from core.settings import PositiveInt, Section
 
 
 class Transform(Section):
-    """The `transform` section: from text to features."""
+    """The features of a review."""
 
     ngram_buckets: Annotated[int, Field(ge=2, le=2**30)] = 2**20
     """Rows of the hashed n-gram table."""
     ngrams: Annotated[int, Field(ge=1, le=3)] = 2
-    """Length of the longest n-gram, in words."""
+    """Length of the longest word n-gram."""
     vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
-    """Number of words in the vocabulary of a sequence model."""
+    """Words in the vocabulary of a sequence model."""
     max_tokens: PositiveInt = 500
     """Number of words of a review that a sequence model reads, from its beginning."""

@@ -13,11 +13,17 @@ from trainer_module import combinations
 
 
 class Training(Section):
-    """The `training` section: the model, the strategy and the training loop."""
+    """The model and its training."""
 
-    model: Literal["ngram_linear", "cnn_lstm", "text_cnn", "transformer"] = "ngram_linear"
+    model: Literal[
+        "ngram_linear",
+        "cnn_lstm",
+        "text_cnn",
+        "transformer",
+    ] = "ngram_linear"
+    """Architecture; one file in `trainer_module/models/` each."""
     hyperparameters: dict[str, bool | int | float | str] = {}
-    """Hyperparameters of the model: the fields of `Hyperparameters` in its module."""
+    """Hyperparameters of the model: the fields of `Hyperparameters` in its file."""
     strategy: Literal[
         "auto",
         "one_device",
@@ -27,42 +33,57 @@ class Training(Section):
         "parameter_server",
         "tpu",
     ] = "auto"
+    """Distribution strategy; `auto` chooses one for the hardware."""
     devices: PositiveInt | None = None
-    """Devices of a single process; without GPUs the CPU is split into as many logical devices."""
+    """Devices of a single process; None: all. Without GPUs the CPU is split into that many logical
+    devices."""
     workers: PositiveInt = 1
-    """Processes that train; more than one require a cluster strategy."""
+    """Processes that train; more than one require `multi_worker_mirrored` or `parameter_server`."""
     parameter_servers: PositiveInt = 1
     """Processes that hold the variables under `parameter_server`."""
     tpu: str | None = None
-    """Name or grpc:// address of a TPU, or `local`; None: the TPU that the environment names."""
+    """Name or `grpc://` address of a TPU, or `local`; None: `$TPU_NAME`."""
     loop: Literal["fit", "custom"] = "fit"
+    """`fit` is the loop of Keras; `custom` calls `strategy.run` itself. `parameter_server` always
+    trains with `custom`."""
     epochs: PositiveInt = 2
+    """Passes over the train split."""
     batch_size_per_replica: PositiveInt = 1024
+    """Examples in a batch of one replica; the global batch is this times the number of replicas."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
-    """Learning rate at a global batch of `learning_rate_batch`; None: the model's default."""
+    """Learning rate at a global batch of `learning_rate_batch`; None: the default of the model."""
     learning_rate_batch: PositiveInt = 1024
+    """Global batch for which `learning_rate` is meant."""
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
     """Scaling of the learning rate with the global batch."""
     schedule: Literal["cosine", "constant"] = "cosine"
+    """Course of the learning rate after the warm-up."""
     warmup: Fraction = 0.05
-    """Fraction of all steps in which the learning rate rises from zero."""
+    """Fraction of all steps in which the learning rate rises from 0."""
     mixed_precision: Literal["none", "float16", "bfloat16"] = "none"
+    """Reduced precision of the computation; `float16` requires that each variable belongs to one
+    replica."""
     jit_compile: bool = False
+    """Compile the train step with XLA, with static shapes; one device only."""
     steps_per_execution: PositiveInt = 1
+    """Steps in one call of the compiled train function."""
     early_stopping: PositiveInt | None = None
-    """Epochs without a lower eval loss after which training ends with the best weights."""
+    """Epochs without a better eval loss after which the training ends with the best weights; None:
+    off."""
     checkpoint_steps: PositiveInt = 1000
-    """Steps between checkpoints; every epoch ends with a checkpoint too."""
+    """Steps between checkpoints; every epoch also ends with a checkpoint."""
     warm_start: bool = False
-    """Start from the weights of the latest blessed model."""
+    """Start from the weights of the model in production."""
     tuner_trials: PositiveInt | None = None
-    """Trials of the Tuner component; None: no Tuner."""
+    """Trials of a Tuner before the Trainer; None: no Tuner."""
     profile_steps: tuple[PositiveInt, PositiveInt] | None = Field(default=None, strict=False)
-    """First and last step for TensorFlow's profiler."""
+    """First and last step that the TensorFlow profiler records; None: off."""
     shuffle_buffer: PositiveInt = 100_000
+    """Examples in the shuffle buffer of a training."""
     cache_input: bool = False
     """Keep the transformed Examples in memory after the first epoch, whatever their size."""
     seed: Annotated[int, Field(ge=0)] = 42
+    """Seed of shuffling and initialisation."""
 
     @model_validator(mode="after")
     def _can_be_combined(self) -> Training:

@@ -62,15 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             logging.warning("Another process of the cluster is gone", exc_info=True)
             line = f"another process of the cluster is gone: {_summary_line(error)}"
             print(f"{line}; a restart continues from the last checkpoint", file=sys.stderr)
-            parent.failed(line)
+            parent.fail(line)
             return lost_peer.EXIT_CODE
         if not is_self_explanatory(error):
             logging.exception("The training failed")
-            parent.failed(_summary_line(error))
+            parent.fail(_summary_line(error))
             return 1
         line = " ".join(str(error).split())
         print(line, file=sys.stderr)
-        parent.failed(line)
+        parent.fail(line)
         return local_cluster.BAD_SETTINGS if isinstance(error, ValueError) else 1
     return 0
 

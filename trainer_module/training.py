@@ -25,6 +25,7 @@ from trainer_module.loop.checkpoints import Checkpoints, SaveRegularly
 from trainer_module.loop.early_stopping import EarlyStopping
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.profiler import Profiler
+from trainer_module.loop.steps import Trainable
 from trainer_module.loop.termination import Termination, Vote
 from trainer_module.loop.usage import Usage
 from trainer_module.settings import Training, TrainingJob
@@ -150,11 +151,12 @@ def build_model(
     peak = schedule.peak_rate(training, module.LEARNING_RATE, inputs.global_batch)
     rate = schedule.make_schedule(training, peak, inputs.steps * training.epochs)
     with strategy.scope():
-        model = module.build(
+        net = module.build(
             models.hyperparameters(training.model, training.hyperparameters),
             job.transform,
             static_shapes=static_shapes,
         )
+        model = Trainable(net.input, net.output, name=net.name)
         model.compile(
             optimizer=module.optimizer(rate),
             # The steps of `loops` compute the loss. As a metric it has an exact mean as well.

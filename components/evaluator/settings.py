@@ -8,11 +8,13 @@ from core.settings import Fraction, Section
 
 
 class Evaluation(Section):
-    """What a model must reach to be pushed."""
+    """The evaluation, and the thresholds that a model has to pass to be blessed."""
 
     min_accuracy: Fraction = 0.8
+    """Least accuracy on the test split."""
     max_accuracy_drop: Fraction = 0.01
-    """How far below the latest blessed model accuracy may fall."""
+    """Greatest drop of the accuracy below that of the model in production."""
     baseline_model: str | None = None
-    """Kubeflow: the SavedModel to compare with; None: the last pushed one."""
+    """Kubeflow only: SavedModel of the baseline; None: the last pushed model."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
+    """Features by which the metrics are also broken down."""

@@ -37,8 +37,8 @@ class Account:
         self.counts["neutral"] += batch.neutrals
         self.counts[LOST_BYTES] += batch.lost
         found = [(item.position, item.reason, item.detail) for item in batch.rejected]
-        for index in np.flatnonzero(routed.held_out != "").tolist():
-            detail = f"the same text is in the {routed.held_out[index]} files"
+        for index in np.flatnonzero(routed.duplicate_in != "").tolist():
+            detail = f"the same text is in the {routed.duplicate_in[index]} files"
             found.append((batch.positions[index], DUPLICATE, detail))
         if not found:
             return

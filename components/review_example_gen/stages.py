@@ -78,7 +78,7 @@ class ReadUnit(beam.DoFn):
                 group, piece = unit.sources[place]
                 routed = splits.route(batch, group, self._named, held_out)
                 account.add(piece, routed)
-                kept = routed.held_out == ""
+                kept = routed.duplicate_in == ""
                 over = cap.is_over(routed.split, routed.keys, batch.positions, piece)
                 counts["over_max_examples"] += int(np.count_nonzero(kept & over))
                 shards.write(routed, kept & ~over, counts)
@@ -123,7 +123,7 @@ class RankKeys(beam.DoFn):
                     lines += batch.lines
                     place = np.array(batch.positions, np.int64)
                     for split in splits.SPLITS:
-                        chosen = (routed.split == split) & (routed.held_out == "")
+                        chosen = (routed.split == split) & (routed.duplicate_in == "")
                         found[split].append(routed.keys[chosen])
                         positions[split].append(place[chosen])
                 for split in splits.SPLITS:

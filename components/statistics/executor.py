@@ -1,8 +1,8 @@
-"""Executor of StatisticsGen: looks at a sample of each split, and needs no Beam for that.
+"""Executor of StatisticsGen: computes the statistics of a sample of each split, without Beam.
 
-The sample is of single Examples from every file, so it is fair whatever order the input was in.
-Those that are left out are read and not decoded. TFDV's accumulators are filled with the others in
-less time than its many Beam stages take to start.
+The sample consists of single Examples from every file, so it is unbiased in any order of the input.
+The other Examples are read, but not decoded. TFDV's accumulators process the sample in less time
+than TFDV's many Beam stages take to start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pyarrow as pa
 import tensorflow as tf
 import tensorflow_data_validation as tfdv
 from absl import logging
-from tensorflow_data_validation.statistics import stats_impl
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx import types
 from tfx.components.statistics_gen import executor as tfx_executor
@@ -26,6 +25,7 @@ from tfx_bsl.coders import example_coder
 
 from components import tfrecords
 from components.local_beam import LocalBeamExecutor
+from components.statistics.tfdv_internals import statistics_of
 from preprocessing.reading.files import file_size
 
 MAX_EXAMPLES_KEY = "max_examples"
@@ -34,7 +34,7 @@ _FILES_AT_ONCE = 4
 
 
 class Executor(LocalBeamExecutor, tfx_executor.Executor):
-    """TFX's executor where all Examples are asked for; see the module for a sample."""
+    """Computes the statistics of a sample, or of all Examples by TFX's executor."""
 
     def Do(
         self,
@@ -68,14 +68,16 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         statistics.span = examples.span
         rates = {}
         for name in names:
-            split = _Split(artifact_utils.get_split_uri([examples], name), _looked_at(options))
+            split = _Split(
+                artifact_utils.get_split_uri([examples], name), _counted_features(options)
+            )
             rates[name] = split.rate(max_examples)
-            result = _statistics(split.batches(rates[name]), options)
+            result = statistics_of(split.batches(rates[name]), options)
             if rates[name] < 1 and _has_anomalies(result, schema):
-                # A sample may lack what the split has, such as a rare class.
-                logging.info("The sample of %s does not fit the schema: reading all of it", name)
+                # A sample may lack a rare class.
+                logging.info("The sample of %s does not fit the schema: reading all Examples", name)
                 rates[name] = 1.0
-                result = _statistics(split.batches(1.0), options)
+                result = statistics_of(split.batches(1.0), options)
             folder = artifact_utils.get_split_uri([statistics], name)
             path = os.path.join(folder, tfx_executor.DEFAULT_FILE_NAME)
             io_utils.write_bytes_file(path, result.SerializeToString())
@@ -85,21 +87,21 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
 
 
 class _Split:
-    """The files of a split, of which `schema` has the features that are decoded."""
+    """The files of a split; `schema` has the features to decode."""
 
     def __init__(self, folder: str, schema: schema_pb2.Schema):
         self._files = sorted(fileio.glob(io_utils.all_files_pattern(folder)))
         self._schema = schema
 
     def rate(self, max_examples: int) -> float:
-        """The part of the Examples, 0.0 to 1.0, that is about `max_examples` of them."""
+        """Return the fraction of the Examples, 0.0 to 1.0, that is about `max_examples`."""
         sizes = {file: file_size(file) for file in self._files}
         largest = max(self._files, key=lambda file: sizes[file])
         examples = tfrecords.density(largest) * sum(sizes.values())
         return min(1.0, max_examples / max(1.0, examples))
 
     def batches(self, rate: float) -> Iterator[pa.RecordBatch]:
-        """Yield this part of the Examples: the same ones each time, from all files alike."""
+        """Yield this fraction of the Examples of every file; each call yields the same ones."""
         decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
         yield decoder.DecodeBatch([])
         files = tf.data.Dataset.from_tensor_slices(self._files).enumerate()
@@ -118,7 +120,7 @@ def _records(file: Any) -> tf.data.Dataset:
 
 
 def _sample(batches: tf.data.Dataset, place: tf.Tensor, rate: float) -> tf.data.Dataset:
-    """Some records of each batch of the file number `place`; each has the same chance."""
+    """Return a random sample of the records of the file number `place`, in batches."""
     if rate == 1.0:
         return batches
 
@@ -134,20 +136,8 @@ def _has_anomalies(statistics: Any, schema: schema_pb2.Schema) -> bool:
     return bool(anomalies.anomaly_info) or anomalies.HasField("dataset_anomaly_info")
 
 
-def _looked_at(options: tfdv.StatsOptions) -> schema_pb2.Schema:
+def _counted_features(options: tfdv.StatsOptions) -> schema_pb2.Schema:
     allowed = options.feature_allowlist
     return schema_pb2.Schema(
         feature=[item for item in options.schema.feature if allowed is None or item.name in allowed]
     )
-
-
-def _statistics(batches: Iterator[pa.RecordBatch], options: tfdv.StatsOptions) -> Any:
-    """A DatasetFeatureStatisticsList, by the accumulators that TFDV's Beam stages use."""
-    generators = stats_impl.get_generators(options, in_memory=True)
-    accumulators = [generator.create_accumulator() for generator in generators]
-    for batch in batches:
-        accumulators = [
-            generator.add_input(accumulator, batch)
-            for generator, accumulator in zip(generators, accumulators, strict=True)
-        ]
-    return stats_impl.extract_statistics_output(accumulators, generators)

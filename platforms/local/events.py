@@ -1,28 +1,19 @@
-"""What a running pipeline tells the one who watches it: one JSON object per line through a pipe.
+"""The events of a local run: which component runs, and how the run ends.
 
-The sender is the process that runs the pipeline. TFX's local runner says through its log which
-component runs, finishes, or is answered from the cache; this listens there and to the `progress`
-logger, so the runner stays TFX's own.
+TFX's local runner logs when a component runs, finishes or is a cache hit. A logging handler turns
+these records into events, so the runner stays TFX's own.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import threading
-from collections.abc import Iterator
-from typing import Any, TextIO
 
-from core import progress
-from trainer_module.distribute.child import end_with_parent
-
-PIPE_VARIABLE = "PIPELINE_EVENTS_FD"
+from core import events, progress
 
 RUNNING, CACHED, FINISHED = "running", "cached", "finished"
 """States of a component, in the order in which they come."""
-PHASE, PROGRESS, OUTCOME, FAILED = "phase", "progress", "outcome", "failed"
-"""Other kinds of event. A phase is what happens while no component runs, in its key `doing`."""
+PHASE, OUTCOME = "phase", "outcome"
+"""Other kinds of event. The key `doing` of a phase describes the work while no component runs."""
 
 _STATE_OF_MESSAGE = {
     "Component %s is running.": RUNNING,
@@ -31,18 +22,21 @@ _STATE_OF_MESSAGE = {
 }
 
 
-class Sender(logging.Handler):
-    """Turns log records into events, and sends events. Without a watcher it sends nothing."""
+class Sender(events.Sender):
+    """A handler that sends the records of TFX's log as events.
 
-    def __init__(self, pipe: TextIO | None):
-        super().__init__(logging.INFO)
-        self._pipe = pipe
+    Attributes:
+      component: the component that runs now, and that failed if an exception is raised.
+    """
+
+    def __init__(self, descriptor: int | None):
+        super().__init__(descriptor)
         self.component: str | None = None
-        """The component that runs now, which is the one that failed if something does."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Send a record of TFX's log or of the progress, if it is an event."""
         if record.name == progress.LOGGER.name:
-            self.send(PROGRESS, **progress.values(record))
+            super().emit(record)
             return
         state = _STATE_OF_MESSAGE.get(str(record.msg))
         if state is None:
@@ -53,31 +47,11 @@ class Sender(logging.Handler):
         if state == FINISHED:
             self.component = None
 
-    def send(self, kind: str, **values: Any) -> None:
-        if self._pipe is not None:
-            self._pipe.write(json.dumps({"event": kind, **values}) + "\n")
-            self._pipe.flush()
-
 
 def start_sending() -> Sender:
-    """Attaches a Sender to TFX's log and the progress logger; the pipe is $PIPELINE_EVENTS_FD.
-
-    A watched pipeline ends with its watcher: its standard input is a pipe that nobody writes to,
-    and that closes when the watcher is gone, however it died.
-    """
-    descriptor = os.environ.pop(PIPE_VARIABLE, None)
-    sender = Sender(os.fdopen(int(descriptor), "w") if descriptor else None)
-    for name in ("absl", progress.LOGGER.name):
-        logging.getLogger(name).addHandler(sender)
-    if descriptor:
-        threading.Thread(target=end_with_parent, daemon=True).start()
+    """Send the events of TFX's log and the progress to the parent, if there is one."""
+    descriptor = events.take_descriptor()
+    sender = Sender(descriptor)
+    logging.getLogger("absl").addHandler(sender)
+    events.attach(sender, descriptor)
     return sender
-
-
-def receive(pipe: TextIO) -> Iterator[dict[str, Any]]:
-    """The events until the sender closes its end; a line that a kill cut short is dropped."""
-    for line in pipe:
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError:
-            return

@@ -1,5 +1,6 @@
 """The path of a review from `ReadUnit` to the written shard is short and straight."""
 
+import itertools
 import sys
 import threading
 from pathlib import Path
@@ -7,9 +8,11 @@ from pathlib import Path
 import pytest
 
 import components
+from components import tfrecords
 from components.review_example_gen.splits import Cap
 from components.review_example_gen.stages import ReadUnit
 from components.review_example_gen.units import Source, in_units
+from preprocessing.reading import decompress
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.cut import cut_file
 
@@ -17,43 +20,54 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(components.__file__).parents[1]
 OURS = tuple(str(ROOT / name) for name in ("components", "preprocessing"))
-_EXPRESSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<lambda>")
+EXPRESSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<lambda>")
+PROCESS = ("components/review_example_gen/account.py", "add")
+"""What `ReadUnit` calls once for each batch."""
 
 
-def calls_of(function):
-    """The functions of ours that a call enters, in their order, as (module, name)."""
-    found = []
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """(module, function) of ours in the order in which a batch of a file enters them.
+
+    What is done once, as opening a file is, or looked up in a cache is no part of it.
+    """
+    # So that a batch is a few lines, and each one is written at once.
+    monkeypatch.setattr(decompress, "_READ", 400)
+    monkeypatch.setattr(tfrecords, "_BUFFER", 1)
+    file = tmp_path / "reviews.txt"
+    file.write_text("".join(f"__label__2 Great: it works, {n:03}\n" for n in range(100)))
+    pieces = cut_file(str(file), Layout("fasttext"))
+    (unit,) = in_units([Source("all", piece) for piece in pieces])
+    entered = []
 
     def trace(frame, event, _):
         code = frame.f_code
-        # A generator is entered again for each item; that is no new step on the way.
-        is_new = event == "call" and frame.f_lasti < 2 and code.co_name not in _EXPRESSIONS
-        if is_new and code.co_filename.startswith(OURS):
-            found.append((code.co_filename, code.co_name))
+        is_ours = code.co_filename.startswith(OURS) and code.co_name not in EXPRESSIONS
+        if event == "call" and is_ours:
+            entered.append((str(Path(code.co_filename).relative_to(ROOT)), code.co_name))
 
     threading.setprofile(trace)
     sys.setprofile(trace)
     try:
-        function()
+        [done] = ReadUnit(frozenset(), str(tmp_path)).process(unit, {}, Cap())
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return found
+    assert sum(done.counts.values()) == 100
+    *_, before, last = [at for at, call in enumerate(entered) if call == PROCESS]
+    # From one batch's account to that of the next: all steps of a batch.
+    return [
+        ("components/review_example_gen/stages.py", "process"),
+        *entered[before + 1 : last + 1],
+    ]
 
 
-def read(tmp_path, name, lines):
-    file = tmp_path / name
-    file.write_text("".join(f"{line}\n" for line in lines))
-    pieces = cut_file(str(file), Layout("fasttext"))
-    (unit,) = in_units([Source("all", piece) for piece in pieces])
-    [done] = ReadUnit(frozenset(), str(tmp_path)).process(unit, {}, Cap())
-    assert sum(done.counts.values()) == len(lines)
+def test_a_review_passes_at_most_18_functions(path):
+    assert len(set(path)) <= 18, "\n".join(map(str, path))
 
 
-def test_a_review_passes_few_functions_and_returns_to_few_modules(tmp_path):
-    line = "__label__2 Great: works as it should"
-    calls = calls_of(lambda: read(tmp_path, "one.txt", [line]))
-    began = next(n for n, (_, name) in enumerate(calls) if name == "process")
-    path = [call for call in calls[began:] if not call[1].startswith("__")]
-    print(*(f"{Path(file).relative_to(ROOT)}:{name}" for file, name in path), sep="\n")
-    assert len(set(path)) <= 18
+def test_a_review_returns_to_few_modules(path):
+    modules = [module for module, _ in path]
+    stays = [module for module, _ in itertools.groupby(modules)]
+    returns = len(stays) - len(set(stays))
+    assert returns <= 6, "\n".join(stays)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.review_example_gen import splits
+from preprocessing.reading.batch import Batch
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.cut import Piece
 
@@ -76,11 +77,14 @@ def test_a_cap_keeps_exactly_the_lowest_ranks_however_a_file_is_cut(keys, limit,
 @given(st.sets(st.integers(0, 2**64 - 1)), st.integers(0, 2**64 - 1))
 def test_held_out_texts_are_found_from_lower_groups_only(keys, other):
     held_out = splits.held_out_keys([("test", array(sorted(keys)))])
-    looked_up = [*keys, other]
-    expected = ["test" if key in keys else "" for key in looked_up]
-    for group in ("train", "eval"):
-        assert splits.in_held_out_split(array(looked_up), group, held_out).tolist() == expected
-    assert not any(splits.in_held_out_split(array(looked_up), "test", held_out))
+    looked_up = array([*keys, other])
+    expected = ["test" if key in keys else "" for key in looked_up.tolist()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "text_keys", lambda _: looked_up)
+        for group in ("train", "eval"):
+            routed = splits.route(Batch(), group, frozenset(), held_out)
+            assert routed.duplicate_in.tolist() == expected
+        assert not any(splits.route(Batch(), "test", frozenset(), held_out).duplicate_in)
 
 
 def array(keys):

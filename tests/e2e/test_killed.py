@@ -51,5 +51,5 @@ def test_killed_in_training_a_run_without_the_cache_goes_on_where_it_was(tmp_pat
     assert "Resuming after step" in newest.read_text()
     assert list(checkpoints.iterdir()) == []
     assert states.keys() == {*PIPELINE_NODES} - {"Pusher"}
-    assert "not pushed, as push.destination: none says" in done.stdout
+    assert "not pushed (push.destination: none)" in done.stdout
     assert workspace.pushed() == []

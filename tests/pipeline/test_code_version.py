@@ -28,7 +28,7 @@ DEPENDS_ON = {
         "components/review_example_gen/splits.py",
         "components/review_example_gen/stages.py",
         "components/tfrecords.py",
-        "components/handover.py",
+        "components/worker_results.py",
         *READERS,
     ),
     "ReviewSchemaGen": ("components/schema/executor.py",),
@@ -63,7 +63,7 @@ NO_PART = (
     "pipeline/pipeline.py",
     "platforms/submit.py",
     "tests/conftest.py",
-    "docs/data.md",
+    "docs/reference/data.md",
 )
 """Of no component's output: what a component is given is in the key by itself."""
 

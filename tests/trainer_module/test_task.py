@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from core import progress
+from core import events, progress
 from trainer_module import task
-from trainer_module.distribute import child, local_cluster
+from trainer_module.distribute import local_cluster
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.settings import TrainingJob
 
@@ -222,16 +222,17 @@ def test_the_exit_code_of_a_terminated_training_is_kept(file, training):
 def test_the_parent_receives_the_failure(file, training, monkeypatch):
     receiving, sending = os.pipe()
     # The standard input of a test run is no pipe that a parent holds open.
-    monkeypatch.setattr(child, "end_with_parent", lambda: None)
-    monkeypatch.setenv(child.PIPE_VARIABLE, str(sending))
+    monkeypatch.setattr(events, "end_with_parent", lambda: None)
+    monkeypatch.setenv(events.VARIABLE, str(sending))
     training.act = lambda: json.loads("no json")
     assert task.main([file]) == 1
-    [handler] = [h for h in progress.LOGGER.handlers if isinstance(h, child.ToParent)]
+    [handler] = [h for h in progress.LOGGER.handlers if isinstance(h, events.Sender)]
     progress.LOGGER.removeHandler(handler)
     os.close(sending)
     with os.fdopen(receiving) as pipe:
         [event] = map(json.loads, pipe)
-    assert event == {"failed": "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"}
+    error = "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
+    assert event == {"event": "failed", "error": error}
 
 
 IN_USER_CODE = """in user code:
@@ -265,7 +266,7 @@ def test_the_parent_receives_the_relevant_line(file, training, monkeypatch, mess
         raise RuntimeError(message)
 
     received = []
-    monkeypatch.setattr(child.ToParent, "failed", lambda self, error: received.append(error))
+    monkeypatch.setattr(events.Sender, "fail", lambda self, error: received.append(error))
     training.act = fail
     assert task.main([file]) == 1
     assert received == [expected]

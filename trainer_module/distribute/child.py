@@ -1,15 +1,8 @@
-"""A process of a local cluster: the parent starts and watches it, and receives its events.
-
-The child sends its progress, and the reason of a failure, as JSON lines through the pipe whose
-descriptor is in $TRAINING_EVENTS_FD. Its standard input is a pipe that no process writes to. The
-pipe closes when the parent ends, for whatever reason, and then the child ends too.
-"""
+"""One process of a local cluster: its start, its log, its events and its end."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import logging as standard_logging
 import os
 import re
 import signal
@@ -22,63 +15,24 @@ from typing import Any
 
 from absl import logging
 
-from core import progress
+from core import events
 from trainer_module.distribute import lost_peer
-
-PIPE_VARIABLE = "TRAINING_EVENTS_FD"
 
 _FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 _LINES_KEPT = 20
 _SECONDS_TO_DRAIN = 2.0
-_LONGEST_ERROR = 2000
-"""Characters of an error message. A longer one might not be written to the pipe in one piece."""
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 
 
-class ToParent(standard_logging.Handler):
-    """The child's end of the pipe; without a parent all events are discarded."""
+def attach() -> events.Sender:
+    """Tie this process to the parent that started it as a `Child`; call it once, at the start.
 
-    def __init__(self, descriptor: int | None):
-        super().__init__(standard_logging.INFO)
-        self._descriptor = descriptor
-
-    def emit(self, record: standard_logging.LogRecord) -> None:
-        self._send(progress=progress.values(record))
-
-    def failed(self, error: str) -> None:
-        """Send the reason why this process is about to end."""
-        self._send(failed=error[:_LONGEST_ERROR])
-
-    def _send(self, **event: Any) -> None:
-        if self._descriptor is not None:
-            # If the parent is gone, `end_with_parent` ends this process.
-            with contextlib.suppress(BrokenPipeError):
-                os.write(self._descriptor, (json.dumps(event) + "\n").encode())
-
-
-def attach() -> ToParent:
-    """Connect this process to the parent that started it as a `Child`, if there is one.
-
-    Call this once, at the start. From then on, the process ends when its parent ends, and
-    `core.progress` reports to the parent.
+    Without such a parent the sender sends nothing.
     """
-    text = os.environ.pop(PIPE_VARIABLE, None)
-    if text is None:
-        return ToParent(None)
-    descriptor = int(text)
-    os.set_inheritable(descriptor, False)
-    to_parent = ToParent(descriptor)
-    progress.LOGGER.addHandler(to_parent)
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    return to_parent
-
-
-def end_with_parent() -> None:
-    """Wait until standard input closes, then end this process; call this in a thread of its own."""
-    # A thread that holds the lock of sys.stdin would prevent the interpreter from shutting down.
-    while os.read(0, 1):
-        pass
-    os._exit(1)
+    descriptor = events.take_descriptor()
+    sender = events.Sender(descriptor)
+    events.attach(sender, descriptor)
+    return sender
 
 
 class Child:
@@ -114,7 +68,7 @@ class Child:
         self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
         self._on_end = on_end
         self._on_progress = on_progress
-        events, events_of_child = os.pipe()
+        reading_end, writing_end = os.pipe()
         try:
             with _on_cores(cores):
                 self._process = subprocess.Popen(
@@ -122,19 +76,19 @@ class Child:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
-                    pass_fds=[events_of_child],
-                    env={**environ, PIPE_VARIABLE: str(events_of_child)},
+                    pass_fds=[writing_end],
+                    env={**environ, events.VARIABLE: str(writing_end)},
                     # Only the parent receives Ctrl-C from the terminal, and ends its children.
                     start_new_session=True,
                 )
         except BaseException:
-            os.close(events)
+            os.close(reading_end)
             raise
         finally:
-            os.close(events_of_child)
+            os.close(writing_end)
         readers = [
             threading.Thread(target=self._read_log, daemon=True),
-            threading.Thread(target=self._read_events, args=[events], daemon=True),
+            threading.Thread(target=self._read_events, args=[reading_end], daemon=True),
         ]
         for reader in readers:
             reader.start()
@@ -200,17 +154,12 @@ class Child:
 
     def _read_events(self, descriptor: int) -> None:
         with os.fdopen(descriptor, errors="replace") as pipe:
-            for line in pipe:
-                # A kill may have truncated the last line.
-                with contextlib.suppress(json.JSONDecodeError):
-                    self._handle(json.loads(line))
-
-    def _handle(self, event: dict[str, Any]) -> None:
-        if "progress" in event:
-            self._on_progress(event["progress"])
-        else:
-            self.noticed = self.noticed or time.monotonic()
-            self.failure = event["failed"]
+            for event in events.receive(pipe):
+                if event.pop("event") == events.PROGRESS:
+                    self._on_progress(event)
+                else:
+                    self.noticed = self.noticed or time.monotonic()
+                    self.failure = event["error"]
 
     def _wait(self, readers: Sequence[threading.Thread]) -> None:
         code = self._process.wait()

@@ -14,11 +14,7 @@ from trainer_module.loop import metrics
 from trainer_module.loop.callbacks import EpochMetrics, metric_values
 from trainer_module.loop.scheduling import Scheduled
 from trainer_module.loop.state import State
-
-Step = Callable[[Any], dict[str, tf.Tensor]]
-"""The computation of a replica in one step: batch -> name of a figure -> value."""
-Record = Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], dict[str, tf.Tensor]]
-"""A function of (label, logit, weight) that records metrics and returns the figures of a step."""
+from trainer_module.loop.steps import Step, test_step, train_step
 
 
 @dataclass(frozen=True)
@@ -74,14 +70,14 @@ class Plan:
 def fit(
     model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
 ) -> None:
-    """Train with Keras's fit; under parameter servers with `custom`.
+    """Train with Keras's `fit`, `model` being a `steps.Trainable`.
 
-    Under parameter servers Keras does not control which step reads which batch.
+    Under parameter servers train with `custom`: there Keras does not determine which step reads
+    which batch.
     """
     if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
         custom(model, plan, callbacks)
         return
-    model.train_step, model.test_step = train_step(model), test_step(model)
     model.distribute_reduction_method = "first"
     callbacks = [EpochMetrics(plan.state), *callbacks]
     if plan.evaluation_pending:
@@ -154,58 +150,6 @@ LOOPS = {"fit": fit, "custom": custom}
 def _executions(steps: int, at_once: int) -> list[tuple[int, int]]:
     """Return (steps done before, steps to execute) of each call of the compiled function."""
     return [(step, min(at_once, steps - step)) for step in range(0, steps, at_once)]
-
-
-def train_step(model: tf_keras.Model, record: Record | None = None) -> Step:
-    """Return a training step like Keras's own train_step, but without reading metrics.
-
-    Without `record` the step adds the batch to the model's metrics and returns its loss.
-    """
-    record = record or _into_keras(model)
-
-    def step(data: Any) -> dict[str, tf.Tensor]:
-        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        with tf.GradientTape() as tape:
-            logit = model(inputs, training=True)
-            # The mean over this replica's Examples, divided by the replicas; the optimizer sums
-            # the gradients over them.
-            loss = metrics.mean_loss(label, logit, weight)
-            loss /= model.distribute_strategy.num_replicas_in_sync
-        model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
-        return record(label, logit, weight)
-
-    return _without_autograph(step)
-
-
-def test_step(model: tf_keras.Model, record: Record | None = None) -> Step:
-    """Return an evaluation step; see `train_step` for `record`."""
-    record = record or _into_keras(model)
-
-    def step(data: Any) -> dict[str, tf.Tensor]:
-        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        return record(label, model(inputs, training=False), weight)
-
-    return _without_autograph(step)
-
-
-def _into_keras(model: tf_keras.Model) -> Record:
-    def record(
-        label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
-    ) -> dict[str, tf.Tensor]:
-        model.compiled_metrics.update_state(label, logit, weight)
-        return {"loss": metrics.mean_loss(label, logit, weight)}
-
-    return record
-
-
-def _without_autograph(step: Step) -> Step:
-    """Return `step` without conversion by AutoGraph.
-
-    AutoGraph excludes TensorFlow's own `keras`, but not the package `tf_keras`. It would convert
-    Keras itself, which takes ten seconds before the first step and changes nothing.
-    """
-    untouched: Step = tf.autograph.experimental.do_not_convert(step)
-    return untouched
 
 
 def _executors(model: tf_keras.Model, plan: Plan) -> Sequence[_Synchronous | Scheduled]:

@@ -41,7 +41,14 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     def parse(lines: Lines) -> Batch:
         batch = Batch()
         positions, texts, titles, bodies = batch.positions, batch.texts, batch.titles, batch.bodies
-        usual_labels = _USUAL if _is_clean(lines.data) else {}
+        # Where some line is not UTF-8, or has a NUL, no line is parsed the short way.
+        usual_labels = _USUAL
+        try:
+            lines.data.decode()
+        except UnicodeDecodeError:
+            usual_labels = {}
+        if b"\0" in lines.data:
+            usual_labels = {}
         for position, line in enumerate(lines.data.split(b"\n"), lines.first):
             label = usual_labels.get(line[:_USUAL_LENGTH])
             # A text that starts with a letter or digit is not blank, nor is its title.
@@ -63,17 +70,6 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
         return batch
 
     return parse
-
-
-def _is_clean(data: bytes) -> bool:
-    """Return whether `data` is UTF-8 without NUL."""
-    if b"\0" in data:
-        return False
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _parse(position: int, line: bytes, labels: LabelReader) -> Record:

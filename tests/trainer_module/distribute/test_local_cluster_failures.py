@@ -47,7 +47,7 @@ def test_a_process_that_lost_a_peer_is_not_the_cause_even_if_it_ends_first(scrip
     message = failure(
         scripted,
         'if me == "worker 0":\n'
-        '    attach().failed("another process of the cluster is gone")\n'
+        '    attach().fail("another process of the cluster is gone")\n'
         "    sys.exit(138)\n"
         'wait_until_gone("worker 0")\n'
         'sys.exit("RuntimeError: the cause")',
@@ -58,7 +58,7 @@ def test_a_process_that_lost_a_peer_is_not_the_cause_even_if_it_ends_first(scrip
 def test_if_all_lost_a_peer_one_of_them_is_reported(scripted):
     message = failure(
         scripted,
-        'attach().failed("another process of the cluster is gone: UnavailableError: silent")\n'
+        'attach().fail("another process of the cluster is gone: UnavailableError: silent")\n'
         "sys.exit(138)",
     )
     assert "failed: another process of the cluster is gone: UnavailableError: silent; " in message
@@ -68,7 +68,7 @@ def test_a_failure_that_a_process_sent_counts_before_the_end_of_others(scripted)
     message = failure(
         scripted,
         'if me == "worker 1":\n'
-        '    attach().failed("CheckpointError: no room")\n'
+        '    attach().fail("CheckpointError: no room")\n'
         '    note("sent")\n'
         '    wait_until_gone("worker 0")\n'
         '    print("Exception ignored in: some thread")\n'
@@ -102,7 +102,7 @@ def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(scripted)
     ):
         scripted.run(
             'line = "training.devices: 9 devices, but only 1 GPUs are available"\n'
-            'print(line)\nif me == "worker 0": attach().failed(line)\n'
+            'print(line)\nif me == "worker 0": attach().fail(line)\n'
             "sys.exit(2)"
         )
 
@@ -111,7 +111,7 @@ def test_a_wrong_setting_is_a_value_error_if_the_first_to_fail_ends_last(scripte
     with pytest.raises(ValueError, match=r"^training.devices: 9 asked for$"):
         scripted.run(
             'line = "training.devices: 9 asked for"\n'
-            'print(line)\nif me == "worker 0": attach().failed(line)\n'
+            'print(line)\nif me == "worker 0": attach().fail(line)\n'
             'time.sleep(3 if me == "worker 0" else 1)\n'
             "sys.exit(2)"
         )

@@ -72,7 +72,7 @@ from trainer_module import models
 from trainer_module.distribute.agreement import Agreement
 from trainer_module.feeding.inputs import Inputs
 from trainer_module.loop import metrics
-from trainer_module.loop.loops import train_step
+from trainer_module.loop.steps import train_step
 from trainer_module.loop.scheduling import Scheduled
 from trainer_module.settings import TrainingJob
 from trainer_module.distribute.strategies import make_strategy

@@ -11,6 +11,7 @@ from trainer_module.loop import metrics
 from trainer_module.loop.callbacks import StepCallback
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.state import State
+from trainer_module.loop.steps import Trainable
 
 STEPS, EVAL_STEPS, EPOCHS = 3, 2, 3
 EVALUATION = 50
@@ -33,7 +34,7 @@ def traced_model(steps_per_execution):
     """A model for all tests, which none of them changes, because tracing it takes a while."""
     inputs = tf_keras.Input([1])
     logit = tf_keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs)
-    model = tf_keras.Model(inputs, logit)
+    model = Trainable(inputs, logit)
     model.compile(
         tf_keras.optimizers.legacy.SGD(0.0),
         weighted_metrics=metrics.keras_metrics(),

@@ -1,0 +1,89 @@
+"""Events from a child process to its parent: JSON objects, one a line, through a pipe.
+
+The parent passes the writing end's descriptor in $EVENTS_FD. `amazon-reviews run` receives the
+events of the pipeline's process this way, and a training those of its other processes. The child's
+standard input is a pipe too: it closes when the parent has ended, and then the child ends as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from core import progress
+
+VARIABLE = "EVENTS_FD"
+
+PROGRESS, FAILED = "progress", "failed"
+"""Kinds of event, the value of the key `event`.
+
+`progress` has the arguments of `core.progress.report`, `failed` has `error`. The local runner adds
+kinds of its own, see `platforms.local.events`.
+"""
+
+_LONGEST_ERROR = 2000
+"""Characters. Longer errors might not reach the pipe in one piece before a kill."""
+
+
+class Sender(logging.Handler):
+    """Sends events, and each record of `core.progress`; without a parent it sends nothing."""
+
+    def __init__(self, descriptor: int | None):
+        super().__init__(logging.INFO)
+        self._descriptor = descriptor
+        self._sending = threading.Lock()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a record of `core.progress.LOGGER`."""
+        self.send(PROGRESS, **progress.values(record))
+
+    def send(self, kind: str, **values: Any) -> None:
+        """Send one event of a kind, with these values."""
+        if self._descriptor is None:
+            return
+        line = (json.dumps({"event": kind, **values}) + "\n").encode()
+        # If the parent has ended, so does this process, by its standard input.
+        with self._sending, contextlib.suppress(BrokenPipeError):
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+
+    def fail(self, error: str, **values: Any) -> None:
+        """Send why this process is about to end."""
+        self.send(FAILED, error=error[:_LONGEST_ERROR], **values)
+
+
+def take_descriptor() -> int | None:
+    """Return the pipe's descriptor, which the children of this process do not inherit."""
+    text = os.environ.pop(VARIABLE, None)
+    if text is None:
+        return None
+    descriptor = int(text)
+    os.set_inheritable(descriptor, False)
+    return descriptor
+
+
+def attach(sender: Sender, descriptor: int | None) -> None:
+    """Send the progress of this process, and tie its life to that of its parent, if it has one."""
+    if descriptor is not None:
+        progress.LOGGER.addHandler(sender)
+        threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """Wait until standard input closes, then end this process; call it in a thread."""
+    # Not sys.stdin: a thread that holds its lock keeps the interpreter from shutting down.
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
+def receive(pipe: TextIO) -> Iterator[dict[str, Any]]:
+    """Yield the events until the child closes its end; a line that a kill cut short is dropped."""
+    for line in pipe:
+        with contextlib.suppress(json.JSONDecodeError):
+            yield json.loads(line)

@@ -1,0 +1,82 @@
+"""What all commands have in common: their settings, their errors, and what they import."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.app import COMMANDS, app
+from cli.monitor import local_runner
+
+SUBCOMMANDS = {"image": ("build", "push"), "data": ("fetch",)}
+ALL = [
+    *((name,) for name in COMMANDS if name not in SUBCOMMANDS),
+    *((name, sub) for name, subs in SUBCOMMANDS.items() for sub in subs),
+]
+NEEDED = {
+    "compile": ("--target", "vertex"),
+    "submit": ("--target", "kubeflow"),
+}
+HEAVY = {"apache_beam", "kfp", "numpy", "pyarrow", "requests", "tensorflow", "tfx"}
+LOADED = """
+import sys
+sys.argv = ["amazon-reviews", *sys.argv[1:]]
+from cli.command import main
+try:
+    main()
+finally:
+    print("LOADED", *{name.split(".")[0] for name in sys.modules})
+"""
+
+
+@pytest.mark.parametrize("command", ALL, ids=" ".join)
+def test_every_command_takes_settings(command, monkeypatch):
+    monkeypatch.delenv("PIPELINE_SET", raising=False)
+    words = [*command, *NEEDED.get(command[0], ()), "--set", "training.epochs=none"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert result.stderr.endswith(
+        "sample.yaml with --set: training.epochs: Input should be a valid integer, not 'none'\n"
+    )
+    result = CliRunner().invoke(app, [*words[:-2], "--config", "no-such-file"])
+    assert (result.exit_code, "no-such-file" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", [(), *ALL], ids=" ".join)
+def test_help_imports_no_large_library(command):
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *command, "--help"],
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+    )
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
+    assert set(line.split()) & HEAVY == set()
+    if command:
+        assert "[default: $PIPELINE_CONFIG or" in " ".join(done.stdout.split())
+
+
+def test_overrides_may_be_repeated_and_the_last_one_wins(monkeypatch):
+    monkeypatch.setenv("PIPELINE_SET", "training.epochs=none,name=a")
+    words = ["kserve", "--set", "training.epochs=3,name=b", "--set", "paths.serving=gs://b/s"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    assert "name: b\n" in result.stdout and "gs://b/s" in result.stdout
+
+
+def test_the_pipelines_process_gets_the_settings_as_arguments(tmp_path):
+    config = tmp_path / "mine.yaml"
+    config.write_text("training: {epochs: 3}\n")
+    arguments = local_runner(str(config), ["training.loop=custom", "training.workers=0"])
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith(f"{config} with --set: training.workers: ")
+
+
+def test_an_unknown_command_is_refused():
+    result = CliRunner().invoke(app, ["predct"])
+    assert result.exit_code == 2
+    assert "No such command 'predct'" in result.stderr
