@@ -74,7 +74,7 @@ def test_peak_memory_is_in_bytes():
 def test_a_peer_that_fails_says_where_its_log_is(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "kept"))
     (tmp_path / "kept").mkdir()
-    with pytest.raises(SystemExit, match=r"no_such_module ended with exit code 1, its log is"):
+    with pytest.raises(SystemExit, match=r"no_such_module failed with exit code 1; log: "):
         usage.figures_of("benchmarks.no_such_module", log=tmp_path / "log")
     assert "No module named" in (tmp_path / "kept" / "benchmark-failed.log").read_text()
 
