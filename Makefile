@@ -11,6 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 # Additional arguments of tools/mutants: make mutants MUTANTS_ARGS="--sample 20 preprocessing"
 MUTANTS_ARGS ?=
 MUTANTS_BIN := .cache/mutants/venv/bin
+DOCS_VENV := .cache/docs/venv
 
 UV := .cache/uv/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --extra dev --extra bench --quiet --upgrade \
@@ -21,7 +22,7 @@ PLAIN_MARKERS := sed -i -E \
 	-e "s/( and | ; )implementation_name == .* and sys_platform == 'linux'//"
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast mutants lint format lock clean clean-runs distclean
+.PHONY: help install run test test-fast mutants docs reference lint format lock clean clean-runs distclean
 
 help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +44,18 @@ mutants: install ## insert faults into the code and print how many of them the t
 	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check -r requirements/mutants.txt
 	@$(MUTANTS_BIN)/python tools/mutants $(MUTANTS_ARGS)
 
+docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+reference: install ## write the generated pages of docs/reference/ from the code
+	@$(BIN)/python -m tools.reference
+
+$(DOCS_VENV)/installed: requirements/docs.txt
+	@$(BIN)/python -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
+
 lint: install ## check style, format, types and the direction of imports
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "not formatted: run make format" >&2; exit 1; }
@@ -59,8 +72,8 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 	@$(LOCK) --python-version 3.11 --universal --output-file requirements/tfx-1.21-py311.txt
 	@$(PLAIN_MARKERS) requirements/tfx-1.21-py311.txt
 
-clean: ## remove the files of builds and tools; keep .venv and runs
-	@rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+clean: ## remove what builds and tools leave; keep .venv and runs
+	@rm -rf build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -path ./.venv -prune -o -path ./.cache -prune -o -name __pycache__ -type d -prune \
 		-exec rm -rf {} +
 

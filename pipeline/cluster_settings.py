@@ -16,10 +16,14 @@ class Resources(Section):
     """The resources of a step's container; None: the cluster's default."""
 
     cpu: Annotated[float, Field(gt=0)] | None = None
+    """CPU cores of the container; None: the default of the cluster."""
     memory: Quantity | None = None
+    """Memory of the container, as a Kubernetes quantity such as `16G`; None: the default of the
+    cluster."""
     gpus: Annotated[int, Field(ge=0)] = 0
+    """Number of GPUs."""
     gpu_type: str | None = None
-    """Vertex AI: the accelerator type, `NVIDIA_TESLA_T4`; Kubernetes: the resource, None for
+    """Vertex AI: the accelerator type, such as `NVIDIA_TESLA_T4`. Kubernetes: the resource; None:
     `nvidia.com/gpu`."""
 
 
@@ -27,9 +31,10 @@ class Cluster(Section):
     """Settings for every cluster."""
 
     image: str | None = None
-    """The image with this package that every step runs in, `HOST/PROJECT/amazon-reviews:TAG`."""
+    """Image that every step runs in, `HOST/PROJECT/amazon-reviews:TAG`; it contains this
+    package."""
     resources: dict[str, Resources] = {}
-    """Component -> the resources of its container; `Trainer`: those of each training process."""
+    """Component -> resources of its container; `Trainer`: of each process that trains."""
 
     @field_validator("resources")
     @classmethod
@@ -59,70 +64,84 @@ class Dataflow(Section):
     """Google Cloud Dataflow, for `beam.runner: dataflow`."""
 
     project: str | None = None
+    """Google Cloud project of the Dataflow jobs; None: `vertex.project`."""
     region: str | None = None
-    """None: `vertex.region`; a `project` of None: `vertex.project`."""
+    """Region of the Dataflow jobs; None: `vertex.region`."""
     temp_location: str | None = None
-    """gs:// folder for Dataflow's temporary files; None: `tmp` under `paths.root`."""
+    """`gs://` folder for files that Dataflow stages; None: `tmp` under `paths.root`."""
     service_account: str | None = None
+    """Service account of the Dataflow workers; None: the default of Dataflow."""
     machine_type: str | None = None
+    """Machine type of the Dataflow workers; None: the default of Dataflow."""
     max_workers: PositiveInt | None = None
+    """Greatest number of Dataflow workers; None: the default of Dataflow."""
     components: list[BeamComponent] = ["ReviewExampleGen", "StatisticsGen", "Transform"]
-    """The components that run on Dataflow; each other one runs in its own container."""
+    """Components that run on Dataflow; every other component runs in its own container."""
 
 
 class Vertex(Section):
     """Vertex AI Pipelines, for `--target vertex`."""
 
     project: str | None = None
+    """Google Cloud project."""
     region: str | None = None
+    """Google Cloud region."""
     service_account: str | None = None
-    """Account that the steps run as; None: the project's default."""
+    """Service account of the steps; None: the default of the project."""
     network: str | None = None
-    """VPC to peer with, `projects/NUMBER/global/networks/NAME`."""
+    """VPC network to peer with, `projects/NUMBER/global/networks/NAME`."""
     machine_type: str = "n1-standard-8"
-    """Machine type of each training replica if `training.workers` is more than 1."""
+    """Machine type of each training replica of a CustomJob, and of the endpoint."""
     training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
-    """Hours after which a CustomJob is cancelled and its step fails; includes the queue time."""
+    """Timeout of a CustomJob in hours, including its time in the queue."""
     endpoint: str | None = None
-    """Display name of the endpoint for `push.destination: vertex`; it serves no other model. None:
-    `name`."""
+    """Display name of the endpoint for `push.destination: vertex`, which serves nothing else; None:
+    the name of the pipeline."""
     serving_image: str | None = None
-    """Image of TensorFlow Serving, in a registry of the project, for `push.destination: vertex`."""
+    """TensorFlow Serving image, in a registry of the project, for `push.destination: vertex`."""
 
 
 class Volume(Section):
     """A PersistentVolumeClaim that all steps mount, for data outside a bucket."""
 
     claim: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+    """Name of the PersistentVolumeClaim."""
     mount: Annotated[str, Field(pattern=r"^/.+")]
+    """Absolute path of the mount point."""
 
 
 class Toleration(Section):
     """A Kubernetes toleration of a node's taint."""
 
     key: str | None = None
+    """Key of the taint; None with `Exists`: every taint."""
     operator: Literal["Equal", "Exists"] = "Equal"
+    """How `value` is compared."""
     value: str | None = None
+    """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint; None: every effect."""
 
 
 class Kubeflow(Section):
     """Kubeflow Pipelines, for `--target kubeflow`."""
 
     endpoint: str | None = None
-    """URL of the Kubeflow Pipelines API, `http://127.0.0.1:8080` after a port-forward."""
+    """URL of the Kubeflow Pipelines API; `http://127.0.0.1:8080` after a port-forward."""
     namespace: str = "kubeflow"
-    """Namespace of the pods of runs, and of the TFJobs and InferenceServices."""
+    """Namespace of the runs, TFJobs and InferenceServices."""
     experiment: str = "amazon-reviews"
+    """Experiment that lists the runs."""
     service_account: str | None = None
-    """Kubernetes service account of the steps and the training pods; None: the default one."""
+    """Kubernetes service account of the steps and the training pods; None: the default account."""
     volume: Volume | None = None
+    """PersistentVolumeClaim that every step mounts, for data outside of buckets."""
     node_selector: dict[str, str] = {}
-    """Node labels that the training pods require."""
+    """Node selector of the training pods."""
     tolerations: list[Toleration] = []
     """Tolerations of the training pods."""
     training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
-    """Hours after which a TFJob is deleted and its step fails."""
+    """Timeout of a TFJob in hours."""
     refused_timeout_minutes: Annotated[float, Field(gt=0)] = 10.0
-    """Minutes after which a TFJob is deleted and its step fails, if Kubernetes refuses its pods for
-    a reason that lasts, such as a missing service account."""
+    """Minutes that Kubernetes may refuse the pods of a TFJob for a reason that does not pass by
+    itself; the step then ends the TFJob and fails."""

@@ -27,11 +27,15 @@ SPLITS = get_args(Split)
 
 
 class Paths(Section):
-    """The folders and files that a run writes; all except `root` default to paths under it."""
+    """Folders of a run; every key but `root` defaults to a place under `root`."""
 
     root: str = "runs"
+    """Folder for artifacts and logs."""
     metadata: str = ""
+    """ML Metadata: an SQLite file, or `mysql://USER@HOST[:PORT]/DATABASE` with the password in
+    `$MYSQL_PASSWORD`."""
     serving: str = ""
+    """Folder for pushed models, with one subfolder a version."""
     checkpoints: str = ""
     """Folder for the checkpoints of unfinished trainings."""
 
@@ -63,24 +67,34 @@ class Columns(Section):
     """The columns of csv, jsonl and parquet files; None: detected by their names."""
 
     label: str | None = None
+    """Column of the label; None: found by its name."""
     title: str | None = None
+    """Column of the title; None: found by its name, or no title."""
     text: str | None = None
+    """Column of the text; None: found by its name."""
 
 
 class Data(Section):
-    """The input, and how it is split."""
+    """The raw files, and how they become splits."""
 
     input_base: Annotated[str, Field(min_length=1)] | None = None
-    """Folder or gs:// prefix with the raw files; None: the sample in this package."""
+    """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
+    """Format of the files; `auto` detects the format of each file."""
     columns: Columns = Columns()
     label_scale: Literal["auto", "stars", "zero_one", "one_two"] = "auto"
+    """Meaning of numeric labels; `auto` decides it once for all files."""
     neutral: Literal["leave_out", "negative", "positive"] = "leave_out"
+    """Treatment of reviews with 3 stars."""
     splits: dict[Split, str] = {}
+    """Split -> glob below `input_base`; empty: all files, split by a hash of the text."""
     max_examples: dict[Split, PositiveInt] = {}
+    """Split -> how many Examples are kept; a single number limits every split."""
     max_rejected_fraction: Fraction = 0.01
+    """Greatest fraction of unusable lines; a run with more fails."""
     statistics_examples: PositiveInt | None = 100_000
-    """Approximate size of the sample of each split for its statistics; None: all, through Beam."""
+    """Approximate number of Examples of each split, sampled from all of its files, for its
+    statistics; None: all Examples, through Beam."""
 
     @field_validator("max_examples", mode="before")
     @classmethod
@@ -102,13 +116,16 @@ class Data(Section):
 
 
 class Beam(Section):
-    """How Beam runs the data components."""
+    """The runner of the Beam pipelines."""
 
     runner: Literal["direct", "dataflow"] = "direct"
+    """`direct` runs Beam in the process of the component."""
     direct_running_mode: Literal["in_memory", "multi_threading", "multi_processing"] = "in_memory"
+    """How the `direct` runner executes work."""
     direct_num_workers: PositiveInt = 1
+    """Workers of `multi_threading` and `multi_processing`."""
     args: list[str] = []
-    """Arguments that Beam gets unchanged, after those that follow from the keys above."""
+    """Further arguments for Beam, such as `--runner=FlinkRunner`; they override the keys above."""
     dataflow: Dataflow = Dataflow()
 
 
@@ -116,14 +133,20 @@ class Push(Section):
     """The destination of a blessed model."""
 
     destination: Literal["filesystem", "vertex", "none"] = "filesystem"
+    """Destination of a blessed model; `vertex` (Vertex AI only) deploys it to an endpoint, `none`
+    disables the Pusher."""
 
 
 class PipelineConfig(Section):
-    """All settings of one experiment; the keys and defaults are those of `docs/settings.md`."""
+    """All settings of one experiment.
+
+    `make reference` writes `docs/reference/settings.md` from them.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
+    """Name of the pipeline in TFX and ML Metadata."""
     cache: bool = True
-    """Reuse the outputs of earlier executions whose inputs and settings are the same."""
+    """Reuse the outputs of earlier executions that had the same inputs, settings and code."""
     paths: Paths = Field(default_factory=lambda: Paths.model_validate({}))
     data: Data = Data()
     beam: Beam = Beam()

@@ -1,4 +1,4 @@
-"""Settings of the features."""
+"""The settings of the features."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from core.settings import PositiveInt, Section
 
 
 class Transform(Section):
-    """How text becomes features."""
+    """The features of a review."""
 
     ngram_buckets: Annotated[int, Field(ge=2, le=2**30)] = 2**20
     """Rows of the hashed n-gram table."""
     ngrams: Annotated[int, Field(ge=1, le=3)] = 2
-    """Longest word n-gram."""
+    """Length of the longest word n-gram."""
     vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
-    """Words that a sequence model knows."""
+    """Words in the vocabulary of a sequence model."""
     max_tokens: PositiveInt = 500
-    """Words of a review that a sequence model reads."""
+    """Number of words of a review that a sequence model reads, from its beginning."""

@@ -7,7 +7,7 @@ import pytest
 
 MAKEFILE = Path(__file__).parents[1] / "Makefile"
 KEPT = ("runs/serving/17/saved_model.pb", ".venv/pyvenv.cfg", "cli/app.py", "data/train.bz2")
-REMOVED = ("build/lib/a.py", ".ruff_cache/a", "pipeline/__pycache__/cli.pyc")
+REMOVED = ("build/lib/a.py", "site/index.html", ".ruff_cache/a", "pipeline/__pycache__/cli.pyc")
 
 
 def make(folder, target):

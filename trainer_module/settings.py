@@ -13,11 +13,17 @@ from trainer_module import combinations
 
 
 class Training(Section):
-    """Which model is trained, and how."""
+    """The model and its training."""
 
-    model: Literal["ngram_linear", "cnn_lstm", "text_cnn", "transformer"] = "ngram_linear"
+    model: Literal[
+        "ngram_linear",
+        "cnn_lstm",
+        "text_cnn",
+        "transformer",
+    ] = "ngram_linear"
+    """Architecture; one file in `trainer_module/models/` each."""
     hyperparameters: dict[str, bool | int | float | str] = {}
-    """Of the model: the fields of `Hyperparameters` in its file."""
+    """Hyperparameters of the model: the fields of `Hyperparameters` in its file."""
     strategy: Literal[
         "auto",
         "one_device",
@@ -27,42 +33,57 @@ class Training(Section):
         "parameter_server",
         "tpu",
     ] = "auto"
+    """Distribution strategy; `auto` chooses one for the hardware."""
     devices: PositiveInt | None = None
-    """Devices that a single process trains on; without GPUs the CPU is split into that many."""
+    """Devices of a single process; None: all. Without GPUs the CPU is split into that many logical
+    devices."""
     workers: PositiveInt = 1
-    """Processes that train; more than one need a cluster strategy."""
+    """Processes that train; more than one require `multi_worker_mirrored` or `parameter_server`."""
     parameter_servers: PositiveInt = 1
     """Processes that hold the variables under `parameter_server`."""
     tpu: str | None = None
-    """Name or grpc:// address of a TPU, or `local`; None: the one of the environment."""
+    """Name or `grpc://` address of a TPU, or `local`; None: `$TPU_NAME`."""
     loop: Literal["fit", "custom"] = "fit"
+    """`fit` is the loop of Keras; `custom` calls `strategy.run` itself. `parameter_server` always
+    trains with `custom`."""
     epochs: PositiveInt = 2
+    """Passes over the train split."""
     batch_size_per_replica: PositiveInt = 1024
+    """Examples in a batch of one replica; the global batch is this times the number of replicas."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
-    """At a global batch of `learning_rate_batch`; None: the model's own."""
+    """Learning rate at a global batch of `learning_rate_batch`; None: the default of the model."""
     learning_rate_batch: PositiveInt = 1024
+    """Global batch for which `learning_rate` is meant."""
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
-    """How the learning rate follows the global batch."""
+    """Scaling of the learning rate with the global batch."""
     schedule: Literal["cosine", "constant"] = "cosine"
+    """Course of the learning rate after the warm-up."""
     warmup: Fraction = 0.05
-    """Part of all steps in which the learning rate rises from nothing."""
+    """Fraction of all steps in which the learning rate rises from 0."""
     mixed_precision: Literal["none", "float16", "bfloat16"] = "none"
+    """Reduced precision of the computation; `float16` requires that each variable belongs to one
+    replica."""
     jit_compile: bool = False
+    """Compile the train step with XLA, with static shapes; one device only."""
     steps_per_execution: PositiveInt = 1
+    """Steps in one call of the compiled train function."""
     early_stopping: PositiveInt | None = None
-    """Epochs without a better eval loss after which training ends with the best weights."""
+    """Epochs without a better eval loss after which the training ends with the best weights; None:
+    off."""
     checkpoint_steps: PositiveInt = 1000
-    """Steps between checkpoints; there is one after every epoch too."""
+    """Steps between checkpoints; every epoch also ends with a checkpoint."""
     warm_start: bool = False
-    """Start from the weights of the latest blessed model."""
+    """Start from the weights of the model in production."""
     tuner_trials: PositiveInt | None = None
-    """Trials of the Tuner component; None: no Tuner."""
+    """Trials of a Tuner before the Trainer; None: no Tuner."""
     profile_steps: tuple[PositiveInt, PositiveInt] | None = Field(default=None, strict=False)
-    """First and last step that TensorFlow's profiler records."""
+    """First and last step that the TensorFlow profiler records; None: off."""
     shuffle_buffer: PositiveInt = 100_000
+    """Examples in the shuffle buffer of a training."""
     cache_input: bool = False
-    """Keep the transformed Examples in memory from the first epoch on, whatever their size."""
+    """Keep the transformed Examples in memory after the first epoch, whatever their size."""
     seed: Annotated[int, Field(ge=0)] = 42
+    """Seed of shuffling and initialisation."""
 
     @model_validator(mode="after")
     def _can_be_combined(self) -> Training:
@@ -72,27 +93,27 @@ class Training(Section):
         return self
 
     def with_values(self, values: Mapping[str, Any]) -> Training:
-        """These settings with what a Tuner found: `learning_rate` and hyperparameters."""
-        found = dict(values)
-        rate = found.pop("learning_rate", self.learning_rate)
+        """Return these settings with a Tuner's `learning_rate` and hyperparameters."""
+        hyperparameters = dict(values)
+        rate = hyperparameters.pop("learning_rate", self.learning_rate)
         return self.model_copy(
             update={
                 "learning_rate": rate,
-                "hyperparameters": {**self.hyperparameters, **found},
+                "hyperparameters": {**self.hyperparameters, **hyperparameters},
             }
         )
 
 
 class TrainingJob(Section):
-    """One training, independent of who starts it; as JSON it is what `task.py` reads.
+    """One training, independent of the platform; `task.py` reads it as JSON.
 
     Attributes:
       train_files, eval_files: glob patterns of transformed TFRecord files.
       transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
-      serving_model_dir: where the SavedModel goes.
-      model_run_dir: where TensorBoard logs go.
-      checkpoint_dir: where a training that was cut short is continued from.
-      base_model: SavedModel to start from; None: start afresh.
+      serving_model_dir: folder for the SavedModel.
+      model_run_dir: folder for TensorBoard logs.
+      checkpoint_dir: folder for checkpoints; an interrupted training continues from it.
+      base_model: SavedModel with the first weights (warm start); None: new weights.
       training: the `training` section of the settings.
       transform: the `transform` section.
     """
@@ -109,15 +130,15 @@ class TrainingJob(Section):
 
 
 class CustomConfig(Section):
-    """The `custom_config` of Trainer and Tuner: what the DAG passes to `run_fn` and `tuner_fn`.
+    """The `custom_config` of Trainer and Tuner, by which the DAG passes settings to `run_fn`.
 
     Other keys are allowed: a platform adds the settings of the job that it starts.
 
     Attributes:
       training: the `training` section of the settings.
       transform: those keys of the `transform` section that the model uses.
-      code: fingerprint of the code; a training does not continue a checkpoint of other code.
-      checkpoints: the folder for checkpoints, which outlives a failed execution.
+      code: fingerprint of the code; a training does not continue a checkpoint of different code.
+      checkpoints: the parent folder of all checkpoints, which is kept after a failed execution.
     """
 
     model_config = ConfigDict(extra="ignore")

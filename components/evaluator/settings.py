@@ -8,11 +8,13 @@ from core.settings import Fraction, Section
 
 
 class Evaluation(Section):
-    """The thresholds of a model for a push, and the slices of the evaluation."""
+    """The evaluation, and the thresholds that a model has to pass to be blessed."""
 
     min_accuracy: Fraction = 0.8
+    """Least accuracy on the test split."""
     max_accuracy_drop: Fraction = 0.01
-    """The largest drop of the accuracy below that of the latest blessed model."""
+    """Greatest drop of the accuracy below that of the model in production."""
     baseline_model: str | None = None
-    """For Kubeflow: the SavedModel to compare with; None: the last pushed model."""
+    """Kubeflow only: SavedModel of the baseline; None: the last pushed model."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
+    """Features by which the metrics are also broken down."""

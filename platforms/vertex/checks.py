@@ -45,7 +45,7 @@ def check(config: PipelineConfig) -> None:
 def _check_serving_image(image: str | None) -> None:
     right = (
         "an image of TensorFlow Serving that is not older than the TensorFlow of the training, "
-        "see docs/vertex.md"
+        "see docs/how-to/vertex.md"
     )
     if not image:
         raise missing("vertex.serving_image", "push.destination: vertex", right)

@@ -63,7 +63,8 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
         (
             "kubeflow",
             "cluster.resources={Trainer: {gpus: 2}},training.devices=4",
-            "training.devices: 4 asked for, 2 GPUs are there (cluster.resources.Trainer.gpus is 2",
+            "training.devices: 4 devices, but only 2 GPUs are available "
+            "(cluster.resources.Trainer.gpus is 2",
         ),
         (
             "vertex",

@@ -129,7 +129,7 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
     [job] = server.tfjobs.values()
     steps = json.loads((step.job_file.parent / "training.json").read_text())["steps_per_epoch"]
     if pod != "worker-1":
-        [resumed] = re.findall(r"\[chief\] .*Going on after step (\d+)", log.text)
+        [resumed] = re.findall(r"\[chief\] .*Resuming after step (\d+)", log.text)
         assert steps <= int(resumed) < epochs * steps
     # Nobody is restarted more often than the loss of one replica explains.
     [count] = [sum(each["replicas"] for each in job["spec"]["tfReplicaSpecs"].values())]

@@ -43,7 +43,9 @@ def test_tpu_needs_one(tmp_path, monkeypatch):
 
 def test_more_devices_than_gpus_are_told(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    with pytest.raises(ConfigError, match=r"training.devices: 3 asked for, 2 GPUs are there"):
+    with pytest.raises(
+        ConfigError, match=r"training.devices: 3 devices, but only 2 GPUs are available"
+    ):
         check(config(tmp_path, training={"strategy": "mirrored", "devices": 3}))
 
 

@@ -1,4 +1,4 @@
-"""The learning rate: how it follows the global batch, and how it moves over the steps."""
+"""The learning rate: its scaling with the global batch, and its schedule over the steps."""
 
 import math
 
@@ -57,7 +57,7 @@ def test_a_cosine_falls_to_its_end_at_the_last_step_and_stays_there():
     quarter = low + (0.4 - low) * (1 + math.cos(math.pi / 4)) / 2
     expected = {4: 0.4, 8: quarter, 12: (0.4 + low) / 2, 20: low, 25: low}
     assert {step: float(made(step)) for step in expected} == pytest.approx(expected)
-    assert FINAL_FRACTION == 0.3, "docs/training.md has this number"
+    assert FINAL_FRACTION == 0.3, "docs/explanation/training.md has this number"
 
 
 def test_a_schedule_can_be_made_again_from_its_config():

@@ -1,0 +1,106 @@
+"""The documentation: it builds without a dead link, and loads nothing from other hosts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+# One process makes the environment.
+pytestmark = pytest.mark.xdist_group("docs")
+
+CHECKOUT = Path(__file__).parents[1]
+DOCS = CHECKOUT / "docs"
+INSTALLED = ".cache/docs/venv/installed"
+# Attributes that make a browser load something; `a href` does not.
+LOADED = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src"}
+# How code names a page, in messages, docstrings and comments.
+_MENTION = re.compile(r"\bdocs/[\w./-]+\.(?:md|svg)\b")
+_LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built from the sources as they are."""
+    try:
+        made = subprocess.run(
+            ["make", f"BIN={Path(sys.executable).parent}", INSTALLED],
+            cwd=CHECKOUT,
+            env={**os.environ, "PIP_RETRIES": "1", "PIP_DEFAULT_TIMEOUT": "10"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        pytest.skip(f"no environment for MkDocs: {error}")
+    if made.returncode:
+        pytest.skip(f"no environment for MkDocs: {made.stderr.strip()[-300:]}")
+    folder = tmp_path_factory.mktemp("site")
+    mkdocs = CHECKOUT / Path(INSTALLED).with_name("bin") / "mkdocs"
+    built = subprocess.run(
+        [mkdocs, "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=CHECKOUT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+class _Loads(HTMLParser):
+    """Collects the addresses that a page loads."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        if tag in LOADED and attributes.get("rel") not in ("canonical", "next", "prev"):
+            self.found.append(attributes.get(LOADED[tag]) or "")
+
+
+def test_the_site_builds_strictly_and_has_every_page(site):
+    pages = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
+    assert pages <= {page.relative_to(site) for page in site.rglob("*.html")}
+
+
+def test_no_page_loads_anything_from_another_host(site):
+    for page in site.rglob("*.html"):
+        loads = _Loads()
+        loads.feed(page.read_text(encoding="utf-8"))
+        assert loads.found
+        assert not [address for address in loads.found if re.match(r"(https?:)?//", address)], page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", style.read_text()), style
+
+
+def test_every_page_that_code_mentions_exists():
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.yaml", "*.toml", "*.sh", "Makefile", "README.md"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    mentioned = {
+        (name, page)
+        for name in listed.stdout.split()
+        if name != "tests/test_docs.py"
+        for page in _MENTION.findall((CHECKOUT / name).read_text(encoding="utf-8"))
+    }
+    assert mentioned
+    assert not [pair for pair in mentioned if not (CHECKOUT / pair[1]).exists()]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_the_links_of_the_first_pages_lead_somewhere(name):
+    links = _LINK.findall((CHECKOUT / name).read_text(encoding="utf-8"))
+    assert not [link for link in links if not (CHECKOUT / link).exists()]

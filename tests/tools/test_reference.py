@@ -1,0 +1,49 @@
+"""The pages of docs/reference/ that are generated are those that the code generates now."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from core.settings import Section
+from tools import reference
+
+# Imports TFX.
+SLOW = {"artifacts.md"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+        for name in reference.PAGES
+    ],
+)
+def test_a_committed_page_is_what_the_code_generates(name):
+    committed = (reference.FOLDER / name).read_text(encoding="utf-8")
+    assert committed == reference.PAGES[name](), "run `make reference` and commit the page"
+
+
+class Example(Section):
+    """A section."""
+
+    share: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """A share; None is not allowed."""
+    kind: Literal["a", "b"] | None = None
+    """A kind
+    on two lines."""
+    missing: int = 1
+
+
+def test_the_docstring_of_a_field_is_found_and_a_missing_one_is_an_error():
+    with pytest.raises(ValueError, match=r"Example\.missing has no docstring"):
+        reference.docstrings(Example)
+
+
+def test_types_and_bounds_are_words():
+    fields = Example.model_fields
+    assert reference._type(fields["share"]) == "number ≥ 0, ≤ 1"
+    assert reference._type(fields["kind"]) == "`a`, `b` or `null`"
+    assert reference._cell("None a|b\n  c") == "`null` a\\|b c"
