@@ -1,1 +1,1 @@
-"""Scripts that measure what the documentation claims."""
+"""Scripts that measure the figures in the documentation."""

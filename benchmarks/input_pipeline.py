@@ -1,17 +1,17 @@
-"""Times how fast training is fed, beside how fast it eats; on the machine that it is run on.
+"""Measure the throughput of the input pipeline, of the model, and of both in a training.
 
     python -m benchmarks.input_pipeline TRAIN [--model NAME] [--passes N] [--set KEY=VALUE]
 
-TRAIN is in Kaggle's fastText format, plain or .bz2. The real pipeline prepares it; then, each in a
-process of its own and with all cores:
+TRAIN is in Kaggle's fastText format, plain or .bz2. The real pipeline prepares it. Then each of
+these measurements runs in a process of its own, on all cores:
 
-    input alone      the batches of an epoch are read, shuffled and parsed, and thrown away
-    model alone      the same model trains on batches that are in memory already
+    input alone      the batches of an epoch are read, shuffled and parsed, without a model
+    model alone      the same model trains on batches in memory
     training         the last epoch of `python -m trainer_module.task`, without its validation
 
-The first of several passes warms up and does not count; of the others the fastest does. CPU s are
-those of the process over the same time: input and model share the cores, so an epoch of training
-takes about as much CPU as both.
+The first of several passes is a warm-up. The result is the fastest of the others. CPU s are the CPU
+seconds of the process in that pass. Input and model share the cores, so an epoch of training takes
+about the CPU time of both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from benchmarks.strategies import MODELS
 from trainer_module.settings import Training, TrainingJob
 
 _IN_MEMORY = 32
-"""Batches that the model alone is given again and again."""
+"""Number of batches in memory, with which the model alone trains repeatedly."""
 
 
 def main() -> None:
@@ -73,12 +73,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", choices=MODELS, default=MODELS[0])
     parser.add_argument("--passes", type=int, default=4, help="2 or more [4]")
     parser.add_argument("--set", default=[], action="append", help="settings, KEY=VALUE")
-    parser.add_argument("--scratch", help="where files are kept while they are measured")
+    parser.add_argument("--scratch", help="folder for temporary files")
     return parser.parse_args()
 
 
 def table(figures: Mapping[str, Mapping[str, Any]]) -> Table:
-    """A row for each; the ratio is how many times as fast as training it is."""
+    """Return a table of the measurements; the ratio is the speed relative to that of training."""
     drawn = Table("", "s", "Examples/s", "CPU s per 100,000", "times training")
     rates = {name: row["examples"] / row["seconds"] for name, row in figures.items()}
     for name, row in figures.items():
@@ -104,15 +104,15 @@ def _alone(part: str, job: str) -> dict[str, Any]:
     from trainer_module.feeding.inputs import Inputs
     from trainer_module.training import build_model
 
-    told = TrainingJob.model_validate_json(Path(job).read_text())
-    strategy = strategies.make_strategy(told.training, None)
-    module = models.load(told.training.model)
+    parsed = TrainingJob.model_validate_json(Path(job).read_text())
+    strategy = strategies.make_strategy(parsed.training, None)
+    module = models.load(parsed.training.model)
     alone = Agreement(strategy, None)
-    inputs = Inputs(told, module.FEATURES, strategy, None, alone, static_shapes=False)
+    inputs = Inputs(parsed, module.FEATURES, strategy, None, alone, static_shapes=False)
     if part == "input":
-        return _input_alone(told, inputs)
+        return _input_alone(parsed, inputs)
     return _model_alone(
-        told, inputs, build_model(told, module, inputs, strategy, static_shapes=False)
+        parsed, inputs, build_model(parsed, module, inputs, strategy, static_shapes=False)
     )
 
 

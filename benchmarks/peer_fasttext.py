@@ -2,8 +2,8 @@
 
     python -m benchmarks.peer_fasttext TRAIN TEST
 
-The files are first prepared as fastText's own tutorial does, lower-cased and with punctuation
-spaced (here all of ASCII's); that is not part of the time, reading the prepared file is.
+The files are first prepared as in fastText's own tutorial: lower-cased, with spaces around ASCII
+punctuation. The measured time includes reading the prepared file, but not its preparation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 
 def prepare(source: str, target: Path) -> int:
-    """Writes the reviews of `source` as fastText reads them; returns how many there are."""
+    """Write the reviews of `source` in the format of fastText; return their number."""
     count = 0
     with target.open("w", encoding="utf-8", newline="\n") as out:
         for label, text in read_reviews(source):

@@ -1,4 +1,4 @@
-"""Reads reviews for the peers, with nothing imported that would count as their memory."""
+"""A reader of reviews for the peers, whose imports add little to their measured memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LABELS = {"__label__1": 0, "__label__2": 1}
 
 
 def read_reviews(path: str) -> Iterator[tuple[int, str]]:
-    """(label, text) of each line of a file in Kaggle's fastText format, plain or .bz2.
+    """Yield (label, text) for each line of a file in Kaggle's fastText format, plain or .bz2.
 
     Raises:
       ValueError: a line has no `__label__1` or `__label__2`.

@@ -1,10 +1,10 @@
-"""Ours, in the parts that are measured apart: prepare, train, ask the exported model.
+"""Our pipeline in separate parts: preparation, training, and accuracy of the exported model.
 
     python -m benchmarks.peer_ours prepare SETTINGS.yaml JOB.json [KEY=VALUE ...]
     python -m benchmarks.peer_ours accuracy SAVED_MODEL TEST
 
-are the processes of their own that `prepare`, `train` and `accuracy` below start; training is
-`python -m trainer_module.task JOB.json`.
+The functions `prepare` and `accuracy` start these commands in processes of their own, and `train`
+starts `python -m trainer_module.task JOB.json`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.peer_files import read_reviews
 from trainer_module.settings import TrainingJob
 
 SUMMARY = "run/training.json"
-"""Below the folder of a training; written when the last epoch has been evaluated."""
+"""Path of the summary in the folder of a training, which exists after the last evaluation."""
 _LAST = "Transform"
 _BATCH = 1024
 
@@ -32,11 +32,13 @@ _BATCH = 1024
 def prepare(
     root: Path, files: Mapping[str, Path], model: str, overrides: Sequence[str]
 ) -> TrainingJob:
-    """Runs the real pipeline up to Transform below `root`; returns the job that trains on it.
+    """Run the real pipeline up to Transform; return the job of a training on its output.
 
     Args:
+      root: the folder for all files.
       files: split -> file with reviews.
-      overrides: further settings, KEY=VALUE.
+      model: the setting `training.model`.
+      overrides: additional settings, KEY=VALUE.
     """
     inputs = root / "input"
     inputs.mkdir(parents=True)
@@ -63,7 +65,7 @@ def prepare(
 
 
 def train(job: TrainingJob, folder: Path, cpu_time: usage.CpuTime | None = None) -> dict[str, Any]:
-    """Trains `job` with everything that it writes in `folder`; returns its training.json."""
+    """Run a training that writes all its files to `folder`; return its training.json."""
     folder.mkdir(parents=True)
     places = {
         "serving_model_dir": str(folder / "model"),
@@ -77,13 +79,13 @@ def train(job: TrainingJob, folder: Path, cpu_time: usage.CpuTime | None = None)
 
 
 def accuracy(folder: Path, test: Path) -> float:
-    """Of the model that `train` left in `folder`, asked through `predict_text`."""
+    """Return the accuracy of the model that `train` wrote to `folder`, through `predict_text`."""
     files = [str(folder / "model"), str(test.resolve())]
     return usage.figures_of(__name__, "accuracy", *files, log=folder / "log")["accuracy"]
 
 
 def repeated(job: TrainingJob, times: int, folder: Path) -> TrainingJob:
-    """`job` with its train files `times` times over, as links in `folder`."""
+    """Return `job` with each of its train files `times` times, as links in `folder`."""
     folder.mkdir(parents=True)
     for pattern in job.train_files:
         for file in glob(pattern):
@@ -120,7 +122,7 @@ def _run_to_transform(settings: str, job: str, *overrides: str) -> None:
     Path(job).write_text(written.model_dump_json())
 
 
-def _ask(model: str, test: str) -> None:
+def _print_accuracy(model: str, test: str) -> None:
     from serving.predictor import Predictor
 
     predictor = Predictor(model)
@@ -128,11 +130,12 @@ def _ask(model: str, test: str) -> None:
     right = total = 0
     while batch := list(islice(reviews, _BATCH)):
         labels, texts = zip(*batch, strict=True)
-        answers = predictor.predict(texts)
-        right += sum(a.label == label for a, label in zip(answers, labels, strict=True))
+        predictions = predictor.predict(texts)
+        right += sum(p.label == label for p, label in zip(predictions, labels, strict=True))
         total += len(labels)
     print(json.dumps({"accuracy": right / total}))
 
 
 if __name__ == "__main__":
-    {"prepare": _run_to_transform, "accuracy": _ask}[sys.argv[1]](*sys.argv[2:])
+    commands = {"prepare": _run_to_transform, "accuracy": _print_accuracy}
+    commands[sys.argv[1]](*sys.argv[2:])

@@ -2,7 +2,7 @@
 
     python -m benchmarks.peer_sklearn TRAIN TEST
 
-The time is that of `fit` from texts in memory: vectorizing, and the solver until it converges.
+The measured time is that of `fit` on texts in memory: vectorizing, and solving to convergence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.peer_files import read_reviews
 from trainer_module.loop.memory import peak_rss
 
 _WORD = r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+"
-"""The words that fastText is given: a punctuation mark is one."""
+"""The words as for fastText: a punctuation mark is a word."""
 
 
 def main(train: str, test: str) -> None:

@@ -1,21 +1,21 @@
-"""Trains the peers and ours on the same two files, one after the other, each in its own process.
+"""Train our models and their peers on the same files, one after the other, each in a process.
 
     python -m benchmarks.peers TRAIN TEST [--only PEER,…] [--reference-steps N | --reference-full]
                                [--repeat K] [--set KEY=VALUE] [--json FILE]
 
-TRAIN and TEST are in Kaggle's fastText format, plain or .bz2. Train seconds run from the peer's own
-input format to a trained model:
+TRAIN and TEST are in Kaggle's fastText format, plain or .bz2. Train seconds are the time from the
+peer's own input format to a trained model:
 
   fasttext      from its prepared text file on disk
   scikit-learn  from texts in memory: vectorizing and fitting
   reference     from padded token ids in memory; by default some steps are timed and extrapolated
   ours          from the TFRecords that Transform wrote, through the input pipeline
 
-Imports, validation and export count for nobody. Ours trains on nine tenths of TRAIN, as its default
-settings split it, so it is compared by seconds per 1M reviews that it trained on; fastText's and
-ours are also given for one pass over them. Peak RSS is that of the process that trains. Accuracy of
-ours is that of the exported SavedModel's `predict_text`. Seconds are of this machine and this
-moment; the ratio is what to quote.
+The time excludes imports, validation and export. Ours trains on nine tenths of TRAIN, which is its
+default split, so the comparison is by seconds per 1M reviews of the training. For fastText and ours
+the table also has the seconds of one pass. Peak RSS is that of the training process. The accuracy
+of ours is that of the exported SavedModel's `predict_text`. Seconds depend on the machine and its
+load; quote only the ratio.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _MILLION = 1_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What one training came to.
+    """The result of one training.
 
     Attributes:
-      peer: its name, and how often it read the train file if more than once.
-      seconds: of the whole training.
-      examples: reviews trained on, each counted once.
-      epochs: passes over them; None where the solver decides.
-      accuracy: on TEST; None where nothing was trained to the end.
-      peak_rss: bytes.
-      extrapolated: whether `seconds` is.
+      peer: name of the peer, and the number of copies of the train file if more than one.
+      seconds: seconds of the whole training.
+      examples: number of different reviews in the training.
+      epochs: passes over the reviews; None if the solver determines them.
+      accuracy: accuracy on TEST; None if the training was not complete.
+      peak_rss: peak memory in bytes.
+      extrapolated: True if `seconds` is extrapolated.
     """
 
     peer: str
@@ -103,14 +103,18 @@ def _arguments() -> argparse.Namespace:
         help=f"of {', '.join(PEERS)} [{','.join(_DEFAULT)}]",
     )
     reference = parser.add_mutually_exclusive_group()
-    reference.add_argument("--reference-steps", type=int, default=30, help="that are timed [30]")
-    reference.add_argument("--reference-full", action="store_true", help="train it to the end")
+    reference.add_argument(
+        "--reference-steps", type=int, default=30, help="steps of the reference to time [30]"
+    )
+    reference.add_argument(
+        "--reference-full", action="store_true", help="train the reference for a whole epoch"
+    )
     parser.add_argument(
-        "--repeat", type=int, default=1, help="train ngram_linear on K times TRAIN, too"
+        "--repeat", type=int, default=1, help="train ngram_linear also on K copies of TRAIN"
     )
     parser.add_argument("--set", default=[], action="append", help="settings for ours, KEY=VALUE")
-    parser.add_argument("--json", type=Path, help="where the figures go")
-    parser.add_argument("--scratch", help="where files are kept while they are measured")
+    parser.add_argument("--json", type=Path, help="output file for the figures")
+    parser.add_argument("--scratch", help="folder for temporary files")
     return parser.parse_args()
 
 
@@ -120,7 +124,7 @@ def _peer(name: str, arguments: argparse.Namespace, log: Path) -> Result:
         words += ["--steps", str(arguments.reference_steps)]
     figures = usage.figures_of(_MODULES[name], *words, log=log)
     if name == "reference":
-        # Its `seconds` are those of the steps that were timed.
+        # `seconds` of the reference are those of the timed steps.
         figures |= {"seconds": figures["seconds_per_epoch"], "epochs": 1}
     return Result(
         peer=name,
@@ -134,7 +138,7 @@ def _peer(name: str, arguments: argparse.Namespace, log: Path) -> Result:
 
 
 def _ours(model: str, arguments: argparse.Namespace, root: Path) -> list[Result]:
-    """Prepares once, then trains on the train file, and the first of ours on K of it, too."""
+    """Prepare once and train; train the first of our models also on K copies of TRAIN."""
     files = {"train": arguments.train, "test": arguments.test}
     job = peer_ours.prepare(root, files, model, arguments.set)
     results = []
@@ -157,7 +161,7 @@ def _ours(model: str, arguments: argparse.Namespace, root: Path) -> list[Result]
 
 
 def table(results: list[Result]) -> Table:
-    """One row for each result; the ratio is that of whole trainings, per review, to ours."""
+    """Return a table of the results; the ratio to ours is by whole trainings, per review."""
     drawn = Table(
         Column("peer", no_wrap=True),
         *[

@@ -1,9 +1,9 @@
-"""Times each component of the pipeline beside a plain TFX pipeline, on the same file, in one run.
+"""Measure each component of our pipeline and of a plain TFX pipeline, on the same file.
 
     python -m benchmarks.pipeline FILE [--test FILE] [--set KEY=VALUE] [--only ours|plain]
 
-FILE is in Kaggle's fastText format, plain or bz2. Seconds are of this machine and this moment; the
-ratio is what to quote.
+FILE is in Kaggle's fastText format, plain or bz2. Seconds depend on the machine and its load; quote
+only the ratio.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--test", type=Path, help="reviews of the test split [a tenth of FILE]")
     parser.add_argument("--set", default=[], action="append", help="settings for ours")
     parser.add_argument("--only", choices=["ours", "plain"])
-    parser.add_argument("--scratch", help="where the runs are kept while they are measured")
+    parser.add_argument("--scratch", help="folder for temporary files")
     return parser.parse_args()
 
 
@@ -90,7 +90,7 @@ def _link(file: Path, folder: Path) -> str:
 
 
 def _finished(watched: Watched, log: Path) -> Watched:
-    """A run that did not come to its end is no measurement. Plain TFX sends no outcome."""
+    """Return the state of a finished run, or exit; plain TFX sends no outcome."""
     failed = any(component.state == "failed" for component in watched.components)
     last = watched.components[-1].state if watched.components else "failed"
     if failed or last == "running":

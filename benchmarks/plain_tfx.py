@@ -1,4 +1,4 @@
-"""The peer: a TFX pipeline over the same reviews as its tutorials would have one write it.
+"""The peer of our pipeline: a TFX pipeline for the same reviews, in the style of TFX's tutorials.
 
 Stock FileBasedExampleGen with a per-line parser, default StatisticsGen, an inferred schema,
 Transform with a 50,000-word unigram vocabulary, a Keras model, Evaluator. Run by
@@ -31,8 +31,9 @@ from tfx.dsl.components.base import executor_spec
 from platforms.local import events
 
 VOCABULARY = 50_000
-# The runner that ours has: Beam's default downloads another one. It starts no container, but with
-# an image named TFX does not package its sources, which would cost the peer seconds a component.
+# The same runner as ours, because Beam's default downloads another one. With the name of an image
+# TFX does not package its sources, which would cost the peer seconds per component; no container
+# is started.
 BEAM_ARGS = ["--runner=FnApiRunner", "--sdk_container_image=none"]
 
 

@@ -1,12 +1,12 @@
-"""Times what comes before training: ours, a plain TFX pipeline, and what the machine allows.
+"""Measure the preprocessing of our pipeline, of a plain TFX pipeline, and the machine's limits.
 
     python -m benchmarks.preprocessing FILE [--repeat N] [--only ours|plain] [--set KEY=VALUE]
 
-FILE is in Kaggle's fastText format, plain or bz2. All three are measured in one run, each pipeline
-in a process of its own: seconds are of this machine and this moment, the ratios are what to quote.
-`--repeat` makes the input N times as large, with texts that differ, to show how cost grows. What
-the machine allows is the same input decompressed, written as Examples, and hashed in a TensorFlow
-graph, each on all cores and without a pipeline around it.
+FILE is in Kaggle's fastText format, plain or bz2. One run measures all three, each in a process of
+its own. Seconds depend on the machine and its load; quote only the ratios. `--repeat` multiplies
+the input by N, with different texts, to show the growth of the cost. The limits of the machine are
+the times to decompress the same input, to write it as Examples, and to hash it in a TensorFlow
+graph, each on all cores and without a pipeline.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ _COMPONENTS = {
 _LAST = "Transform"
 _ALL = "all three"
 _MODULE = "benchmarks.preprocessing"
-_BATCH = 1024
 
 
 def main() -> None:
@@ -81,16 +80,16 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("file", type=Path, help="reviews, fastText format")
-    parser.add_argument("--repeat", type=int, default=1, help="how many times the input [1]")
+    parser.add_argument("--repeat", type=int, default=1, help="copies of the input [1]")
     parser.add_argument("--only", choices=["ours", "plain"])
     parser.add_argument("--set", default=[], action="append", help="settings for ours")
-    parser.add_argument("--scratch", help="where the runs are kept while they are measured")
+    parser.add_argument("--scratch", help="folder for temporary files")
     parser.add_argument("--child", choices=list(_CHILDREN), help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def _repeated(file: Path, times: int, folder: Path) -> Path:
-    """The input in a folder of its own: as it is, or bz2 of so many copies with other texts."""
+    """Link the input in a new folder, or write a bz2 file of several copies with other texts."""
     folder.mkdir()
     target = folder / file.name
     if times == 1:
@@ -116,7 +115,11 @@ def _repeated(file: Path, times: int, folder: Path) -> Path:
 
 
 class _Clock(logging.Handler):
-    """Seconds and peak memory of each component, by what TFX's local runner logs."""
+    """A logging handler that measures each component by the log of TFX's local runner.
+
+    Attributes:
+      figures: component -> its seconds and its peak memory in MiB.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -126,7 +129,7 @@ class _Clock(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         message = str(record.msg)
         if message == "Component %s is running.":
-            Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+            Path("/proc/self/clear_refs").write_text("5")  # resets the peak
             self._started = time.monotonic()
         elif message == "Component %s is finished." and isinstance(record.args, tuple):
             name = _COMPONENTS.get(str(record.args[0]))
@@ -177,88 +180,10 @@ def _plain(arguments: argparse.Namespace) -> dict[str, Any]:
     return _run(plain_tfx.create_pipeline(str(arguments.file.parent), str(root)))
 
 
-def _machine(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of each step alone, on all cores."""
-    from preprocessing.reading.columns import Layout
-    from preprocessing.reading.cut import cut_file
-    from preprocessing.reading.read import read_batches
+def _limits_of_machine(arguments: argparse.Namespace) -> dict[str, Any]:
+    from benchmarks import machine_limits
 
-    pieces = cut_file(str(arguments.file), Layout("fasttext"))
-    path = str(arguments.file)
-    found: dict[str, Any] = {}
-
-    texts: list[bytes] = []
-    with ThreadPoolExecutor(cores()) as pool:
-        found["decompress"] = _seconds(lambda: _decompress(path, pool))
-        found["write"] = 0.0
-        for piece in pieces:
-            # All of it first: writing is not to wait for reading, nor to share the cores with it.
-            batches = list(read_batches(piece, pool))
-            folder = Path(arguments.scratch) / f"written-{piece.number}"
-            found["write"] += _seconds_to_write(batches, folder, pool)
-            texts += chain.from_iterable(batch.texts for batch in batches)
-    found["reviews"] = len(texts)
-    found["hash"] = _seconds_to_hash(texts)
-    return found
-
-
-def _seconds(action: Callable[[], Any]) -> float:
-    start = time.monotonic()
-    action()
-    return time.monotonic() - start
-
-
-def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
-    from preprocessing.fast import bz2_blocks
-
-    with open(path, "rb") as raw:
-        if raw.read(3) != b"BZh":
-            raw.seek(0)
-            while raw.read(MEBIBYTE):
-                pass
-            return
-        for _ in bz2_blocks.read_blocks(raw, 0, pool, 2 * cores()):
-            pass
-
-
-def _seconds_to_write(batches: list[Any], folder: Path, pool: ThreadPoolExecutor) -> float:
-    from components.tfrecords import TEXT_LEVEL, ShardWriter
-    from preprocessing.fast.encode import encode_examples
-
-    folder.mkdir()
-    writers = [
-        ShardWriter(str(folder / f"{index}.gz"), TEXT_LEVEL, pool) for index in range(2 * cores())
-    ]
-
-    def write() -> None:
-        for number, batch in enumerate(batches):
-            examples = encode_examples(batch.labels, batch.texts, batch.titles, batch.bodies)
-            writers[number % len(writers)].write(examples)
-        for writer in writers:
-            writer.close()
-
-    return _seconds(write)
-
-
-def _seconds_to_hash(texts: list[bytes]) -> float:
-    """Words and 2-grams of all texts, by the graph that Transform runs."""
-    import tensorflow as tf
-
-    from preprocessing import normalise
-
-    def ids(batch: Any) -> Any:
-        return normalise.ngram_ids(normalise.words(batch), 2, 2**20).flat_values
-
-    batches = tf.data.Dataset.from_tensor_slices(texts).batch(_BATCH).cache()
-    for _ in batches:
-        pass
-    hashed = batches.map(ids, num_parallel_calls=cores())
-
-    def run() -> None:
-        for _ in hashed:
-            pass
-
-    return _seconds(run)
+    return machine_limits.measure(str(arguments.file), Path(arguments.scratch))
 
 
 def _components(figures: dict[str, Any], reviews: int | None) -> Table:
@@ -298,7 +223,7 @@ def _limits(figures: dict[str, Any], reviews: int) -> Table:
 
 
 _CHILDREN: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
-    "limits": _machine,
+    "limits": _limits_of_machine,
     "ours": _ours,
     "plain": _plain,
 }

@@ -1,10 +1,11 @@
-"""The reference CNN-LSTM as it was published: all in memory, 500 words a review.
+"""The reference CNN-LSTM as published: all data in memory, 500 words per review.
 
     python -m benchmarks.reference_cnn_lstm TRAIN TEST [--steps N]
 
-Keras's Tokenizer finds 20,000 words in both files outside the model, every review is padded to 500
-words, and Adam trains one epoch in batches of 512. Only training is timed. With `--steps` that
-many steps are timed, after one that traces the graph, and `seconds_per_epoch` is extrapolated.
+Outside the model, Keras's Tokenizer selects 20,000 words of both files. Every review is padded to
+500 words, and Adam trains one epoch in batches of 512. Only the training is measured. With
+`--steps` only that number of steps is measured, after one step that traces the graph, and
+`seconds_per_epoch` is extrapolated.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LENGTH = 500
 
 
 def build() -> tf_keras.Model:
-    """A compiled model: word numbers [batch, LENGTH] -> probability of positive [batch, 1]."""
+    """Return a compiled model: word ids [batch, LENGTH] -> probability of positive [batch, 1]."""
     layers = tf_keras.layers
     model = tf_keras.Sequential(
         [
@@ -43,36 +44,38 @@ def build() -> tf_keras.Model:
 
 
 def run(train_file: str, test_file: str, *, steps: int | None = None) -> dict[str, Any]:
-    """Trains the model, and tests it if the epoch is a whole one.
+    """Train the model, and evaluate it after a whole epoch.
 
     Args:
-      train_file, test_file: in Kaggle's fastText format, plain or .bz2.
-      steps: how many steps to time; None: a whole epoch. With it only the reviews of those steps
-        are tokenized, and the test file is not read.
+      train_file, test_file: files in Kaggle's fastText format, plain or .bz2.
+      steps: the number of steps to measure; None: a whole epoch. With `steps` only the reviews of
+        these steps are tokenized, and the test file is not read.
 
     Returns:
-      examples: reviews in `train_file`.
-      seconds, steps: of the training that was timed.
-      seconds_per_epoch: that of a whole epoch.
-      extrapolated: whether it was computed from fewer steps.
-      accuracy: on `test_file`, None if extrapolated.
-      peak_rss: in bytes, of what was run.
+      examples: number of reviews in `train_file`.
+      seconds, steps: seconds and steps of the measured training.
+      seconds_per_epoch: seconds of a whole epoch.
+      extrapolated: True if `seconds_per_epoch` is computed from fewer steps.
+      accuracy: accuracy on `test_file`; None if extrapolated.
+      peak_rss: peak memory of this process in bytes.
 
     Raises:
-      ValueError: `steps` is none, or `train_file` has too few reviews for it.
+      ValueError: `steps` is less than 1, or `train_file` has too few reviews.
     """
     if steps is not None and steps < 1:
-        raise ValueError(f"steps: {steps} is not at least 1")
+        raise ValueError(f"steps: {steps} is less than 1")
     labels, texts = zip(*read_reviews(train_file), strict=True)
     examples = len(texts)
     if steps is None:
         test_labels, test_texts = zip(*read_reviews(test_file), strict=True)
     else:
-        # One more: the first one is not timed.
-        wanted = BATCH_SIZE * (steps + 1)
-        if examples < wanted:
-            raise ValueError(f"{steps} steps need {wanted} reviews, {train_file} has {examples}")
-        labels, texts = labels[:wanted], texts[:wanted]
+        # One more step, because the first one is not measured.
+        required = BATCH_SIZE * (steps + 1)
+        if examples < required:
+            raise ValueError(
+                f"{steps} steps require {required} reviews, {train_file} has {examples}"
+            )
+        labels, texts = labels[:required], texts[:required]
         test_labels, test_texts = (), ()
     tokenizer = tf_keras.preprocessing.text.Tokenizer(num_words=WORDS)
     tokenizer.fit_on_texts(texts + test_texts)
@@ -109,7 +112,7 @@ def main() -> None:
     )
     parser.add_argument("train", help="reviews to train on, fastText format")
     parser.add_argument("test", help="reviews to test on")
-    parser.add_argument("--steps", type=int, help="how many steps to time [a whole epoch]")
+    parser.add_argument("--steps", type=int, help="number of steps to measure [a whole epoch]")
     arguments = parser.parse_args()
     print(json.dumps(run(arguments.train, arguments.test, steps=arguments.steps)))
 

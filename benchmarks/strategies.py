@@ -1,22 +1,23 @@
-"""Trains one model under each distribution strategy that this machine can show; table and chart.
+"""Train one model with each distribution strategy that this machine supports; table and chart.
 
     python -m benchmarks.strategies TRAIN [--eval FILE] [--model NAME] [--batches 512,2048]
                                     [--devices 2,4,8] [--only STRATEGY,…] [--figure FILE.svg]
                                     [--json FILE]
 
 TRAIN is in Kaggle's fastText format, plain or .bz2; without --eval a tenth of it is held out. Each
-row is one `python -m trainer_module.task`. s/epoch is the training of the last epoch, without its
-validation: the first traces the graph, too. Examples a second are the Examples of an epoch over it.
+row is one `python -m trainer_module.task`. s/epoch are the seconds of training in the last epoch,
+without its validation; the first epoch also traces the graph. Examples a second are the Examples of
+an epoch divided by s/epoch.
 
-Scaling efficiency is the row's examples a second over those of one_device at the same batch per
-replica times how many times the hardware it trains on: the number of GPUs, and on a machine
-without any 1, because all rows share the same CPU cores. There 1.0 means that the
-distribution costs nothing; the row of two workers, each with half of the cores, then tells two
-small processes from one large one.
+Scaling efficiency is the row's Examples a second, divided by those of one_device with the same
+batch per replica and by the amount of hardware. That is the number of GPUs; on a machine without
+GPUs it is 1, because all rows share the same CPU cores. There 1.0 means that the distribution has
+no cost, and the row of two workers, each with half of the cores, compares two small processes with
+a large one.
 
 CPU utilisation is that of all processes of the row over all cores, from the first step to the end
-of the last validation, tracing and checkpoints included; GPU utilisation is nvidia-smi's while
-training. On each server are the variables of the model and of its optimizer.
+of the last validation, including tracing and checkpoints. GPU utilisation is that of nvidia-smi
+during the training. A server stores variables of the model and of its optimizer.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from benchmarks import peer_ours, usage
 from trainer_module.settings import Training, TrainingJob
 
 MODELS: tuple[str, ...] = get_args(Training.model_fields["model"].annotation)
-"""The default one first."""
+"""The names of the models, the default first."""
 LARGE_TABLE = 2**24
-"""Rows of an n-gram table that is held in pieces, to be seen in what each server holds."""
+"""Rows of an n-gram table that is large enough for several servers to share it."""
 _MILLION = 1_000_000
 
 
@@ -47,10 +48,10 @@ class Setup:
     """One row to measure.
 
     Attributes:
-      name, devices: what the table calls it.
-      settings: of the `training` section.
-      hardware: how many times that of one_device it has.
-      large_table: whether the n-gram table has LARGE_TABLE rows.
+      name, devices: the texts of the row in the table.
+      settings: settings of the section `training`.
+      hardware: amount of hardware, relative to one_device.
+      large_table: True if the n-gram table has LARGE_TABLE rows.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Setup:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What one training came to: its training.json, and CPU utilisation over all processes."""
+    """The result of one training: its training.json, and the CPU utilisation of all processes."""
 
     setup: Setup
     figures: dict[str, Any]
@@ -82,13 +83,13 @@ class Row:
 
 
 def setups(gpus: int, logical: Sequence[int] = (2,)) -> list[Setup]:
-    """What can be shown on a machine with so many GPUs.
+    """Return the rows that a machine supports.
 
-    A worker has a GPU of its own, so a machine with one GPU shows no cluster.
+    Each worker requires a GPU of its own, so a machine with one GPU supports no cluster.
 
     Args:
-      gpus: 0 for a machine without.
-      logical: numbers of devices that the CPU of such a machine is split into.
+      gpus: number of GPUs of the machine.
+      logical: numbers of logical devices to split the CPU into, on a machine without GPUs.
     """
     kind, on_all = ("GPU" if gpus else "CPU"), max(1, gpus)
     one_process = [
@@ -115,7 +116,7 @@ def setups(gpus: int, logical: Sequence[int] = (2,)) -> list[Setup]:
 
 
 def scaling_efficiency(row: Row, rows: list[Row]) -> float | None:
-    """As the first lines of this file define it; None without the row to compare with."""
+    """Return the efficiency as this module's docstring defines it; None without one_device."""
     for other in rows:
         if other.setup.name == "one_device" and other.batch == row.batch:
             return row.examples_per_second / (other.examples_per_second * row.setup.hardware)
@@ -133,7 +134,7 @@ def main() -> None:
                 rows.append(row)
                 console.print(f"{row.setup.name}: {row.epoch_seconds:.1f} s/epoch")
         finally:
-            # What was measured is worth showing when a later row fails.
+            # Print the measured rows even if a later row fails.
             console.print(table(rows))
     console.print(
         f"{arguments.model}, {arguments.train}, {usage.cores()} CPUs, {gpus} GPUs, "
@@ -159,7 +160,7 @@ def _arguments() -> argparse.Namespace:
         default=[1024],
         help="batch sizes per replica [1024]",
     )
-    parser.add_argument("--epochs", type=int, default=2, help="of each training [2]")
+    parser.add_argument("--epochs", type=int, default=2, help="epochs of each training [2]")
     parser.add_argument(
         "--devices",
         type=_numbers,
@@ -172,9 +173,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--set", default=[], action="append", help="settings of all rows, KEY=VALUE"
     )
-    parser.add_argument("--figure", type=Path, help="where the chart goes, an SVG")
-    parser.add_argument("--json", type=Path, help="where the figures go")
-    parser.add_argument("--scratch", help="where files are kept while they are measured")
+    parser.add_argument("--figure", type=Path, help="output file for the chart, an SVG")
+    parser.add_argument("--json", type=Path, help="output file for the figures")
+    parser.add_argument("--scratch", help="folder for temporary files")
     return parser.parse_args()
 
 
@@ -189,7 +190,7 @@ def _measure(arguments: argparse.Namespace, gpus: int, root: Path) -> Iterator[R
             if setup.name not in arguments.only:
                 continue
             if setup.large_table and arguments.model != MODELS[0]:
-                continue  # It has no n-gram table.
+                continue  # The model has no n-gram table.
             if setup.large_table not in jobs:
                 jobs[setup.large_table] = _prepare(arguments, setup, root)
             training = {"batch_size_per_replica": batch, "epochs": arguments.epochs}
@@ -216,18 +217,18 @@ def _with_training(job: TrainingJob, changes: dict[str, Any]) -> TrainingJob:
 def _train(setup: Setup, job: TrainingJob, folder: Path) -> Row:
     cpu_time = usage.CpuTime()
     figures = peer_ours.train(job, folder, cpu_time)
-    return Row(setup, figures, cpu_time.utilisation(*_when_trained(folder)))
+    return Row(setup, figures, cpu_time.utilisation(*_training_interval(folder)))
 
 
-def _when_trained(folder: Path) -> tuple[float, float]:
-    """Wall clock from before the first step to after the last evaluation."""
-    # events.out.tfevents.SECONDS.HOST…, which the chief opens before the first step.
+def _training_interval(folder: Path) -> tuple[float, float]:
+    """Return the times before the first step and after the last evaluation, in epoch seconds."""
+    # The chief opens events.out.tfevents.SECONDS.HOST… before the first step.
     opened = [int(file.name.split(".")[3]) for file in folder.rglob("events.out.tfevents.*")]
     return min(opened), (folder / peer_ours.SUMMARY).stat().st_mtime
 
 
 def table(rows: list[Row]) -> Table:
-    """One row for each training, with the columns of the reference experiment first."""
+    """Return a table with a row for each training; the reference's columns are first."""
     numbers = (
         "batch per replica",
         "s/epoch",
@@ -266,11 +267,11 @@ def _share(value: float | None) -> str:
 
 
 def draw(rows: list[Row], model: str, file: Path) -> None:
-    """Draws Examples a second of each row as horizontal bars, the efficiency beside them."""
+    """Draw the Examples a second of each row as horizontal bars, labelled with the efficiency."""
     import matplotlib
 
     matplotlib.use("svg")
-    # Letters as text: a tenth of the size, and one can search for them.
+    # Text instead of paths: a tenth of the size, and searchable.
     matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
 

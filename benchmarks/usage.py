@@ -1,4 +1,4 @@
-"""What the scripts here share: a process of its own for each measurement, and what it used."""
+"""Common parts of the benchmarks: a process for each measurement, and its resource usage."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _COLUMNS = 140
 
 
 def wide_console() -> Console:
-    """One that does not squeeze a table when its output goes to a file."""
+    """Return a console that does not narrow a table if its output is a file."""
     return Console(width=max(Console().width, _COLUMNS), markup=False, emoji=False)
 
 
 def cores() -> int:
-    """CPU cores that this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def gpus() -> int:
-    """GPUs of this machine, as nvidia-smi lists them."""
+    """Return the number of GPUs that nvidia-smi lists."""
     if not shutil.which("nvidia-smi"):
         return 0
     listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True)
@@ -45,12 +45,12 @@ def gpus() -> int:
 
 @dataclasses.dataclass
 class CpuTime:
-    """CPU seconds that a process and its descendants had used, at moments of the wall clock."""
+    """Samples of the CPU seconds of a process and its descendants, with their wall-clock time."""
 
     samples: list[tuple[float, float]] = dataclasses.field(default_factory=list)
 
     def sample(self, pid: int) -> None:
-        """Adds a sample of now, of all that are alive."""
+        """Add a sample of the processes that are alive now."""
         used = 0.0
         with contextlib.suppress(psutil.NoSuchProcess):
             root = psutil.Process(pid)
@@ -60,9 +60,9 @@ class CpuTime:
         self.samples.append((time.time(), used))
 
     def utilisation(self, start: float, end: float) -> float | None:
-        """CPU time over the wall time of all `cores()`, from `start` to `end`, in [0, 1].
+        """Return CPU time / (wall time * `cores()`) from `start` to `end`, in [0, 1].
 
-        None: there are no two samples in between.
+        Returns None if there are fewer than two samples in this interval.
         """
         inside = [sample for sample in self.samples if start <= sample[0] <= end]
         if len(inside) < 2:
@@ -78,15 +78,16 @@ def run_module(
     environment: Mapping[str, str] | None = None,
     cpu_time: CpuTime | None = None,
 ) -> str:
-    """Runs `python -m MODULE ARGUMENTS` in the repository; returns its standard output.
+    """Run `python -m MODULE ARGUMENTS` in the repository; return its standard output.
 
     Args:
-      log: where its standard error is appended.
-      environment: variables to set beside those of this process.
-      cpu_time: is given samples while it runs.
+      module, arguments: the command line.
+      log: the file to which its standard error is appended.
+      environment: variables in addition to those of this process.
+      cpu_time: gets samples while the module runs.
 
     Raises:
-      SystemExit: it failed; the message says where its log was kept.
+      SystemExit: the module failed; the message contains the path of a copy of its log.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:
@@ -108,26 +109,26 @@ def run_module(
     if process.returncode:
         kept = Path(tempfile.gettempdir()) / "benchmark-failed.log"
         shutil.copy(log, kept)
-        raise SystemExit(f"{module} ended with exit code {process.returncode}, its log is {kept}")
+        raise SystemExit(f"{module} failed with exit code {process.returncode}; log: {kept}")
     return output
 
 
 def figures_of(
     module: str, *arguments: str, log: Path, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The JSON object on the last line that `run_module` gives."""
+    """Run a module and return the JSON object on the last line of its output."""
     output = run_module(module, *arguments, log=log, environment=environment)
     return json.loads(output.splitlines()[-1])
 
 
 def some_of(choices: Sequence[str]) -> Callable[[str], list[str]]:
-    """For argparse: `a,b` -> ["a", "b"], each one of `choices`."""
+    """Return a type for argparse that parses `a,b` to ["a", "b"] and allows only `choices`."""
 
     def parse(text: str) -> list[str]:
         names = [name.strip() for name in text.split(",")]
         for name in names:
             if name not in choices:
-                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(choices)}")
+                raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(choices)}")
         return names
 
     return parse

@@ -1,4 +1,4 @@
-"""What every test folder shares."""
+"""The fixtures of all test folders."""
 
 import os
 import re
@@ -18,8 +18,10 @@ settings.load_profile("repeat")
 
 
 def pytest_ignore_collect(collection_path, config):
-    """A file that is slow as a whole is not even imported where slow tests are left out: TFX and
-    the clients of Google Cloud take longer than most tests."""
+    """Ignore files with only slow tests if slow tests are deselected.
+
+    The import of TFX and of Google Cloud's clients takes longer than most tests.
+    """
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
     all_slow = re.search(r"^pytestmark = .*\bslow\b", collection_path.read_text(), re.MULTILINE)
@@ -28,7 +30,7 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.fixture(scope="session")
 def real_data():
-    """The folder of real reviews, which the repository does not have."""
+    """The folder of real reviews, which are not in the repository."""
     folder = os.environ.get("REVIEWS_DATA")
     if not folder:
         pytest.skip("REVIEWS_DATA is not set")
@@ -37,7 +39,7 @@ def real_data():
 
 @pytest.fixture
 def log(caplog):
-    """What is logged, lines of INFO too."""
+    """The captured log, including the level INFO."""
     before = absl_logging.get_verbosity()
     absl_logging.set_verbosity(absl_logging.INFO)
     yield caplog
@@ -46,6 +48,8 @@ def log(caplog):
 
 @pytest.fixture(autouse=True, scope="session")
 def _ctrl_c_works():
-    """Also in a suite that a shell runs in the background: it would ignore SIGINT, and so would
-    every process that a test starts."""
+    """Restore the handler of SIGINT, for this process and its children.
+
+    A shell starts a process in the background with SIGINT ignored.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)

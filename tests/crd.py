@@ -1,4 +1,4 @@
-"""What an API server would say of a manifest, by the CustomResourceDefinition that it has."""
+"""The validation of a manifest by a CustomResourceDefinition, as an API server does it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _KINDS: dict[str, Any] = {
 
 
 def problems(manifest: dict[str, Any], crd_file: Path) -> list[str]:
-    """What the server would refuse, or leave out without a word."""
+    """Return the errors that the server would report, and the fields that it would drop."""
     crd = yaml.load(crd_file.read_text(), yaml.CSafeLoader)["spec"]
     served = {f"{crd['group']}/{each['name']}": each["schema"] for each in crd["versions"]}
     if manifest["kind"] != crd["names"]["kind"] or manifest["apiVersion"] not in served:
         return [f"{manifest['apiVersion']} {manifest['kind']} is unknown"]
     schema = served[manifest["apiVersion"]]["openAPIV3Schema"]
-    # The server's own, of which a CRD says nothing.
+    # A CRD does not describe `metadata`, which the server validates itself.
     body = {name: value for name, value in manifest.items() if name != "metadata"}
     return list(_problems(body, schema, manifest["kind"]))
 

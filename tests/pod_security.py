@@ -37,12 +37,12 @@ _SYSCTLS = {
 
 
 def violations(pod: dict[str, Any]) -> list[str]:
-    """What the admission reports about the spec of a pod; empty: it satisfies the standard."""
+    """Return the violations of the standard in the spec of a pod."""
     return [*_of_pod(pod), *(found for each in _containers(pod) for found in _of(each, pod))]
 
 
 def refusal(pod: dict[str, Any]) -> str | None:
-    """The message with which a namespace that enforces the standard refuses a pod."""
+    """Return the message of a namespace that enforces the standard; None: no violation."""
     found = violations(pod)
     return f'violates PodSecurity "restricted:latest": {", ".join(found)}' if found else None
 

@@ -1,10 +1,10 @@
-"""Waiting for what another thread or process does."""
+"""A function that waits for a condition in another thread or process."""
 
 import time
 
 
 def wait(what, seconds=120):
-    """Returns when `what()` is true; the deadline is for what hangs."""
+    """Return when `what()` is true; fail after a deadline, so that no test hangs."""
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline

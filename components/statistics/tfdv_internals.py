@@ -1,9 +1,9 @@
-"""The parts of TensorFlow Data Validation that are not public, and why they are used.
+"""The private parts of TensorFlow Data Validation that this package uses, and the reason.
 
-`tfdv.generate_statistics_in_memory` is what this module does for one batch of Examples that is held
-in memory as a whole. A split has many batches, and the public function for those starts Beam, with
-more stages than a sample of 100,000 Examples takes seconds (tensorflow_data_validation 1.16 and
-1.21).
+The public function `tfdv.generate_statistics_in_memory` supports only one batch of Examples in
+memory. A split has many batches, and the public function for those starts Beam, whose many stages
+take longer to start than a sample of 100,000 Examples takes here (tensorflow_data_validation 1.16
+and 1.21).
 """
 
 from __future__ import annotations

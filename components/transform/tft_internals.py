@@ -1,8 +1,8 @@
-"""The parts of TensorFlow Transform that are not public, and why they are used.
+"""The private parts of TensorFlow Transform that this package uses, and the reason.
 
-`tft_beam.AnalyzeDataset` starts Beam also for a `preprocessing_fn` without analyzers, whose graph
-depends on no data: five seconds in which nothing is computed. Neither the question whether there
-are analyzers nor the short way has a public function (tensorflow_transform 1.16 and 1.21).
+`tft_beam.AnalyzeDataset` starts Beam, which takes five seconds, even for a `preprocessing_fn`
+without analyzers, whose graph does not depend on data. There is no public function that detects
+analyzers, or that writes such a graph without Beam (tensorflow_transform 1.16 and 1.21).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def write_graph(
     """Write the transform graph of a `preprocessing_fn` without analyzers.
 
     Args:
-      fn: the function.
-      schema: of the raw data.
-      type_specs: of the tensors that `fn` gets, by feature.
-      folder: the graph's, as `tft.TFTransformOutput` reads it.
+      fn: the `preprocessing_fn`.
+      schema: the schema of the raw Examples.
+      type_specs: feature -> type of the tensor that `fn` gets.
+      folder: the folder of the graph, which `tft.TFTransformOutput` reads.
     """
     feature_spec = schema_utils.schema_as_feature_spec(schema).feature_spec
     impl_helper.analyze_in_place(fn, False, feature_spec, type_specs, folder)

@@ -1,4 +1,4 @@
-"""The table of the input pipeline: what is divided by what, and that its parts can be run."""
+"""The table of the input pipeline: its ratios; and a run of each part."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The peers' table: what is divided by what, and that every peer can be run."""
+"""The table of the peers: its ratios; and a run of every peer."""
 
 import json
 import subprocess
@@ -71,10 +71,10 @@ def test_peak_memory_is_in_bytes():
     assert 60 * 2**20 < after - before < 100 * 2**20
 
 
-def test_a_peer_that_fails_says_where_its_log_is(tmp_path, monkeypatch):
+def test_the_error_of_a_failed_peer_contains_the_path_of_its_log(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "kept"))
     (tmp_path / "kept").mkdir()
-    with pytest.raises(SystemExit, match=r"no_such_module ended with exit code 1, its log is"):
+    with pytest.raises(SystemExit, match=r"no_such_module failed with exit code 1; log: "):
         usage.figures_of("benchmarks.no_such_module", log=tmp_path / "log")
     assert "No module named" in (tmp_path / "kept" / "benchmark-failed.log").read_text()
 

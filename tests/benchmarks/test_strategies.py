@@ -1,4 +1,4 @@
-"""The table of the strategies: what efficiency compares, and what a row shows."""
+"""The table of the strategies: the efficiency, and the columns of a row."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What all commands have in common: their settings, their errors, and what they import."""
+"""The common behaviour of all commands: their settings, errors and imports."""
 
 import os
 import subprocess

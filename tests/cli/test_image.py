@@ -1,4 +1,4 @@
-"""The container image: what builds it, and what is in it."""
+"""The container image: its build commands and its content."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def dockerfile_argument(name):
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with the tools that are asked for; each notes how it was called."""
+    """A machine with the given tools; each of them records its arguments."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "git").symlink_to(shutil.which("git"))
@@ -158,7 +158,7 @@ def test_dockerfile_is_clean():
 
 
 def test_the_image_names_its_user_by_number():
-    """For a name Kubernetes cannot tell whether it is root, and would not start the container."""
+    """Kubernetes cannot verify that a user name is not root, and refuses the container."""
     user = re.findall(r"^USER (\S+)$", DOCKERFILE.read_text(), re.MULTILINE)[-1]
     assert int(user.partition(":")[0]) > 0
 
@@ -252,14 +252,14 @@ class TestImage:
         assert "Usage: amazon-reviews" in shell("amazon-reviews --help")
 
     def test_no_process_compiles_what_it_imports(self, image):
-        """The image's user could not keep it, and TensorFlow takes long."""
+        """The image's user could not write it, and compiling TensorFlow takes long."""
         done = run_in_image(image, ["python", "-v", "-c", "import tensorflow, cli.compile"])
         read = re.findall(r"code object from '(/opt/venv/.*)'", done.stderr)
         assert len(read) > 1000
         assert [file for file in read if not file.endswith(".pyc")] == []
 
     def test_dataflow_can_build_the_tree_that_it_is_pointed_to(self, shell):
-        """With Beam's own function, which `--setup_file` ends in."""
+        """Build it with the function of Beam that implements `--setup_file`."""
         build = 'Stager._build_setup_package("/opt/amazon-reviews/setup.py", "/tmp")'
         files = shell(
             "python -c 'from apache_beam.runners.portability.stager import Stager; "

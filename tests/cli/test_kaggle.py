@@ -1,4 +1,4 @@
-"""`amazon-reviews data fetch`: whole files only, and a clear line for whatever goes wrong."""
+"""`amazon-reviews data fetch`: only complete files, and one line for each error."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ class Store(LocalFileSystem):
 
 @pytest.fixture
 def downloads(tmp_path, monkeypatch):
-    """Kaggle without the network: each file's content is its name. Returns what was asked for."""
+    """A replacement of Kaggle's download, whose files contain their names; a list of requests."""
     asked = []
 
     def download(dataset, path):
@@ -68,7 +68,7 @@ def test_both_files_come_into_the_folder(tmp_path, downloads):
     assert len(lines) == 2
 
 
-def test_what_is_there_is_not_fetched_again(tmp_path, downloads):
+def test_existing_files_are_not_downloaded_again(tmp_path, downloads):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / kaggle.FILES[0]).write_text("mine")
     kaggle.fetch(str(tmp_path / "data"), lambda line: None)
@@ -85,7 +85,7 @@ def test_what_is_there_is_not_fetched_again(tmp_path, downloads):
         (OSError(28, "No space left on device"), "No space left on device"),
     ],
 )
-def test_what_goes_wrong_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, error, message):
+def test_an_error_is_one_line_and_leaves_no_file(tmp_path, monkeypatch, error, message):
     def download(dataset, path):
         raise error
 
@@ -99,7 +99,7 @@ def test_what_goes_wrong_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, e
 
 
 def command(monkeypatch, capsys, base, *words):
-    """Runs `amazon-reviews`; returns exit code, standard output and standard error."""
+    """Run `amazon-reviews`; return exit code, standard output and standard error."""
     monkeypatch.setattr("sys.argv", ["amazon-reviews", *words])
     monkeypatch.setenv("PIPELINE_CONFIG", "amazon")
     monkeypatch.setenv("PIPELINE_SET", f"data.input_base={base}")

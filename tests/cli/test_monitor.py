@@ -1,4 +1,4 @@
-"""What is shown of a run: events to rows, and the lines at its end."""
+"""The table of a run's components, and the lines at the end of a run."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What the end of a run prints: the line that accounts for what was read, and what was pushed."""
+"""The lines at the end of a run: the counts of the lines read, and the pushed model."""
 
 from io import StringIO
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From the settings to what is read: every setting of the section `data` reaches its reader."""
+"""Every setting of the section `data` reaches the reader of the files."""
 
 import csv
 from collections import Counter
@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 def write(path, rows):
-    """A file that is read otherwise where one of the settings is missing.
+    """Write a file whose content is read differently if one of the settings is missing.
 
     It looks like fastText, has columns that are known by name, and its labels like one_two.
     """

@@ -1,4 +1,4 @@
-"""Raw files to transformed features, in all formats: what a slow and obvious reference gives."""
+"""Raw files to transformed features, in all formats, compared with a slow and obvious reference."""
 
 from __future__ import annotations
 
@@ -258,16 +258,16 @@ def damaged(folder: Path) -> tuple[Path, int]:
     return folder, len(archive)
 
 
-def test_what_damage_leaves_is_read_and_its_place_is_told(tmp_path):
+def test_reviews_outside_a_damaged_block_are_read_and_its_position_is_reported(tmp_path):
     inputs, size = damaged(tmp_path / "in")
     examples = read_examples(inputs, tmp_path, max_rejected_fraction=0.2)
     found = sum(len(records(examples, split)) for split in ("train", "eval", "test"))
     assert 45_000 * 0.85 < found < 45_000
-    (told,) = (tmp_path / "rejected" / "lines-00000-of-00001.jsonl").read_text().splitlines()
-    told = json.loads(told)
-    assert told["reason"] == "corrupt_archive" and told["file"].endswith("a.bz2")
+    (record,) = (tmp_path / "rejected" / "lines-00000-of-00001.jsonl").read_text().splitlines()
+    record = json.loads(record)
+    assert record["reason"] == "corrupt_archive" and record["file"].endswith("a.bz2")
     at = int(
-        re.search(r"at byte ([\d,]+) of the compressed file", told["detail"])[1].replace(",", "")
+        re.search(r"at byte ([\d,]+) of the compressed file", record["detail"])[1].replace(",", "")
     )
     assert size * 0.45 < at < size * 0.6
     counts = json.loads((tmp_path / "rejected" / "summary.json").read_text())

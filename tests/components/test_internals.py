@@ -1,4 +1,4 @@
-"""What is used of libraries without being public still does what it is used for."""
+"""The private functions of libraries that this project uses behave as expected."""
 
 import pyarrow as pa
 import pytest

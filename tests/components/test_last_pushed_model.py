@@ -48,7 +48,7 @@ class Runs:
         self.connection = metadata.sqlite_metadata_connection_config(str(folder / "mlmd.sqlite"))
 
     def run(self, name, *, pushes=True):
-        """Returns the name of the model that the candidate of this name is compared with."""
+        """Run the pipeline; return the name of the candidate's baseline."""
         self.settings += 1
         candidate = Importer(str(self.folder / name), Model, reimport=False).with_id("Candidate")
         baseline = Resolver(

@@ -1,4 +1,4 @@
-"""Which runner a Beam pipeline gets."""
+"""The runner of a Beam pipeline."""
 
 import os
 

@@ -15,17 +15,17 @@ import json, resource, sys
 from pathlib import Path
 from core.errors import InputError
 from tests.components.test_fast_path import read_examples
-folder, told = Path(sys.argv[1]), ""
+folder, error_text = Path(sys.argv[1]), ""
 try:
     read_examples(folder / "in", folder)
 except InputError as error:
-    told = str(error)
-print(json.dumps([told, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+    error_text = str(error)
+print(json.dumps([error_text, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
 
 
 def read(folder, lines):
-    """What a process that reads these lines says, and its peak memory, MiB."""
+    """Return the error of a process that reads these lines, and its peak memory in MiB."""
     (folder / "in").mkdir(parents=True)
     (folder / "in" / "a.txt").write_text("".join(lines))
     done = subprocess.run(
@@ -41,11 +41,11 @@ def read(folder, lines):
 def test_memory_does_not_grow_with_the_rejected_lines(tmp_path):
     good = [f"__label__{n % 2 + 1} Title: number {n} of all lines\n" for n in range(LINES)]
     bad = [f"there is no label in line {n} of them\n" for n in range(11, LINES + 1)]
-    told, few = read(tmp_path / "few", good)
-    assert told == ""
-    told, many = read(tmp_path / "many", good[:10] + bad)
-    assert f"{LINES - 10} of {LINES} lines (100.0%) cannot be used" in told
+    error_text, few = read(tmp_path / "few", good)
+    assert error_text == ""
+    error_text, many = read(tmp_path / "many", good[:10] + bad)
+    assert f"{LINES - 10} of {LINES} lines (100.0%) cannot be used" in error_text
     shown = [f"a.txt:{n} bad_label (there is no label in line {n} of them)" for n in range(11, 16)]
-    assert told.endswith("; the first: " + "; ".join(shown))
+    assert error_text.endswith("; the first: " + "; ".join(shown))
     # Each rejected line that is held takes a kilobyte and more.
     assert many - few < LINES * 0.4 / 1024

@@ -30,7 +30,7 @@ RUNNERS = {
 
 
 def properties_of(inputs, patterns, **options):
-    """The execution properties that read these files."""
+    """Return the execution properties for these files."""
     splits = [
         example_gen_pb2.Input.Split(name=name, pattern=pattern)
         for name, pattern in patterns.items()
@@ -47,7 +47,7 @@ def read_files(folder, inputs, patterns, runner=IN_MEMORY, **options):
 
 
 class Read:
-    """One execution with these properties: what came out, by split, and the counts."""
+    """One execution with these properties: its Examples by split, and the counts."""
 
     def __init__(self, folder, properties, runner=IN_MEMORY):
         examples, rejected = standard_artifacts.Examples(), RejectedLines()
@@ -144,7 +144,7 @@ def test_a_duplicate_never_sits_in_two_splits(tmp_path, inputs):
     assert all(len(splits) == 1 for splits in seen.values())
 
 
-def test_train_reviews_that_stand_in_named_test_files_are_rejected_and_told(tmp_path, inputs):
+def test_train_reviews_that_are_also_in_named_test_files_are_rejected(tmp_path, inputs):
     write(inputs, "train.txt", [line(i) for i in range(200)])
     write(inputs, "test.txt", [line(i) for i in range(190, 220)])
     patterns = {"train": "train.txt", "test": "test.txt"}

@@ -1,4 +1,4 @@
-"""When ReviewExampleGen is answered from the cache: runs of the local engine on changing files."""
+"""The cache hits of ReviewExampleGen, in runs of the local engine on changing files."""
 
 import json
 
@@ -27,7 +27,7 @@ class Runs:
         self._root = str(folder / "root")
 
     def run(self):
-        """Returns the state of the execution, and how many Examples there are."""
+        """Run the pipeline; return the state of the execution, and the number of Examples."""
         LocalDagRunner().run(
             Pipeline(
                 pipeline_name="cache",

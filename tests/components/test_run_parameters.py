@@ -1,4 +1,4 @@
-"""What a run gives wins over the settings that the pipeline was compiled with."""
+"""The parameters of a run override the settings of the compiled pipeline."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Input that is sorted by label: what is written and what is looked at is mixed."""
+"""Input that is sorted by label: the written Examples and the sample for statistics are mixed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def shards(examples, split="train"):
 
 
 def make_statistics(examples, folder, max_examples):
-    """What the real component makes of the Examples."""
+    """Run the real component on the Examples and return its output."""
     statistics = standard_artifacts.ExampleStatistics()
     statistics.uri = str(folder / "statistics")
     Executor(CONTEXT).Do(
@@ -94,7 +94,7 @@ def look_at(examples, folder, max_examples):
 
 
 def counts(statistics):
-    """Label -> how many Examples with it were looked at."""
+    """Return label -> number of its Examples in the sample."""
     (label,) = [f for f in statistics.datasets[0].features if f.path.step[0] == "label"]
     return {int(b.label): b.sample_count for b in label.string_stats.rank_histogram.buckets}
 
@@ -103,7 +103,7 @@ def share(labels):
     return sum(labels) / len(labels)
 
 
-def test_files_of_one_label_each_are_mixed_and_fairly_looked_at(tmp_path, monkeypatch):
+def test_files_of_one_label_each_are_mixed_and_sampled_without_bias(tmp_path, monkeypatch):
     # A thousandth of what is read at a time, as files are a thousandth of their size.
     monkeypatch.setattr("preprocessing.reading.decompress._READ", 1 << 10)
     examples = read_examples(by_product_and_label(tmp_path / "in", 8, 1000), tmp_path)

@@ -1,4 +1,4 @@
-"""Which Examples statistics are made of: a fair part of every file, the same one each time."""
+"""The sample of the statistics: an unbiased part of every file, and always the same one."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def examples(tmp_path, monkeypatch):
 
 
 def look_at(examples, folder, max_examples):
-    """The rate that is recorded, and the statistics of the train split."""
+    """Return the recorded rate, and the statistics of the train split."""
     statistics = make_statistics(examples, folder, max_examples)
     rates = json.loads(statistics.get_json_value_custom_property("sample_rate_by_split"))
     (file,) = Path(statistics.uri, "Split-train").iterdir()
@@ -33,7 +33,7 @@ def look_at(examples, folder, max_examples):
 
 
 def sample(examples, folder, max_examples):
-    """The rate that is recorded, and for each file the places of what was looked at."""
+    """Return the recorded rate, and for each file the positions of the sampled Examples."""
     rate, dataset = look_at(examples, folder, max_examples)
     (text,) = [feature for feature in dataset.features if feature.path.step[0] == "text"]
     places = [set() for _ in SIZES]
@@ -60,14 +60,14 @@ def test_the_sample_is_spread_over_all_of_every_file(examples, tmp_path):
     assert heads[0] != heads[1] != heads[2] != heads[0]
 
 
-def test_the_same_examples_are_looked_at_each_time(examples, tmp_path):
+def test_the_sample_is_the_same_each_time(examples, tmp_path):
     first, again = (sample(examples, tmp_path / name, 300) for name in ("first", "again"))
     assert first == again
     _, more = sample(examples, tmp_path / "more", 600)
     assert sum(map(len, more)) > 1.5 * sum(map(len, first[1]))
 
 
-def test_a_split_that_is_small_enough_is_looked_at_whole(examples, tmp_path):
+def test_the_sample_of_a_small_split_is_the_whole_split(examples, tmp_path):
     rate, dataset = look_at(examples, tmp_path, 5_000)
     assert (rate, dataset.num_examples) == (1.0, sum(SIZES))
 

@@ -60,7 +60,7 @@ def test_a_component_on_dataflow_gets_every_setting():
     assert component_beam_args(found, "StatisticsGen", in_image=False) == []
 
 
-def test_what_dataflow_is_not_told_is_that_of_vertex_and_of_the_root():
+def test_the_defaults_of_dataflow_are_those_of_vertex_and_of_the_root():
     vertex = {"project": "p", "region": "r"}
     found = config({"runner": "dataflow"}, vertex=vertex, paths={"root": "gs://bucket/root/"})
     for component in ("ReviewExampleGen", "StatisticsGen", "Transform"):
@@ -74,5 +74,5 @@ def test_what_dataflow_is_not_told_is_that_of_vertex_and_of_the_root():
     assert component_beam_args(found, "Evaluator", in_image=True) == []
 
 
-def test_without_dataflow_its_settings_do_nothing():
+def test_without_dataflow_its_settings_have_no_effect():
     assert component_beam_args(config({"dataflow": DATAFLOW}), "Transform", in_image=False) == []

@@ -1,4 +1,4 @@
-"""What code is a part of a component's cache key: all that decides its output, and no other."""
+"""The code in a component's cache key: the code that determines its output, and no other."""
 
 import shutil
 import subprocess
@@ -65,7 +65,7 @@ NO_PART = (
     "tests/conftest.py",
     "docs/reference/data.md",
 )
-"""Of no component's output: what a component is given is in the key by itself."""
+"""Files that determine no component's output: inputs and properties are in the key anyway."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def components():
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A copy of the sources, which may be changed."""
+    """A copy of the sources that a test may change."""
     for package in (*code_version._PACKAGES, "docs"):
         shutil.copytree(CHECKOUT / package, tmp_path / package)
     (tmp_path / "tests").mkdir()

@@ -1,4 +1,4 @@
-"""Settings: what is accepted, and the one line that every mistake gets."""
+"""Settings: the accepted values, and the one line of each error."""
 
 import os
 import re

@@ -12,7 +12,7 @@ from tests.platforms.submission import Submission
 
 @pytest.fixture
 def at_once(monkeypatch, tmp_path):
-    """Nobody waits between two tries; kfp's settings are nobody's."""
+    """Shorten the pauses between retries, and ignore the settings of kfp on this machine."""
     monkeypatch.setattr(kubeflow_client, "PAUSES", (0.01, 0.01, 0.01))
     monkeypatch.setattr(vertex_client, "PAUSES", (0.01, 0.01, 0.01))
     monkeypatch.setattr("kfp.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))

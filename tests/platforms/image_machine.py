@@ -98,7 +98,7 @@ def run_in_image(
 
 
 def buildah(*arguments: str) -> str:
-    """What the command prints; a failure is an AssertionError with what it said."""
+    """Return the output of a command; a failure is an AssertionError with the command's errors."""
     done = _try_buildah(*arguments)
     assert done.returncode == 0, f"buildah {' '.join(arguments)}: {done.stderr.strip()}"
     return done.stdout.strip()
@@ -216,7 +216,7 @@ def _inputs() -> Iterator[bytes]:
 
 
 def _build(name: str, base: str) -> None:
-    """With the command that a user has."""
+    """Build the image by the command `amazon-reviews image build`."""
     log = STORE / "build.log"
     command = "from cli.command import main; main()"
     with log.open("w") as output:
@@ -244,7 +244,7 @@ def _remove_leftovers() -> None:
 
 
 def _remove_others() -> None:
-    """What earlier states of the checkout left, which is 3 GB each; one in use stays."""
+    """Remove the images of earlier states of the checkout, 3 GB each, unless they are in use."""
     for other in buildah("images", "--format", "{{.Name}}:{{.Tag}}").splitlines():
         if other.startswith(REPOSITORY):
             _try_buildah("rmi", other)

@@ -1,4 +1,4 @@
-"""Runs a compiled pipeline through kfp.local: each step is its container's command in a process.
+"""Run a compiled pipeline by kfp.local: each step is the command of its container, in a process.
 
 usage: run_locally.py PIPELINE.yaml PIPELINE_ROOT [NAME=VALUE ...]
 """
@@ -11,8 +11,7 @@ from kfp.local import subprocess_task_handler
 
 
 def main(package: str, root: str, *parameters: str) -> None:
-    # Its runner of processes takes Lightweight Python Components only, for no technical reason:
-    # it can run any command.
+    # kfp's runner of processes allows only Lightweight Python Components, but can run any command.
     handler = subprocess_task_handler.SubprocessTaskHandler
     handler.validate_not_container_component = lambda self, command: None
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)

@@ -1,4 +1,4 @@
-"""What a target needs beyond a preset, as PIPELINE_SET has it."""
+"""The settings that a target requires in addition to a preset, as a value of PIPELINE_SET."""
 
 from pipeline.config import load_config
 

@@ -61,7 +61,7 @@ def forbidden(verb, resource, group=""):
 
 
 class KubernetesServer:
-    """Listens on 127.0.0.1; `kube_config(folder)` says how to reach it.
+    """A server on 127.0.0.1, whose address is in `kube_config(folder)`.
 
     Attributes:
       requests: what was asked, as `METHOD path?query`.
@@ -89,7 +89,7 @@ class KubernetesServer:
         handler = type("Handler", (_Handler,), {"kubernetes": self})
         self._http = _Server(("127.0.0.1", 0), handler)
         self.port = self._http.server_port
-        # Ends within what `shutdown` waits for.
+        # A short interval, because `shutdown` waits for it.
         threading.Thread(target=self._http.serve_forever, args=[0.05], daemon=True).start()
 
     def close(self):
@@ -97,7 +97,7 @@ class KubernetesServer:
         self._http.server_close()
 
     def fail(self, method, path, *answers):
-        """The next requests of that kind get these answers instead.
+        """Replace the responses to the next requests of a kind.
 
         An answer is (code, Status or text), with headers as a third; `drop`, for none; `hang`, for
         none and a connection that stays; `lose`, for the real one that does not arrive. With
@@ -120,7 +120,7 @@ class KubernetesServer:
             return [each for each in self.requests if re.match(f"{method} .*{path}", each)]
 
     def kube_config(self, folder):
-        """The path of a kube config."""
+        """Write a kube config and return its path."""
         file = folder / "kube-config.yaml"
         config = {
             "apiVersion": "v1",
@@ -135,10 +135,10 @@ class KubernetesServer:
         file.write_text(json.dumps(config))
         return str(file)
 
-    # What an operator or a test does to what is stored.
+    # Changes by an operator or a test.
 
     def set_condition(self, name, kind, message):
-        """As the operator: Running and Restarting take each other's place, an end ends both."""
+        """Set a condition as the operator does: Running, Restarting and an end are exclusive."""
         with self.lock:
             state = self.tfjobs[name].setdefault("status", {})
             conditions = state.setdefault("conditions", [])
@@ -162,7 +162,7 @@ class KubernetesServer:
             state["conditions"] = conditions
 
     def add_pod(self, job, kind, index):
-        """A pod that waits for a node."""
+        """Add a pending pod, which has no node yet."""
         name = f"{job['metadata']['name']}-{kind}-{index}"
         pod = {
             "apiVersion": "v1",
@@ -187,7 +187,7 @@ class KubernetesServer:
         return pod
 
     def warn(self, about, reason, message):
-        """A warning about a TFJob or a pod; the same one again is counted."""
+        """Add a warning about a TFJob or a pod, or increase the count of the same warning."""
         with self.lock:
             uid = about["metadata"]["uid"]
             for event in self.events:
@@ -244,7 +244,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        # Who asked may be gone by now: a launcher that was ended, a request that timed out.
+        # The client may have ended, or its request may have timed out.
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -261,7 +261,7 @@ def _container(state):
 
 
 class Log:
-    """Lines of a pod, each with the moment it was written."""
+    """The lines of a pod's log, each with its time."""
 
     def __init__(self):
         self._changed = threading.Condition()
@@ -276,7 +276,7 @@ class Log:
             self._changed.notify_all()
 
     def break_off(self):
-        """Whoever reads it loses the connection here, once."""
+        """Break the connection of a reader at this position, once."""
         with self._changed:
             self._breaks += 1
         self.write(None)
@@ -292,7 +292,7 @@ class Log:
             self._changed.notify_all()
 
     def read(self, since, follow):
-        """Pairs of moment and text, as long as there may be more of them."""
+        """Yield pairs of a time and a text until the end of the log."""
         number = 0
         while True:
             with self._changed:
@@ -346,7 +346,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif EVENTS.match(path):
             self._list_events(query)
         else:
-            # Of what it knows no resource for, a real server says just this.
+            # The response of a real server to a request for an unknown resource.
             self._answer(404, "404 page not found\n")
 
     def _create(self, job):

@@ -1,4 +1,4 @@
-"""The training operator of Kubeflow (v1.9) for tests: it runs pods as processes of this machine."""
+"""A test double of Kubeflow's training operator (v1.9), which runs pods as local processes."""
 
 import json
 import os
@@ -14,13 +14,13 @@ from tests.platforms.jobs.kubernetes_server import now
 REPOSITORY = str(Path(__file__).parents[3])
 SECONDS_TO_END = 2
 NO_EXIT_CODE = 0xBEEF
-"""What the operator takes the exit code of a pod for that ended without one: an evicted pod."""
+"""The operator's exit code of a pod that ended without one, such as an evicted pod."""
 FIRST_WAIT, LONGEST_WAIT = 0.05, 1000
-"""Seconds after which it makes a pod again that was refused, from the first to the last time."""
+"""Seconds before the first and before the last retry to create a refused pod."""
 
 
 class Refused(Exception):
-    """The API server refused a pod."""
+    """A pod that the API server refused."""
 
 
 class Operator:
@@ -37,7 +37,7 @@ class Operator:
         self.processes = {}
         self.restarts = 0
         self._server = server
-        # Its pods have to be gone first.
+        # The TFJob is deleted after its pods.
         server.on_delete = lambda job: None
         self._ended = threading.Event()
         self._addresses = {}
@@ -54,7 +54,7 @@ class Operator:
 
     @property
     def running(self):
-        # Copied in one step: the operator adds to it meanwhile.
+        # Copied in one step, because the operator's thread changes it.
         processes = list(self.processes.items())
         return [name for name, each in processes if each.poll() is None]
 
@@ -86,7 +86,7 @@ class Operator:
         try:
             news = self._reconcile_pods(job)
         except Refused:
-            # The operator writes no status when it could not make what is missing.
+            # The operator writes no status if it failed to create a missing pod.
             self._waits[uid] = min(2 * wait, LONGEST_WAIT), time.monotonic() + wait
             return
         if not conditions:
@@ -95,7 +95,7 @@ class Operator:
             self._server.set_condition(name, kind, message)
 
     def _reconcile_pods(self, job):
-        """Makes the pods that are missing; the conditions that hold then, with their messages."""
+        """Create the missing pods; return the resulting conditions with their messages."""
         name, specs = job["metadata"]["name"], job["spec"]["tfReplicaSpecs"]
         news = []
         for kind, spec in specs.items():
@@ -143,7 +143,7 @@ class Operator:
     def _take_exit_code(self, pod):
         name = pod["metadata"]["name"]
         process = self.processes[name]
-        # Its reader closes the pipe once all is read.
+        # The thread that reads the pipe closes it at the end.
         if process.stdout.closed:
             code = process.wait()
             if pod["status"]["phase"] == "Running":
@@ -157,8 +157,8 @@ class Operator:
                 pod["metadata"]["deletionTimestamp"] = now()
                 process = self.processes[pod["metadata"]["name"]]
                 process.terminate()
-                # A pod has its terminationGracePeriodSeconds, of which tests cannot wait for all:
-                # TensorFlow, while it connects to its peers, does not end on SIGTERM.
+                # Shorter than terminationGracePeriodSeconds, to save time in tests: TensorFlow does
+                # not exit after SIGTERM while it connects to its peers.
                 killer = threading.Timer(SECONDS_TO_END, process.kill)
                 killer.daemon = True
                 killer.start()
@@ -180,7 +180,7 @@ class Operator:
             **os.environ,
             "PYTHONPATH": REPOSITORY,
             "CUDA_VISIBLE_DEVICES": "",
-            # gRPC asks a proxy for the way to this machine too.
+            # gRPC would also use a proxy for connections to this machine.
             "no_grpc_proxy": "127.0.0.1",
             **given,
         }
@@ -207,7 +207,7 @@ class Operator:
                 log.write(line.decode(errors="replace").rstrip("\n"))
 
     def _tf_config(self, job, kind, index):
-        """As the operator writes it; nothing for a single replica."""
+        """Return TF_CONFIG as the operator sets it; None for a single replica."""
         counts = {
             each.lower(): spec["replicas"] for each, spec in job["spec"]["tfReplicaSpecs"].items()
         }

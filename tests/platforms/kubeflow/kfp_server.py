@@ -1,4 +1,4 @@
-"""Servers on 127.0.0.1 that speak the little of two APIs that a submission needs."""
+"""Test doubles of two APIs on 127.0.0.1, with the requests of a submission."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Request(NamedTuple):
 
 
 class Server:
-    """Answers by `answer`, unless `fail` put something else first.
+    """A server whose responses are those of `answer`, unless `fail` replaces them.
 
     Attributes:
       url: where it listens.
@@ -37,8 +37,10 @@ class Server:
         self._failures: list[tuple[str, str, int, str]] = []
 
     def fail(self, method: str, part: str, status: int, body: Any = "", *, times: int = 1) -> None:
-        """Answers with an error where the path has `part` in it. Status 0: the request is done as
-        always, and the connection closed without an answer."""
+        """Respond with an error if the path contains `part`.
+
+        Status 0 executes the request and closes the connection without a response.
+        """
         text = body if isinstance(body, str) else json.dumps(body)
         self._failures += [(method, part, status, text)] * times
 
@@ -66,7 +68,7 @@ class Server:
 
 
 class KfpServer(Server):
-    """Kubeflow Pipelines, as version 2.4 answers.
+    """A server with the responses of Kubeflow Pipelines 2.4.
 
     Attributes:
       multi_user: whether it is one that tells users apart.
@@ -78,7 +80,7 @@ class KfpServer(Server):
         path = request.path.removeprefix("/apis/v2beta1/")
         if path == "healthz":
             return 200, {"multi_user": self.multi_user}
-        # A single user's server refuses namespaces, the other one insists on them.
+        # A single-user server refuses a namespace, and a multi-user server requires one.
         if path == "experiments":
             given = request.query if request.method == "GET" else request.body
             if bool(given.get("namespace")) != self.multi_user:
@@ -118,7 +120,7 @@ class VertexServer(Server):
 
 @contextlib.contextmanager
 def serving(server: Any) -> Iterator[Any]:
-    """Runs `server` for as long as the block lasts."""
+    """Run `server` in this context."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

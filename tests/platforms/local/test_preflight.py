@@ -1,4 +1,4 @@
-"""What is found wrong before anything starts."""
+"""The errors that a local run reports before it starts."""
 
 import google.auth
 import pytest

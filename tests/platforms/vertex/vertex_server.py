@@ -1,4 +1,4 @@
-"""The Vertex AI API for tests: a gRPC server that speaks it with the API's own messages."""
+"""A test double of the Vertex AI API: a gRPC server with the API's own messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from google.cloud.aiplatform_v1 import types
 from google.longrunning import operations_pb2
 from google.protobuf import any_pb2, empty_pb2, json_format
 
-# The API answers with the project's number, whatever it is asked with.
+# The API returns the number of the project, even if a request contains its id.
 PARENT = "projects/123456/locations/europe-west4"
 SERVICES = {
     "JobService": {
@@ -46,7 +46,7 @@ class Refused(Exception):
 
 
 class VertexServer:
-    """Answers as the service does, errors included.
+    """A server with the responses of the service, including its errors.
 
     Attributes:
       address: host:port.
@@ -78,11 +78,11 @@ class VertexServer:
         self._server.stop(None).wait()
 
     def connect(self, service, region="europe-west4"):
-        """In the place of `platforms.google_cloud.api.connect`."""
+        """A replacement of `platforms.google_cloud.api.connect`."""
         return connect_to(self.address)(service, region)
 
     def fail(self, method, code, message="", *, times=1, done=False):
-        """Answers with an error; `done`: after doing what it was asked."""
+        """Respond to the next requests with an error; `done`: after their execution."""
         self._failures += [(method, code, message, done)] * times
 
     def asked(self, method):
@@ -95,7 +95,7 @@ class VertexServer:
                 job.error = {"code": 9, "message": message}
 
     def finish(self):
-        """Finishes what is slow."""
+        """Finish the slow operations."""
         with self.lock:
             self.slow.clear()
             for name in list(self._operations):
@@ -214,7 +214,7 @@ class VertexServer:
         found = self._of(request.name.replace("my-project", "123456"))
         return operations_pb2.ListOperationsResponse(operations=found)
 
-    # How it answers.
+    # The responses.
 
     def _serve(self, service, methods):
         handlers = {
@@ -281,12 +281,12 @@ class VertexServer:
         return self._number
 
     def _now(self):
-        # Of two resources the later has the later time, however quick the test is.
+        # Distinct times: a resource that is created later has a later time.
         return {"seconds": int(time.time()), "nanos": self._next() * 1000}
 
 
 def connect_to(address):
-    """A `connect` for a process that has the address alone."""
+    """Return a `connect` for another process, from the address of a server."""
 
     def connect(service, region):
         channel = grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)])

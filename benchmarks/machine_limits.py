@@ -1,0 +1,102 @@
+"""The limits of the machine: each step of the preprocessing alone, without a pipeline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from benchmarks.usage import MEBIBYTE, cores
+
+_BATCH = 1024
+
+
+def measure(file: str, scratch: Path) -> dict[str, Any]:
+    """Return the seconds of each step alone, on all cores, and the number of reviews.
+
+    Args:
+      file: a file in Kaggle's fastText format, plain or bz2.
+      scratch: the folder for temporary files.
+    """
+    from preprocessing.reading.columns import Layout
+    from preprocessing.reading.cut import cut_file
+    from preprocessing.reading.read import read_batches
+
+    pieces = cut_file(file, Layout("fasttext"))
+    found: dict[str, Any] = {}
+
+    texts: list[bytes] = []
+    with ThreadPoolExecutor(cores()) as pool:
+        found["decompress"] = _seconds(lambda: _decompress(file, pool))
+        found["write"] = 0.0
+        for piece in pieces:
+            # Read completely first, so that reading does not affect the time to write.
+            batches = list(read_batches(piece, pool))
+            folder = scratch / f"written-{piece.number}"
+            found["write"] += _seconds_to_write(batches, folder, pool)
+            texts += chain.from_iterable(batch.texts for batch in batches)
+    found["reviews"] = len(texts)
+    found["hash"] = _seconds_to_hash(texts)
+    return found
+
+
+def _seconds(action: Callable[[], Any]) -> float:
+    start = time.monotonic()
+    action()
+    return time.monotonic() - start
+
+
+def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
+    from preprocessing.fast import bz2_blocks
+
+    with open(path, "rb") as raw:
+        if raw.read(3) != b"BZh":
+            raw.seek(0)
+            while raw.read(MEBIBYTE):
+                pass
+            return
+        for _ in bz2_blocks.read_blocks(raw, 0, pool, 2 * cores()):
+            pass
+
+
+def _seconds_to_write(batches: list[Any], folder: Path, pool: ThreadPoolExecutor) -> float:
+    from components.tfrecords import TEXT_LEVEL, ShardWriter
+    from preprocessing.fast.encode import encode_examples
+
+    folder.mkdir()
+    writers = [
+        ShardWriter(str(folder / f"{index}.gz"), TEXT_LEVEL, pool) for index in range(2 * cores())
+    ]
+
+    def write() -> None:
+        for number, batch in enumerate(batches):
+            examples = encode_examples(batch.labels, batch.texts, batch.titles, batch.bodies)
+            writers[number % len(writers)].write(examples)
+        for writer in writers:
+            writer.close()
+
+    return _seconds(write)
+
+
+def _seconds_to_hash(texts: list[bytes]) -> float:
+    """Return the seconds to hash words and 2-grams of all texts, in the graph of Transform."""
+    import tensorflow as tf
+
+    from preprocessing import normalise
+
+    def ids(batch: Any) -> Any:
+        return normalise.ngram_ids(normalise.words(batch), 2, 2**20).flat_values
+
+    batches = tf.data.Dataset.from_tensor_slices(texts).batch(_BATCH).cache()
+    for _ in batches:
+        pass
+    hashed = batches.map(ids, num_parallel_calls=cores())
+
+    def run() -> None:
+        for _ in hashed:
+            pass
+
+    return _seconds(run)
