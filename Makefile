@@ -1,13 +1,14 @@
-# All a machine needs is python3, make and a C++ compiler; tools/bootstrap.py does the rest.
+# A machine needs python3, make and a C++ compiler; tools/bootstrap.py installs the rest.
 
 PYTHON ?= python3
-# More arguments for pytest: make test PYTEST_ARGS="-k config -x"
+# Additional arguments of pytest: make test PYTEST_ARGS="-k config -x"
 PYTEST_ARGS ?=
 
 BIN := .venv/bin
-# Tests that share a pipeline run stay together; more processes than this want more memory each.
+# loadgroup runs the tests that share a pipeline run in one process. Every process needs memory for
+# TensorFlow, so there are at most four.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
-# More arguments for tools/mutants: make mutants MUTANTS_ARGS="--sample 20 preprocessing"
+# Additional arguments of tools/mutants: make mutants MUTANTS_ARGS="--sample 20 preprocessing"
 MUTANTS_ARGS ?=
 MUTANTS_BIN := .cache/mutants/venv/bin
 DOCS_VENV := .cache/docs/venv
@@ -15,7 +16,7 @@ DOCS_VENV := .cache/docs/venv
 UV := .cache/uv/bin/uv
 LOCK := $(UV) pip compile pyproject.toml --extra dev --extra bench --quiet --upgrade \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
-# The universal resolution repeats on every line what [tool.uv] in pyproject.toml limits it to.
+# The universal resolution repeats the limits of [tool.uv] in pyproject.toml on every line.
 PLAIN_MARKERS := sed -i -E \
 	-e "s/python_full_version < '3.14' and //" \
 	-e "s/( and | ; )implementation_name == .* and sys_platform == 'linux'//"
@@ -26,7 +27,7 @@ PLAIN_MARKERS := sed -i -E \
 help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: ## set up .venv, with the TFX stack that this machine can run; instant when it is there
+install: ## install the TFX stack that this machine supports into .venv; instant if it is installed
 	@$(PYTHON) tools/bootstrap.py
 
 run: install ## run the sample pipeline, from raw reviews to a pushed model, and print the result
@@ -38,7 +39,7 @@ test: lint ## check style and types, then run the whole test suite
 test-fast: install ## run the tests that start no TFX component, train little and need no real data
 	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)
 
-mutants: install ## put faults into the code and print how many of them the tests find (hours)
+mutants: install ## insert faults into the code and print how many of them the tests find (hours)
 	@[ -e $(MUTANTS_BIN)/cosmic-ray ] || $(BIN)/python -m venv .cache/mutants/venv
 	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check -r requirements/mutants.txt
 	@$(MUTANTS_BIN)/python tools/mutants $(MUTANTS_ARGS)
@@ -61,11 +62,11 @@ lint: install ## check style, format, types and the direction of imports
 	@$(BIN)/lint-imports --no-logo >.cache/imports.log || { cat .cache/imports.log >&2; exit 1; }
 	@$(BIN)/mypy --no-error-summary
 
-format: install ## put the code into the project's format, and fix what ruff can fix
+format: install ## format the code, and fix what ruff can fix
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format --quiet
 
-lock: install ## resolve requirements/*.txt anew from pyproject.toml (needs the network)
+lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the network)
 	@$(LOCK) --python-version 3.10 --python-platform x86_64-manylinux_2_28 \
 		--output-file requirements/tfx-1.16-py310.txt
 	@$(LOCK) --python-version 3.11 --universal --output-file requirements/tfx-1.21-py311.txt
@@ -76,7 +77,7 @@ clean: ## remove what builds and tools leave; keep .venv and runs
 	@find . -path ./.venv -prune -o -path ./.cache -prune -o -name __pycache__ -type d -prune \
 		-exec rm -rf {} +
 
-clean-runs: ## remove runs/, and with it the models pushed there; print what that is
+clean-runs: ## remove runs/, which contains the pushed models; print what is removed
 	@if [ -e runs ]; then \
 		du -sh runs | awk '{ print "removing runs: " $$1 }'; \
 		for model in runs/serving/*; do \
@@ -85,5 +86,5 @@ clean-runs: ## remove runs/, and with it the models pushed there; print what tha
 		rm -rf runs; \
 	else echo "nothing to remove: there is no runs/ here"; fi
 
-distclean: clean ## remove the set-up too: .venv and what installed it
+distclean: clean ## remove .venv and .cache too
 	@rm -rf .venv .cache

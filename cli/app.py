@@ -35,7 +35,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import the module of a command and return the command; None: no such command."""
+        """Import the module of a command and return the command, or None if there is no such."""
         if cmd_name not in COMMANDS:
             return None
         command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
@@ -43,7 +43,7 @@ class Commands(TyperGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. A user's error becomes one line, Ctrl-C an exit code of its own."""
+        """Run the command; exit with the code of a UserError, and with 130 after Ctrl-C."""
         try:
             return super().invoke(ctx)
         except UserError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, TargetOption, make_app, on_this_machine
+from cli.options import ConfigOption, SetOption, TargetOption, check_local, make_app
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -24,8 +24,8 @@ def compile(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="The file \\[default: NAME.json for vertex, NAME.yaml for kubeflow].",
-            callback=on_this_machine,
+            help="Output file \\[default: NAME.json for vertex, NAME.yaml for kubeflow].",
+            callback=check_local,
         ),
     ] = None,
     config: ConfigOption = None,
@@ -33,7 +33,7 @@ def compile(
 ) -> None:
     """Compile the pipeline for a cluster: PipelineJob JSON (vertex), PipelineSpec YAML (kubeflow).
 
-    Exit code 2: a setting is missing for that target, or wrong.
+    Exit code 2: a setting is wrong, or the target requires one that is missing.
     """
     from cli.console import print_line
     from pipeline.config import load_config
@@ -41,14 +41,14 @@ def compile(
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
     compile_to(file, settings, target)
-    print_line(f"{file}  for {target}; next: amazon-reviews submit --target {target}")
+    print_line(f"compiled {file}; next: amazon-reviews submit --target {target}")
 
 
 def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:
     """Check the settings against the target and compile the pipeline into `file`.
 
     Raises:
-      ConfigError: a setting is missing for that target, or wrong.
+      ConfigError: a setting is wrong, or the target requires one that is missing.
     """
     from cli.console import silent_stderr
     from platforms.targets import check_target

@@ -1,4 +1,4 @@
-"""What the commands print to, and what they keep from printing."""
+"""The standard output of the commands, and a context that silences standard error."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-# Paths and messages may look like markup, or like codes of emoji.
+# Paths and messages may contain what Rich takes for markup, or for the code of an emoji.
 out = Console(highlight=False, markup=False, emoji=False)
 
 
 def print_line(line: str) -> None:
-    """Print one line, which is not wrapped, so that it can be copied from a terminal."""
+    """Print one line without wrapping, so that a user can copy it from the terminal."""
     out.print(line, soft_wrap=True)
 
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Discard what libraries write to standard error; exceptions still come through.
+    """Discard what libraries write to standard error in this context; exceptions propagate.
 
-    TensorFlow logs missing GPUs and old Python versions there, and has no setting against it that
-    works in every version.
+    TensorFlow logs missing GPUs and old Python versions there, and no setting switches these lines
+    off in every version.
     """
     kept = os.dup(2)
     with open(os.devnull, "wb") as nowhere:

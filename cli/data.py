@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.options import ConfigOption, SetOption, make_app
 
-app = make_app("The data that a pipeline reads.")
+app = make_app("Manage the reviews that a pipeline reads.")
 
 
 @app.callback()
@@ -16,7 +16,7 @@ def _data() -> None:
 def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """Download the Kaggle set (4,000,000 reviews, 492 MB) into data.input_base.
 
-    Exit code 2: data.input_base cannot be written to. 1: the download failed.
+    Exit code 2: data.input_base is not set or not writable. 1: the download failed.
     """
     from cli import kaggle
     from cli.console import print_line
@@ -26,8 +26,8 @@ def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
     base = load_config(config, overrides or ()).data.input_base
     if base is None:
         raise ConfigError(
-            "data.input_base is not set, so there is no folder to put the data in; try "
+            "data.input_base: not set, so the download has no target folder. Set it, or run "
             "`amazon-reviews data fetch --config amazon`"
         )
-    files = kaggle.fetch(base, say=print_line)
+    files = kaggle.fetch(base, report=print_line)
     print_line(f"{len(files)} files in {base}; next: amazon-reviews run")

@@ -18,60 +18,62 @@ from pipeline.config import PipelineConfig, load_config
 Pusher = Literal["docker", "buildah"]
 Builder = Literal["docker", "buildah", "cloudbuild"]
 
-app = make_app("The image that every step on a cluster runs in.")
+app = make_app("Build and push the image that every step on a cluster runs in.")
 _PROGRAMS = {"docker": "docker", "buildah": "buildah", "cloudbuild": "gcloud"}
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 @app.command()
 def build(
-    gpu: Annotated[bool, typer.Option("--gpu", help="With TensorFlow's CUDA libraries.")] = False,
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help="Include TensorFlow's CUDA libraries.")
+    ] = False,
     base: Annotated[
         str | None,
-        typer.Option(metavar="IMAGE", help="Image to start from \\[default: the Dockerfile's]."),
+        typer.Option(metavar="IMAGE", help="Base image \\[default: that of the Dockerfile]."),
     ] = None,
     tool: Annotated[
         Builder | None,
-        typer.Option(help="What builds \\[default: docker, or buildah where there is no docker]."),
+        typer.Option(help="Build tool \\[default: docker, or buildah if docker is missing]."),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Build the image that cluster.image names from this checkout; cloudbuild pushes it too.
+    """Build the image cluster.image from this checkout; with --tool cloudbuild also push it.
 
-    Exit code 2: a setting is missing or wrong. 1: the image was not built.
+    Exit code 2: a setting is missing or wrong. 1: the build failed.
     """
     settings = load_config(config, overrides or ())
-    _image(settings)
-    checkout = _checkout()
-    _run(build_command(tool or _found(), settings, checkout, gpu=gpu, base=base))
+    _image_name(settings)
+    checkout = _find_checkout()
+    _run(build_command(tool or _find_tool(), settings, checkout, gpu=gpu, base=base))
 
 
 @app.command()
 def push(
     tool: Annotated[
-        Pusher | None, typer.Option(help="What built the image \\[default: as for build].")
+        Pusher | None, typer.Option(help="Tool that built the image \\[default: as for build].")
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Push the image that cluster.image names.
+    """Push the image cluster.image.
 
-    Exit code 2: a setting is missing or wrong. 1: the image was not pushed.
+    Exit code 2: a setting is missing or wrong. 1: the push failed.
     """
-    image = _image(load_config(config, overrides or ()))
-    _run([tool or _found(), "push", image])
+    image = _image_name(load_config(config, overrides or ()))
+    _run([tool or _find_tool(), "push", image])
 
 
 def build_command(
     tool: Builder, config: PipelineConfig, checkout: Path, *, gpu: bool, base: str | None
 ) -> list[str]:
-    """The command that builds the image from the tree at `checkout`.
+    """Return the command that builds the image from the tree at `checkout`.
 
     Raises:
       ConfigError: cluster.image is not set.
     """
-    image, folder = _image(config), checkout / "kubeflow"
+    image, folder = _image_name(config), checkout / "kubeflow"
     arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({"BASE": base} if base else {})
     revision = _revision(checkout)
     if tool == "cloudbuild":
@@ -80,32 +82,32 @@ def build_command(
         command = ["gcloud", "builds", "submit", f"--config={folder / 'cloudbuild.yaml'}"]
         command += [f"--project={config.vertex.project}"] if config.vertex.project else []
         return [*command, f"--substitutions={substitutions}", str(checkout)]
-    # --load: a builder of buildx's own would keep what it built to itself.
+    # --load: without it a builder of buildx's own keeps the image in its cache.
     command = ["buildah", "bud"] if tool == "buildah" else ["docker", "buildx", "build", "--load"]
     command += [f"--file={folder / 'Dockerfile'}", f"--tag={image}"]
     command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
     return [*command, f"--label=org.opencontainers.image.revision={revision}", str(checkout)]
 
 
-def _image(config: PipelineConfig) -> str:
+def _image_name(config: PipelineConfig) -> str:
     if not config.cluster.image:
         raise ConfigError(
-            "cluster.image: not set, and it names the image; set HOST/PROJECT/amazon-reviews:TAG"
+            "cluster.image: not set; set the name of the image, HOST/PROJECT/amazon-reviews:TAG"
         )
     return config.cluster.image
 
 
-def _checkout() -> Path:
+def _find_checkout() -> Path:
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
         raise UserError(
-            f"an image is built from a checkout of the repository, and {_CHECKOUT} is none: run "
-            "this in one, after make install"
+            f"{_CHECKOUT} is not a checkout of the repository, and the image is built from one. "
+            "Clone the repository, run make install there and repeat this command"
         )
     return _CHECKOUT
 
 
 def _revision(checkout: Path) -> str:
-    """The commit, with -dirty where files differ from it; `unknown` where git cannot tell."""
+    """Return the commit, with -dirty if files differ from it; `unknown` if git fails."""
     describe = ["describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
     try:
         done = subprocess.run(["git", "-C", checkout, *describe], capture_output=True, text=True)
@@ -114,7 +116,7 @@ def _revision(checkout: Path) -> str:
     return done.stdout.strip() or "unknown"
 
 
-def _found() -> Pusher:
+def _find_tool() -> Pusher:
     tools: tuple[Pusher, ...] = ("docker", "buildah")
     for tool in tools:
         if shutil.which(tool):
@@ -126,7 +128,7 @@ def _found() -> Pusher:
 
 def _run(command: Sequence[str]) -> None:
     if not shutil.which(command[0]):
-        raise UserError(f"{command[0]} is not on PATH: install it, or name another --tool")
+        raise UserError(f"{command[0]} is not on PATH: install it, or choose another --tool")
     print(shlex.join(command), flush=True)
     code = subprocess.run(command).returncode
     if code:

@@ -1,4 +1,4 @@
-"""Brings the Kaggle set of Amazon reviews into a folder, or under a `gs://` prefix."""
+"""The download of Kaggle's Amazon reviews into a folder, or under a `gs://` prefix."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _CHUNK = 8 << 20
 
 
 class FetchError(ServerError):
-    """The download failed. The message gives the reason and what to do."""
+    """A failed download; the message contains the reason and the remedy."""
 
 
-def fetch(base: str, say: Callable[[str], object]) -> list[str]:
-    """Download the files that are not under `base` yet; return the paths of all.
+def fetch(base: str, report: Callable[[str], object]) -> list[str]:
+    """Download the files that are missing under `base`; return the paths of all files.
 
-    kagglehub shows a progress bar, and continues an interrupted download where it stopped. A file
-    appears under `base` only when it is complete.
+    kagglehub shows a progress bar, and resumes an interrupted download. A file appears under `base`
+    only when it is complete.
 
     Args:
       base: a folder, or a URL of a file system that Beam writes to, such as gs://.
-      say: is called with one line for each file.
+      report: called with one line for each file.
 
     Raises:
-      ConfigError: nothing can be written to `base`.
-      FetchError: no network, no credential, or no room.
+      ConfigError: `base` is not writable.
+      FetchError: no network, no credentials, or no space.
     """
     targets = [_join(base, name) for name in FILES]
     missing = [target for target in targets if not _exists(base, target)]
@@ -42,9 +42,9 @@ def fetch(base: str, say: Callable[[str], object]) -> list[str]:
         _check_writable(base)
     for target, name in zip(targets, FILES, strict=True):
         if target not in missing:
-            say(f"{target} is there already")
+            report(f"{target} exists already")
             continue
-        say(f"fetching {name} of Kaggle's {DATASET}")
+        report(f"downloading {name} of Kaggle's {DATASET}")
         _move_into_place(Path(_download(name)), base, name)
     return targets
 
@@ -62,18 +62,18 @@ def _download(name: str) -> str:
         kaggle.CredentialError,
     ) as error:
         raise FetchError(
-            f"Kaggle refused {name}: {_first_line(error)}; it may want a credential: make an API "
-            "token in your Kaggle account's settings and put it into ~/.kaggle/kaggle.json or "
-            "KAGGLE_USERNAME and KAGGLE_KEY"
+            f"Kaggle refused {name}: {_first_line(error)}. If credentials are missing, create an "
+            "API token in the settings of your Kaggle account and write it to "
+            "~/.kaggle/kaggle.json, or set KAGGLE_USERNAME and KAGGLE_KEY"
         ) from None
     except (kaggle.BackendError, kaggle.DataCorruptionError, kaggle.NotFoundError) as error:
         raise FetchError(
-            f"{name} could not be fetched: {_first_line(error)}; call this again later"
+            f"{name} could not be downloaded: {_first_line(error)}. Repeat the command later"
         ) from None
     except requests.exceptions.RequestException as error:
         raise FetchError(
-            f"{name} could not be fetched, Kaggle was not reached ({type(error).__name__}); check "
-            "network and proxy and call this again, it continues where it stopped"
+            f"{name} could not be downloaded, Kaggle is unreachable ({type(error).__name__}). "
+            "Check network and proxy and repeat the command; the download resumes"
         ) from None
     except OSError as error:
         raise FetchError(f"{name} could not be stored: {error}") from None
@@ -92,13 +92,13 @@ def _exists(base: str, target: str) -> bool:
         return bool(FileSystems.exists(target))
     except Exception as error:  # every cloud client has exceptions of its own
         raise ConfigError(
-            f"{_KEY}: {base} cannot be read: {_first_line(error)}; set a folder or "
+            f"{_KEY}: {base} cannot be read: {_first_line(error)}. Set a folder or "
             "gs://BUCKET/FOLDER that this user or service account may write to"
         ) from None
 
 
 def _check_writable(base: str) -> None:
-    """Try it before half a gigabyte is downloaded."""
+    """Raise ConfigError if `base` is not writable, before half a gigabyte is downloaded."""
     from apache_beam.io.filesystems import FileSystems
 
     try:
@@ -126,7 +126,7 @@ def _move_into_place(source: Path, base: str, name: str) -> None:
     try:
         if "://" not in base:
             os.makedirs(base, exist_ok=True)
-        # Else Beam would compress again what is named .bz2.
+        # Without it Beam compresses a file again if its name ends in .bz2.
         plain: Any = {"compression_type": CompressionTypes.UNCOMPRESSED}
         with source.open("rb") as content, FileSystems.create(unfinished, **plain) as file:
             shutil.copyfileobj(content, file, _CHUNK)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, make_app, on_this_machine
+from cli.options import ConfigOption, SetOption, check_local, make_app
 
 app = make_app()
 
@@ -18,8 +18,8 @@ def kserve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where to write \\[default: standard output].",
-            callback=on_this_machine,
+            help="Output file \\[default: standard output].",
+            callback=check_local,
         ),
     ] = None,
     config: ConfigOption = None,

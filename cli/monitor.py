@@ -1,4 +1,4 @@
-"""Runs the pipeline in a process of its own and shows its components while they work."""
+"""A pipeline in a process of its own, and a table of its components while they work."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _STYLES = {
 _REFRESH_PER_SECOND = 4
 _BAR_WIDTH = 24
 _SECONDS_TO_SAVE = 40.0
-"""For a training that is interrupted: more than its own processes have for a checkpoint."""
+"""Seconds for an interrupted training to exit. Its processes have less for their checkpoint."""
 _SECONDS_TO_END = 10.0
-"""For a process whose standard input has closed."""
+"""Seconds for a pipeline's process to exit after its standard input was closed."""
 _INTERRUPTED_CODES = (-signal.SIGINT, exit_codes.INTERRUPTED)
 
 
 @dataclass
 class Component:
-    """One row of the table."""
+    """One row of the table: a component, its state and its progress."""
 
     name: str
     state: str = events.RUNNING
@@ -68,21 +68,21 @@ class Component:
 
 @dataclass
 class Watched:
-    """What the events of a run have said so far; renders as a table."""
+    """The state of a run according to its events so far; renders as a table."""
 
     components: list[Component] = field(default_factory=list)
     phase: str = ""
-    """What happens now, while no component runs."""
+    """The current activity while no component runs."""
     outcome: dict[str, Any] | None = None
     failure: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Watched:
-        """A run that has not begun, of components with these names."""
+        """Return a run that has not started, of components with these names."""
         return cls([Component(name, _WAITING) for name in names], "starting")
 
-    def take(self, event: dict[str, Any]) -> Component | None:
-        """Takes an event in; returns the component that it ended, if any."""
+    def update(self, event: dict[str, Any]) -> Component | None:
+        """Apply an event; return the component that it ended, or None."""
         kind = event["event"]
         if kind == events.PHASE:
             self.phase = event["doing"]
@@ -93,7 +93,7 @@ class Watched:
         elif kind == events.RUNNING:
             self._begin(event["component"])
         elif (component := self.running) is None:
-            pass  # What a component did before it began is not shown.
+            pass  # The table shows no progress of a component that has not started.
         elif kind == events.CACHED:
             component.state = events.CACHED
         elif kind == events.FINISHED:
@@ -105,7 +105,7 @@ class Watched:
         return None
 
     def fail(self, failure: dict[str, Any]) -> Component | None:
-        """The run has failed; returns the component that did, if one was running."""
+        """Mark the run as failed; return the component that was running, or None."""
         self.failure, self.phase = failure, ""
         failed = _end(self.running, "failed") if self.running else None
         for component in self.components:
@@ -115,7 +115,7 @@ class Watched:
 
     @property
     def running(self) -> Component | None:
-        """The component that has begun and not ended."""
+        """The component that has started and not ended, or None."""
         begun = [c for c in self.components if c.state in (events.RUNNING, events.CACHED)]
         return next((component for component in begun if component.ended is None), None)
 
@@ -139,7 +139,7 @@ class Watched:
                 Text(component.name),
                 Text(component.state, style=_STYLES[component.state]),
                 f"{component.seconds():.1f}" if begun else "",
-                _work(component),
+                _progress(component),
             )
         yield table
         if self.phase:
@@ -165,25 +165,25 @@ def run_watched(
 ) -> Watched:
     """Run a pipeline in a process of its own, and show its components while they work.
 
-    TFX's, Beam's and TensorFlow's own lines go to `log`. Live on a terminal; elsewhere one line
-    for each phase, and for each component that ends.
+    The log lines of TFX, Beam and TensorFlow go to `log`. A terminal shows a live table; any other
+    output gets one line for each phase and for each component that ends.
 
     Args:
-      console: what the components are shown on.
-      log: the file that is appended to.
-      arguments: of Python, such as those of `local_runner`.
-      names: of the components that are going to run, shown as waiting; those that are missing here
-        are added when they begin.
-      lock: descriptor of `locks.lock_root`, which the process inherits.
+      console: the output for the table.
+      log: the file to append to.
+      arguments: arguments of Python, such as those that `local_runner` returns.
+      names: the components that will run, shown as waiting. A component that is missing here is
+        added when it starts.
+      lock: descriptor that `locks.lock_root` returned; the process inherits it.
     """
     watched = Watched.of(names)
     process, pipe = _start(arguments, log, lock)
     live = Live(watched, console=console, refresh_per_second=_REFRESH_PER_SECOND)
-    # The table stays on the terminal: what it shows last is how the run has ended.
+    # The last state of the table stays on the terminal.
     with live if console.is_terminal else contextlib.nullcontext():
         try:
             for event in receive(pipe):
-                ended = watched.take(event)
+                ended = watched.update(event)
                 if not console.is_terminal:
                     _print_line(console, watched, event, ended)
         except KeyboardInterrupt:
@@ -201,20 +201,19 @@ def run_watched(
 
 
 def _fail(watched: Watched, error: str, *, interrupted: bool) -> str | None:
-    """Fails the run for a reason that it did not send; returns the component that was running."""
+    """Mark the run as failed without an event; return the name of the running component."""
     running = watched.running.name if watched.running else None
     watched.fail({"component": running, "error": error, "input": False, "interrupted": interrupted})
     return running
 
 
 def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watched) -> None:
-    """Ends the pipeline after Ctrl-C: a training writes a checkpoint first, unless it is the second
-    Ctrl-C."""
+    """End the pipeline after Ctrl-C; a training saves a checkpoint first, until a second Ctrl-C."""
     running = _fail(watched, "interrupted", interrupted=True)
     if running != TRAINER:
         return
     console.print(
-        Text("interrupted: the training saves a checkpoint; Ctrl-C again ends it at once"),
+        Text("interrupted: the training saves a checkpoint; press Ctrl-C again to end it at once"),
         soft_wrap=True,
     )
     process.terminate()
@@ -223,9 +222,9 @@ def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watc
 
 
 def _finish(process: subprocess.Popen[bytes]) -> int:
-    """The exit code of the pipeline's process, which ends here at the latest."""
+    """Wait for the pipeline's process, kill it after a timeout, and return its exit code."""
     assert process.stdin is not None
-    # Ends it, as soon as it looks.
+    # The process exits when it reads the end of its standard input.
     process.stdin.close()
     try:
         return process.wait(_SECONDS_TO_END)
@@ -250,7 +249,7 @@ def _start(
             stderr=sink,
             pass_fds=[write_end, *descriptors],
             env={**os.environ, **environ, VARIABLE: str(write_end)},
-            # Ctrl-C at the terminal is for this process, which ends that one.
+            # Only this process receives Ctrl-C from the terminal; it ends the other one.
             start_new_session=True,
         )
     os.close(write_end)
@@ -272,8 +271,8 @@ def _end(component: Component, state: str) -> Component:
     return component
 
 
-def _work(component: Component) -> Any:
-    """A bar, which pulses where the end is not known; nothing once the component is done."""
+def _progress(component: Component) -> Any:
+    """Return a progress bar, which pulses if the total is unknown; empty after the end."""
     if component.state != events.RUNNING or not component.done:
         return ""
     end = f"/{component.total:,}" if component.total else ""

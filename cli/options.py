@@ -17,7 +17,7 @@ ConfigOption = Annotated[
         "--config",
         "-c",
         metavar="FILE",
-        help="Settings, a YAML file or a preset's name \\[default: $PIPELINE_CONFIG or sample].",
+        help="Settings: a YAML file or a preset's name \\[default: $PIPELINE_CONFIG or sample].",
     ),
 ]
 SetOption = Annotated[
@@ -25,11 +25,11 @@ SetOption = Annotated[
     typer.Option(
         OPTION,
         metavar="KEY=VALUE",
-        help="Another value for a setting, such as training.epochs=3. May be repeated.",
+        help="Override one setting, such as training.epochs=3. May be repeated.",
     ),
 ]
 TargetOption = Annotated[
-    Literal["vertex", "kubeflow"], typer.Option("--target", help="The cluster's kind.")
+    Literal["vertex", "kubeflow"], typer.Option("--target", help="Platform of the cluster.")
 ]
 
 
@@ -43,16 +43,16 @@ def make_app(help: str | None = None) -> Any:
     )
 
 
-def on_this_machine(file: Path | None) -> Path | None:
-    """Return an output file unchanged.
+def check_local(file: Path | None) -> Path | None:
+    """Return the path of an output file unchanged.
 
     Raises:
-      ConfigError: it is a URL, which would become a local folder named after the scheme.
+      ConfigError: `file` is a URL, which would become a local folder named after the scheme.
     """
-    # Path has already reduced the two slashes to one.
+    # `Path` replaces the two slashes of a URL by one.
     if file and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", file.parts[0]):
         raise ConfigError(
-            f"--output: {file.parts[0]}//{'/'.join(file.parts[1:])} is not a file of this machine; "
-            "write to a local file and copy it"
+            f"--output: {file.parts[0]}//{'/'.join(file.parts[1:])} is not a local path. "
+            "Write a local file and copy it"
         )
     return file

@@ -20,15 +20,15 @@ app = make_app()
 @app.command()
 def predict(
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Reviews; without any, lines of standard input.")
+        list[str] | None, typer.Argument(help="Reviews \\[default: the lines of standard input].")
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
     """Print the last pushed model's label and probability for each review.
 
-    Lines of standard input are answered as they arrive. Exit code 2: there is no model, no review,
-    or one that is not UTF-8; the others are answered. 130: interrupted.
+    Each line of standard input is classified as it arrives. Exit code 2: there is no model or no
+    review, or a review is not UTF-8 (the others are classified). 130: interrupted.
     """
     from cli.console import silent_stderr
     from core import exit_codes
@@ -40,7 +40,7 @@ def predict(
     serving = load_config(config, overrides or ()).paths.serving
     if serving.startswith("gs://"):
         find_credentials("paths.serving", serving)
-    # TensorFlow, which this imports, logs before it can be configured.
+    # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
         from serving.predictor import Predictor, latest_model
 
@@ -51,7 +51,7 @@ def predict(
     batches = read_arguments(texts) if texts else read_lines(sys.stdin)
     first = next(batches, None)
     if not first:
-        raise InputError("no review given, neither as argument nor on standard input")
+        raise InputError("no review given: pass reviews as arguments or on standard input")
     with silent_stderr():
         predictor = Predictor(folder)
 
@@ -60,7 +60,7 @@ def predict(
             return predictor.predict(reviews)
 
     try:
-        # Not through Rich, which would turn the tabs that programs look for into spaces.
+        # Rich would replace the tabs between the columns by spaces.
         unusable = answer(
             chain([first], batches),
             predictions,
@@ -68,7 +68,7 @@ def predict(
             report=lambda line: print(line, file=sys.stderr, flush=True),
         )
     except BrokenPipeError:
-        # `| head` has closed the pipe. Python would flush the rest of the buffer at its end.
+        # `| head` has closed the pipe, and Python flushes the rest of the buffer when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     if unusable:

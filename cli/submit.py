@@ -21,12 +21,12 @@ def submit(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Another value for a parameter of the run: input_base, epochs, strategy, "
-            "min_accuracy. May be repeated.",
+            help="Override a parameter of the run: input_base, epochs, strategy or min_accuracy. "
+            "May be repeated.",
         ),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Follow the run; the exit code is its result.")
+        bool, typer.Option("--wait", help="Follow the run to its end and exit with its result.")
     ] = False,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -47,5 +47,5 @@ def submit(
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
         compile_to(package, settings, target)
-        code = submit_package(settings, target, package, parameters, wait=wait, say=print_line)
+        code = submit_package(settings, target, package, parameters, wait=wait, report=print_line)
     raise typer.Exit(code)

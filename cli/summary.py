@@ -1,4 +1,4 @@
-"""What a person is told when a run has ended."""
+"""The lines that `amazon-reviews run` prints after the end of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.config import PipelineConfig
 
 
 def show(console: Console, config: PipelineConfig, watched: Watched, log: Path) -> int:
-    """Prints the end of a run; returns the exit code of the command."""
+    """Print the result of a run; return the exit code of the command."""
     if watched.failure:
         return _show_failure(console, watched.failure, log)
     assert watched.outcome is not None
@@ -26,7 +26,7 @@ def show(console: Console, config: PipelineConfig, watched: Watched, log: Path) 
         return exit_codes.NOT_BLESSED
     _line(console, ("blessed", "green"))
     if config.push.destination == "none":
-        _line(console, "not pushed, as push.destination: none says")
+        _line(console, "not pushed (push.destination: none)")
         return exit_codes.PUSHED
     _line(console, f"pushed to {outcome['pushed_to']}")
     _line(console, 'next: amazon-reviews predict "Battery died in a week"')
@@ -46,15 +46,16 @@ def _show_failure(console: Console, failure: dict[str, Any], log: Path) -> int:
 
 
 def _line(console: Console, *parts: str | tuple[str, str]) -> None:
-    """Prints text, some of it with a style; not as markup, which paths and messages may look like.
+    """Print one line of text, parts of it with a style.
 
-    It is not wrapped, so that what a terminal shows can be copied.
+    The line is not parsed as markup, which paths and messages may resemble. It is not wrapped, so
+    that a user can copy it from the terminal.
     """
     console.print(Text.assemble(*parts), soft_wrap=True)
 
 
 def _account(lines: dict[str, int]) -> str:
-    """`3,000 read: 2,400 train, …, 12 rejected (bad_label 12)`: every line is in it."""
+    """Return `3,000 read: 2,400 train, …, 12 rejected (bad_label 12)`, which counts every line."""
     lines = dict(lines)
     lost_bytes = lines.pop("lost_bytes", 0)
     parts = [

@@ -6,10 +6,9 @@ _ARTIFACT_TYPES = ("CheckedData", "RejectedLines")
 
 
 def __getattr__(name: str) -> Any:
-    """The artifact types by the names that compiled pipelines have for them.
+    """Return an artifact type by its name in compiled pipelines.
 
-    Imported only when asked for: with them comes all of TFX, for which not every user of this
-    package has to wait.
+    The import is lazy, because it imports all of TFX, which not every module of this package uses.
     """
     if name in _ARTIFACT_TYPES:
         from components import artifacts

@@ -1,6 +1,6 @@
-"""The artifact types that TFX does not have.
+"""The artifact types of this package's components.
 
-Their TYPE_NAMEs are import paths, as TFX wants it of types in compiled pipelines: a package of at
+For types in compiled pipelines TFX requires a TYPE_NAME that is an import path: a package of at
 most 21 characters, a dot, the class. See `components.__getattr__`.
 """
 
@@ -10,13 +10,13 @@ from tfx import types
 
 
 class RejectedLines(types.Artifact):
-    """The lines that did not become Examples (`lines*.jsonl`) and the counts of all that was
-    read (`summary.json`, also as custom properties)."""
+    """The lines that did not become Examples (`lines*.jsonl`), and the counts of all lines
+    (`summary.json` and custom properties)."""
 
     TYPE_NAME = "components.RejectedLines"
 
 
 class CheckedData(types.Artifact):
-    """Says that every split of a data set fitted the schema (`checked.json`)."""
+    """A record that every split of a data set fits the schema (`checked.json`)."""
 
     TYPE_NAME = "components.CheckedData"

@@ -36,7 +36,7 @@ class LocalBeamExecutor(base_beam_executor.BaseBeamExecutor):
 def make_pipeline(args: Sequence[str] = ()) -> beam.Pipeline:
     """Return a Beam pipeline with these arguments, such as `['--direct_num_workers=2']`.
 
-    A `--runner` other than `DirectRunner` is Beam's to choose; `PrismRunner` is one of them.
+    Beam constructs any `--runner` other than `DirectRunner`, also `PrismRunner`.
     """
     options = PipelineOptions(list(args))
     named = options.view_as(StandardOptions).runner
@@ -50,7 +50,7 @@ def _short_name(runner: str) -> str:
 
 
 def _in_process_runner(options: PipelineOptions) -> fn_runner.FnApiRunner:
-    """The runner as DirectRunner makes it: worker processes get the options from it."""
+    """Return a FnApiRunner with the options for its worker processes, as DirectRunner does."""
     encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options())
     info = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
     return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(info))

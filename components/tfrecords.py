@@ -1,7 +1,6 @@
-"""TFRecord files, written with little Python: records are framed one by one, compressed a
-megabyte at a time on other threads.
+"""A writer of TFRecord files, which compresses a megabyte at a time in other threads.
 
-They are gzip files whatever the level, so everything of TFX and TensorFlow reads them.
+The files are gzip files at every level, so all readers of TFX and TensorFlow accept them.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from apache_beam.io.filesystems import FileSystems
 from tfx.dsl.io import fileio
 
 TEXT_LEVEL = 1
-"""For text: four times as fast as the default level, for files a quarter larger."""
+"""Compression level for text: four times as fast as the default, with files a quarter larger."""
 ID_LEVEL = 0
-"""For hashed ids, of which compression saves a quarter at the price of the whole rest."""
+"""Compression level for hashed ids: compression would save a quarter of the file, but would take as
+long as all other work."""
 _GZIP = 31  # zlib's window bits for a gzip header and the largest window
 _BUFFER = 1 << 20
 _BEGINNING = 4 << 20
@@ -28,7 +28,7 @@ _CRC_DELTA = 0xA282EAD8
 
 
 class ShardWriter:
-    """One TFRecord file. Compresses and writes on `pool`, one buffer after the other."""
+    """One TFRecord file; the threads of `pool` compress and write one buffer after the other."""
 
     def __init__(self, path: str, level: int, pool: ThreadPoolExecutor):
         self.path = path
@@ -53,10 +53,10 @@ class ShardWriter:
             self._flush()
 
     def close(self) -> None:
-        """Writes what is left.
+        """Write the rest of the records.
 
         Raises:
-          OSError: it could not be written.
+          OSError: the file cannot be written.
         """
         self._flush()
         if self._running is not None:
@@ -83,7 +83,7 @@ def _header(length: int) -> bytes:
 
 
 def density(path: str) -> float:
-    """Return the records in each compressed byte of a file's beginning, or of all of it."""
+    """Return the records per compressed byte at the start of a file, or of all of a small file."""
     with fileio.open(path, "rb") as file:
         compressed = file.read(_BEGINNING)
     data = zlib.decompressobj(_GZIP).decompress(compressed)
@@ -96,14 +96,14 @@ def density(path: str) -> float:
 
 
 def cores() -> int:
-    """Threads worth having: the CPU cores that this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def publish(folder: str, prefix: str, paths: Sequence[str]) -> None:
-    """Moves closed files, in this order, into a split's folder under the names that TFX gives.
+    """Move closed files, in this order, to a split's folder under the names that TFX uses.
 
-    A split without any gets an empty file: later components read the pattern, not the list.
+    A split without files gets an empty one, because later components read by a pattern.
     """
     fileio.makedirs(folder)
     total = max(len(paths), 1)

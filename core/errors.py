@@ -6,7 +6,7 @@ from core import exit_codes
 
 
 class UserError(Exception):
-    """An error whose message is all that a user needs.
+    """An error whose message is enough for a user to correct it.
 
     The command line prints the message instead of a traceback and ends with `exit_code`.
 
@@ -17,21 +17,21 @@ class UserError(Exception):
     exit_code = exit_codes.FAILED
 
     def __init__(self, message: str) -> None:
-        # Parts of the message may come from a user or a server, line breaks included.
+        # Parts of the message may come from a user or a server, with line breaks in them.
         super().__init__(" ".join(message.split()))
 
 
 class ConfigError(UserError, ValueError):
-    """A setting is wrong. The message names its key and what would be right."""
+    """A wrong setting. The message names its key and the allowed values."""
 
     exit_code = exit_codes.BAD_INPUT
 
 
 class InputError(UserError, ValueError):
-    """The input does not fit the settings. The message names the file or folder and the remedy."""
+    """Input that does not fit the settings. The message names the file or folder and the remedy."""
 
     exit_code = exit_codes.BAD_INPUT
 
 
 class ServerError(UserError):
-    """A server refused a request, or it cannot be reached."""
+    """A request that a server refused, or a server that cannot be reached."""

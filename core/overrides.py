@@ -50,12 +50,12 @@ def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
 
 
 def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
-    """Return key and value of `text`, the value as it is.
+    """Return the key and the unparsed value of `text`.
 
     Args:
       text: KEY=VALUE.
       origin: the option or variable that holds `text`, for the error message.
-      example: a correct one, for the error message.
+      example: a correct pair, for the error message.
 
     Raises:
       ConfigError: `text` has no `=`, or no key before it.
@@ -90,11 +90,11 @@ def _set_key(values: dict[str, Any], key: str, value: Any, origin: str) -> None:
 
 
 def _split(text: str) -> list[str]:
-    """Split `text` at the commas between overrides; blank overrides are left out.
+    """Split `text` at the commas between overrides; leave out blank overrides.
 
     Raises:
-      ValueError: a quote or a closing bracket has no partner. An opening bracket without one takes
-        the rest of `text`, which is then not a YAML value.
+      ValueError: a quote or a closing bracket has no partner. An opening bracket without a partner
+        extends its value to the end of `text`; the YAML parser then rejects this value.
     """
     parts: list[str] = []
     start = index = depth = 0

@@ -1,7 +1,7 @@
-"""How far a piece of work has come, said through a logger that whoever shows it listens to.
+"""Progress of long work, reported through a logger.
 
-Workers log at most a few times a second to LOGGER, and `values` reads such a record. Without a
-listener nothing is written anywhere.
+Workers log to LOGGER at most a few times a second. A display adds a handler to LOGGER and decodes
+each record with `values`. Without a handler nothing is written.
 """
 
 from __future__ import annotations
@@ -22,22 +22,25 @@ _CHECK_EVERY = 1_000
 
 
 def report(unit: str, done: int, total: int | None = None, source: str = "") -> None:
-    """Says that `done` (of `total`) of `unit` are done, e.g. `report('steps', 12, 400)`.
+    """Report that `done` (of `total`) of `unit` are done, e.g. `report('steps', 12, 400)`.
 
-    What several sources, such as files, report of one unit adds up.
+    The numbers that several sources, such as files, report for one unit are added up.
     """
-    said = {"unit": unit, "done": done, "total": total, "source": source}
-    LOGGER.info("%s", unit, extra={_VALUES: said})
+    progress = {"unit": unit, "done": done, "total": total, "source": source}
+    LOGGER.info("%s", unit, extra={_VALUES: progress})
 
 
 def values(record: logging.LogRecord) -> dict[str, Any]:
-    """The arguments of the call of `report` that made a record of LOGGER."""
-    said: dict[str, Any] = getattr(record, _VALUES)
-    return said
+    """Return the arguments of the `report` call that created `record`, a record of LOGGER."""
+    progress: dict[str, Any] = getattr(record, _VALUES)
+    return progress
 
 
 class Progress:
-    """Counts the items of one source cheaply and reports now and then, and at the end."""
+    """A counter for the items of one source.
+
+    As a context manager it reports at most four times a second, and at the end.
+    """
 
     def __init__(self, unit: str, source: str):
         self._unit = unit
@@ -58,6 +61,7 @@ class Progress:
         report(self._unit, self._done, source=self._source)
 
     def advance(self, count: int = 1) -> None:
+        """Add `count` finished items."""
         self._done += count
         if self._done >= self._next_check:
             self._next_check = self._done + _CHECK_EVERY

@@ -1,4 +1,4 @@
-"""The base of every section of the settings, and one line for what is wrong in one."""
+"""The base class of the sections of the settings, and one-line messages for validation errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Section(BaseModel):
-    """A part of the settings: no unknown keys, no silent conversion, no change after loading."""
+    """A part of the settings without unknown keys, type conversion or changes after loading."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -24,11 +24,11 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 
 def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySection:
-    """Return `section` with the values that a run was given, checked like those of a file.
+    """Return `section` with the parameters of a run in it, validated like a settings file.
 
     Args:
       section: the settings that the pipeline was compiled with.
-      values: parameter of the run -> value; a parameter is called like the key that it replaces.
+      values: parameter of the run -> value; a parameter has the name of the key that it replaces.
 
     Raises:
       InputError: a value is not allowed, or contradicts the other settings.
@@ -48,11 +48,12 @@ def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySectio
 
 
 def first_problem(error: ValidationError, section: type[BaseModel], inside: str = "") -> str:
-    """One line `key: what is wrong` of the first problem, and how many more there are.
+    """Return a line `key: problem` for the first problem, and the number of further problems.
 
     Args:
-      section: what did not validate.
-      inside: the key of the section itself, if it is not the whole of the settings.
+      error: the validation error.
+      section: the model that did not validate.
+      inside: the key of the section itself; empty for the settings as a whole.
     """
     problems = error.errors()
     problem = problems[0]

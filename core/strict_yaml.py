@@ -1,4 +1,4 @@
-"""YAML in which every key of a mapping is unique: PyYAML alone keeps the last of equal keys."""
+"""A YAML loader that refuses repeated keys; PyYAML's own keeps the last of them silently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load_yaml(text: str) -> Any:
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader that refuses a repeated key.
 
-    It looks at the nodes, where `<<` is still a key of its own: a key may override a merged one.
+    It checks the nodes, in which `<<` is still an ordinary key. So a key may override a merged one.
     """
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:

@@ -1,7 +1,7 @@
-"""What `tfx pipeline compile --engine vertex --pipeline_path kubeflow/runner.py` is given.
+"""The runner for `tfx pipeline compile --engine vertex --pipeline_path kubeflow/runner.py`.
 
-The settings are those of the environment, as for the local engine. `amazon-reviews compile` does
-the same for both targets.
+It reads the settings from $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews compile` does the
+same for both targets.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-# Started by path (as the TFX CLI does), this folder comes first on sys.path, and `serving` would
-# be the package in here instead of the one beside it.
+# TFX starts this file by its path, so this folder is first on sys.path, and a module in it would
+# hide a package of the repository with the same name.
 _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [
     os.path.dirname(_HERE),
@@ -28,7 +28,7 @@ OUTPUT = "pipeline.json"
 
 
 def main() -> int:
-    """Compiles for Vertex AI into `pipeline.json`; returns the exit code."""
+    """Compile the pipeline for Vertex AI into `pipeline.json`; return the exit code."""
     try:
         config = load_config()
         check_target(config, "vertex")
@@ -44,6 +44,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     code = main()
-    # The TFX CLI runs this file in its own process, and goes on when it is done.
+    # The TFX command line runs this file in its own process, so only a failure may exit.
     if code:
         sys.exit(code)

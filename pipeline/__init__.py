@@ -1,1 +1,1 @@
-"""What runs: the settings, the one DAG, the local entry point and the command line."""
+"""The pipeline: its settings, its one DAG and the entry point of local runs."""

@@ -1,4 +1,4 @@
-"""Which Beam runner executes the data components."""
+"""The Beam arguments of the data components, which include the runner."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _SETUP_FILE_IN_IMAGE = "/opt/amazon-reviews/setup.py"
 
 
 def beam_args(config: PipelineConfig) -> list[str]:
-    """Arguments of every Beam component, the user's own last so that they win.
+    """Return the arguments of every Beam component; `beam.args` is last and therefore wins.
 
-    Only what differs from Beam's defaults, which are those of the settings: given any argument,
-    TFX packs up its own sources for workers elsewhere, two seconds for each component.
+    The list has only what differs from Beam's defaults, which are the defaults of the settings too.
+    With any argument TFX packages its own sources for remote workers, which takes two seconds for
+    each component.
     """
     beam, args = config.beam, []
     if beam.direct_running_mode != "in_memory":
@@ -26,11 +27,11 @@ def beam_args(config: PipelineConfig) -> list[str]:
 
 
 def component_beam_args(config: PipelineConfig, component_id: str, *, in_image: bool) -> list[str]:
-    """Arguments of one component, which win over those of all.
+    """Return the arguments of one component; they override those of `beam_args`.
 
     Args:
-      component_id: as in `beam.dataflow.components`.
-      in_image: whether the component runs in the project's image, and not from this checkout.
+      component_id: an id as in `beam.dataflow.components`.
+      in_image: True if the component runs in the project's image, False if in this checkout.
     """
     dataflow = config.beam.dataflow
     if config.beam.runner != "dataflow" or component_id not in dataflow.components:
@@ -43,7 +44,7 @@ def component_beam_args(config: PipelineConfig, component_id: str, *, in_image: 
         "service_account_email": dataflow.service_account,
         "worker_machine_type": dataflow.machine_type,
         "max_num_workers": dataflow.max_workers,
-        # Its workers install this package, and through it TFX, when they start.
+        # Dataflow's workers install this package, and TFX as its dependency, when they start.
         "setup_file": _SETUP_FILE_IN_IMAGE if in_image else _SETUP_FILE,
     }
     return [f"--{name}={value}" for name, value in options.items() if value is not None]

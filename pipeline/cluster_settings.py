@@ -13,7 +13,7 @@ Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$
 
 
 class Resources(Section):
-    """What a step's container may use; None: whatever the cluster gives."""
+    """The resources of a step's container; None: the cluster's default."""
 
     cpu: Annotated[float, Field(gt=0)] | None = None
     """CPU cores of the container; None: the default of the cluster."""
@@ -41,7 +41,7 @@ class Cluster(Section):
     def _components_exist(cls, value: dict[str, Resources]) -> dict[str, Resources]:
         for name in value:
             if name not in COMPONENTS:
-                raise ValueError(f"no component {name}; known are {', '.join(COMPONENTS)}")
+                raise ValueError(f"unknown component {name}; known are {', '.join(COMPONENTS)}")
         return value
 
 
@@ -102,7 +102,7 @@ class Vertex(Section):
 
 
 class Volume(Section):
-    """A PersistentVolumeClaim that all steps mount, for what need not be in a bucket."""
+    """A PersistentVolumeClaim that all steps mount, for data outside a bucket."""
 
     claim: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
     """Name of the PersistentVolumeClaim."""

@@ -1,8 +1,8 @@
-"""Make the code that decides a component's output a part of its cache key.
+"""A fingerprint of the code of each component, which becomes a part of its cache key.
 
-TFX compares inputs and execution properties only, so that changed code would be answered with
-outputs of the old one. What code that is follows from the imports in the sources, and cannot be
-forgotten in a list.
+TFX compares only inputs and execution properties. After a change of code it would reuse the outputs
+of the old code. The imports in the sources define which code belongs to a component, so nobody has
+to maintain a list.
 """
 
 from __future__ import annotations
@@ -42,11 +42,14 @@ _LIBRARIES = (
     "tf_keras",
     "tfx",
 )
-"""The libraries that compute with our code. Any output may change when one is upgraded."""
+"""The libraries whose upgrade may change any output."""
 
 
 def add_code(node: BaseNode) -> None:
-    """Add an execution property `code` to a component; a Resolver has none, and is never cached."""
+    """Add an execution property `code` to a component.
+
+    A Resolver has no execution properties, and is never cached.
+    """
     if isinstance(node, BaseComponent):
         node.spec.exec_properties[CODE_KEY] = fingerprint(roots(node))
 
@@ -69,11 +72,10 @@ def roots(component: BaseComponent) -> list[str]:
 
 
 def fingerprint(modules: Iterable[str]) -> str:
-    """Compute a hash of modules, of all that they import of ours, and of the libraries' versions.
+    """Return a hash of modules, of our modules that they import, and of the libraries' versions.
 
     Args:
-      modules: dotted names; what follows the name of a module in one, as a function's does, is
-        not looked at.
+      modules: dotted names of modules, or of functions in them.
     """
     digest = hashlib.sha256()
     for path in sources(modules):
@@ -84,7 +86,7 @@ def fingerprint(modules: Iterable[str]) -> str:
 
 
 def sources(modules: Iterable[str]) -> list[Path]:
-    """Return the files of modules and of all that they import of ours, directly or not, sorted."""
+    """Return the sorted files of modules and of all modules of ours that they import."""
     found: set[Path] = set()
     waiting = [path for module in modules for path in _files(module)]
     while waiting:
@@ -98,7 +100,10 @@ def sources(modules: Iterable[str]) -> list[Path]:
 
 
 def _files(name: str) -> list[Path]:
-    """The files that Python runs to import what a dotted name begins with, if it is ours."""
+    """Return the files that an import of a dotted name runs; none if it is not one of ours.
+
+    Parts of the name after a module, such as a function, are ignored.
+    """
     found: list[Path] = []
     parts = name.split(".")
     for count in range(1, len(parts) + 1 if parts[0] in _PACKAGES else 1):
@@ -112,7 +117,7 @@ def _files(name: str) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def _names(source: bytes, package: str) -> frozenset[str]:
-    """The dotted names that a source imports, or has as strings, as a command to start does."""
+    """Return the dotted names that a source imports or contains as strings."""
     return frozenset(_walk(ast.parse(source), package))
 
 
@@ -129,6 +134,6 @@ def _walk(tree: ast.AST, package: str) -> Iterator[str]:
             if _DOTTED_NAME.fullmatch(node.value):
                 yield node.value
         elif isinstance(node, ast.Attribute) and node.attr == "import_module":
-            # What it imports is decided later, so that it may be anything beside this source.
+            # The argument is known at run time only: count every module in this source's folder.
             folder = _ROOT.joinpath(*package.split("."))
             yield from (f"{package}.{path.stem}" for path in folder.glob("*.py"))

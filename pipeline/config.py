@@ -1,8 +1,7 @@
-"""The settings of one experiment: a YAML file, overrides from the environment, validated up front.
+"""The settings of one experiment: a YAML file and overrides, validated before a component starts.
 
 `--config` or `PIPELINE_CONFIG` names the file or a preset. `--set` and `PIPELINE_SET` override
-single keys. Everything that can be wrong about a setting is found here, before a component starts,
-and becomes one line: a `ConfigError`.
+single keys. Every invalid setting raises a `ConfigError`, whose message is one line.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Paths(Section):
 
 
 class Columns(Section):
-    """Which columns of csv, jsonl and parquet files hold what; None: found by their names."""
+    """The columns of csv, jsonl and parquet files; None: detected by their names."""
 
     label: str | None = None
     """Column of the label; None: found by its name."""
@@ -161,17 +160,17 @@ class PipelineConfig(Section):
 
 
 def absolute(path: str) -> str:
-    """A local path made absolute, `~` expanded; URLs (gs://, mysql://) are left as they are.
+    """Return a local path as an absolute one, `~` expanded, and a URL (gs://, mysql://) unchanged.
 
     Raises:
-      ValueError: it is neither, but a URL that lacks a slash.
+      ValueError: `path` is a URL that lacks a slash.
     """
     if "://" in path:
         return path
     scheme = re.match(r"(gs|s3|hdfs|mysql):/?", path)
     if scheme:
         rest = path.removeprefix(scheme[0])
-        raise ValueError(f"{path} is no URL, write {scheme[1]}://{rest}")
+        raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
     return os.path.abspath(os.path.expanduser(path))
 
 
@@ -185,7 +184,7 @@ def load_config(
     Args:
       path: YAML file or name of a preset; None: `$PIPELINE_CONFIG`, or the preset `sample`.
       overrides: values of `--set`, which win over those of `$PIPELINE_SET`.
-      environ: instead of the environment of this process.
+      environ: environment variables; None: those of this process.
 
     Raises:
       ConfigError: the file is missing or not a YAML mapping, a key is unknown, a value is of the

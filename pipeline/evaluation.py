@@ -1,4 +1,4 @@
-"""What the Evaluator measures, on which slices, and what a model must reach to be blessed."""
+"""The metrics, slices and thresholds of the Evaluator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CANDIDATE = "candidate"
 
 
 def eval_config(config: PipelineConfig) -> tfma.EvalConfig:
-    """The TFMA configuration; the drop against the baseline counts only once there is one."""
+    """Return the TFMA configuration; its threshold against a baseline requires a baseline."""
     evaluation = config.evaluation
     threshold = tfma.MetricThreshold(
         value_threshold=tfma.GenericValueThreshold(
@@ -29,7 +29,7 @@ def eval_config(config: PipelineConfig) -> tfma.EvalConfig:
         tfma.MetricConfig(class_name="ExampleCount"),
         tfma.MetricConfig(
             class_name="BinaryAccuracy",
-            # Of the whole split only: a slice of five reviews must not decide.
+            # Only for the whole split: a slice of five reviews must not decide.
             per_slice_thresholds=[
                 config_pb2.PerSliceMetricThreshold(
                     slicing_specs=[tfma.SlicingSpec()], threshold=threshold

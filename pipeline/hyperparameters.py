@@ -8,7 +8,7 @@ from pipeline.config import PipelineConfig
 
 def check_hyperparameters(config: PipelineConfig) -> None:
     """Raise ConfigError if the model has no such hyperparameter, or does not allow its value."""
-    # A model's module imports TensorFlow, which not every command needs.
+    # The module of a model imports TensorFlow, which takes seconds.
     from trainer_module import models
 
     try:

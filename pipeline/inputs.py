@@ -1,4 +1,4 @@
-"""Which files a configuration reads, and how."""
+"""The input files of a configuration, and the options of their reader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAMPLE_PATTERN = "reviews.ft.txt"
 
 
 def input_files(config: PipelineConfig) -> tuple[str, dict[str, str]]:
-    """The folder that is read, and group -> glob below it."""
+    """Return the input folder, and group -> glob below it."""
     data = config.data
     if data.input_base is None:
         return str(Path(sample_data.__file__).parent), {ALL_FILES: _SAMPLE_PATTERN}
@@ -22,7 +22,7 @@ def input_files(config: PipelineConfig) -> tuple[str, dict[str, str]]:
 
 
 def read_options(config: PipelineConfig) -> ReadOptions:
-    """How the files are read."""
+    """Return the options of the reader."""
     data = config.data
     return ReadOptions(
         format=data.format,

@@ -1,7 +1,7 @@
-"""The file that `tfx pipeline create --engine local --pipeline_path` takes.
+"""The entry point of local runs, for `tfx pipeline create --engine local --pipeline_path`.
 
-The settings are those of $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews run` starts this file
-too, in a process of its own.
+It reads the settings from $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews run` also starts this
+file, in a process of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which nodes the pipeline has; imports no TFX, so that they can be listed before it is loaded."""
+"""The ids of the pipeline's nodes; imports no TFX, so they are known before TFX is loaded."""
 
 from __future__ import annotations
 

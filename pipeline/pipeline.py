@@ -1,4 +1,4 @@
-"""The only DAG: raw reviews to a pushed model, for every platform."""
+"""The one DAG, from raw reviews to a pushed model, for every platform."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow_data_validation as tfdv
 
-# Not tfx.v1: its import pulls in Google's cloud clients, ten seconds that a local run never needs.
+# Not tfx.v1: it imports Google's cloud clients, which takes ten seconds and a local run never uses.
 from tfx.components import ExampleValidator, Tuner
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.pipeline import Pipeline
@@ -49,9 +49,9 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     schema = schema_gen.outputs["schema"]
     statistics_gen = SampledStatisticsGen(
         examples=examples,
-        # With the schema, so that the label is counted as the category that it is.
+        # The schema declares the label as a category.
         schema=schema,
-        # Title and body would be the text a second time, at the price of the first.
+        # Title and body repeat the text and would double the time.
         stats_options=tfdv.StatsOptions(feature_allowlist=[features.TEXT, features.LABEL]),
         max_examples=config.data.statistics_examples,
     ).with_id("StatisticsGen")
@@ -137,7 +137,7 @@ def _transform(
 
 
 def _tuner(config: PipelineConfig, transform: ReviewTransform) -> Tuner:
-    """Looks for the best hyperparameters."""
+    """Return the node that searches the best hyperparameters."""
     return Tuner(tuner_fn="trainer_module.tuner.tuner_fn", **_training_arguments(config, transform))
 
 
@@ -174,7 +174,7 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
 
 
 def _transform_settings(config: PipelineConfig) -> TransformSettings:
-    """Set only what the chosen model uses, so that no other setting causes a cache miss."""
+    """Return the settings that the chosen model uses; no other setting causes a cache miss."""
     settings = config.transform.model_dump()
     names = models.load(config.training.model).FEATURES
     used = {key: settings[key] for name in names for key in features.SETTINGS[name]}

@@ -1,4 +1,4 @@
-"""What the DAG leaves to the platform that it runs on."""
+"""The protocol between the DAG and the platform that it runs on."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tfx.types import BaseChannel
 
 
 class Platform(Protocol):
-    """One of the places where a pipeline runs; `platforms` implements each."""
+    """A platform that runs the pipeline; the package `platforms` has the implementations."""
 
     @property
     def name(self) -> str:
-        """The pipeline's name, in characters that the platform allows."""
+        """The name of the pipeline, in characters that the platform allows."""
 
     @property
     def metadata(self) -> ConnectionConfig | None:
-        """The connection to ML Metadata; None where the platform has an ML Metadata of its own.
+        """The connection to ML Metadata; None if the platform has an ML Metadata of its own.
 
         Raises:
           ConfigError: `paths.metadata` is not usable.
@@ -28,16 +28,16 @@ class Platform(Protocol):
 
     @property
     def input_base(self) -> str | RuntimeParameter:
-        """The folder with the raw reviews."""
+        """The folder or gs:// prefix with the raw reviews."""
 
     def parameter(self, name: str, value: Any) -> Any:
         """Return `value`, or a parameter of the run that has `value` as its default."""
 
     def warm_start(self) -> BaseNode:
-        """Return the node whose output `model` the training starts from."""
+        """Return the node whose output `model` is the initial model of the training."""
 
     def baseline(self, candidate: BaseChannel) -> BaseNode:
-        """Return the node whose output `model` the candidate is compared with."""
+        """Return the node whose output `model` is the baseline of the Evaluator."""
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         """Return the Trainer with the id `Trainer`; `arguments` are those of our Trainer."""
@@ -46,4 +46,4 @@ class Platform(Protocol):
         """Return the Pusher with the id `Pusher`."""
 
     def place(self, component: BaseNode) -> None:
-        """Give a component its Beam arguments and the resources of its container."""
+        """Set the Beam arguments of a component, and the resources of its container."""

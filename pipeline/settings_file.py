@@ -37,7 +37,7 @@ def _locate(source: str) -> Path:
     if not file.is_file():
         names = ", ".join(sorted(preset.stem for preset in PRESETS.glob("*.yaml")))
         raise ConfigError(
-            f"--config, {CONFIG_VARIABLE}: no file {source!r}; name a YAML file or one of {names}"
+            f"--config, {CONFIG_VARIABLE}: no file {source!r}; set a YAML file or one of {names}"
         )
     return file
 
@@ -55,7 +55,9 @@ def _read_yaml(file: Path) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise ConfigError(f"{file}: holds a {type(values).__name__}, settings are a mapping")
+        raise ConfigError(
+            f"{file}: contains a {type(values).__name__}; settings are a mapping of keys to values"
+        )
     return values
 
 

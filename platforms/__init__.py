@@ -1,1 +1,1 @@
-"""Where a pipeline runs: this machine, Vertex AI Pipelines or Kubeflow Pipelines."""
+"""The platforms of a pipeline: this machine, Vertex AI Pipelines and Kubeflow Pipelines."""

@@ -10,15 +10,15 @@ from pipeline.config import PipelineConfig
 from trainer_module import combinations
 
 Target = Literal["local", "vertex", "kubeflow"]
-"""The platforms, as `--target` names them."""
+"""The platforms, by their names in `--target`."""
 ClusterTarget = Literal["vertex", "kubeflow"]
-"""Those that a pipeline is compiled for."""
+"""The platforms that run a compiled pipeline."""
 
 
 def check_splits(config: PipelineConfig) -> None:
     """Raise ConfigError if `data.splits` has globs but `data.input_base` no folder for them."""
     if config.data.splits and not config.data.input_base:
-        raise missing("data.input_base", "data.splits", "the folder that the globs are in")
+        raise missing("data.input_base", "data.splits", "the folder that contains the files")
 
 
 def cluster_name(config: PipelineConfig) -> str:
@@ -27,7 +27,7 @@ def cluster_name(config: PipelineConfig) -> str:
 
 
 def check_compiled(config: PipelineConfig, target: str) -> None:
-    """Check what both clusters require.
+    """Check the settings that both clusters require.
 
     Raises:
       ConfigError: `cluster.image` is missing, `name` has characters that are not allowed, or the
@@ -38,13 +38,14 @@ def check_compiled(config: PipelineConfig, target: str) -> None:
         raise missing("cluster.image", target, "HOST/PROJECT/amazon-reviews:TAG")
     if not re.fullmatch("[a-z0-9][a-z0-9-]{0,127}", cluster_name(config)):
         raise ConfigError(
-            f"name: {config.name} is not allowed on {target}; use at most 128 of a-z, 0-9 and -"
+            f"name: {config.name} is not allowed on {target}; use at most 128 characters of a-z, "
+            "0-9 and -"
         )
     _check_training(config)
 
 
 def places(config: PipelineConfig) -> dict[str, str]:
-    """Return key -> path of all that the steps read and write."""
+    """Return setting -> path of everything that the steps read and write."""
     paths = {
         "paths.root": config.paths.root,
         "paths.checkpoints": config.paths.checkpoints,
@@ -59,8 +60,8 @@ def check_baseline(config: PipelineConfig, target: str) -> None:
     """Raise ConfigError if `evaluation.baseline_model` is set."""
     if config.evaluation.baseline_model:
         raise ConfigError(
-            "evaluation.baseline_model is for --target kubeflow; "
-            f"{target} finds the latest blessed model itself, leave it out"
+            f"evaluation.baseline_model: requires --target kubeflow, because {target} finds the "
+            "latest blessed model itself; remove the setting"
         )
 
 
@@ -70,21 +71,23 @@ def check_dataflow(config: PipelineConfig) -> None:
         return
     for key in ("project", "region"):
         if not (getattr(config.beam.dataflow, key) or getattr(config.vertex, key)):
-            raise missing(f"beam.dataflow.{key}", "beam.runner: dataflow", "that of your jobs")
+            raise missing(
+                f"beam.dataflow.{key}", "beam.runner: dataflow", f"the {key} of the Dataflow jobs"
+            )
     for key, path in {**places(config), "data.input_base": config.data.input_base}.items():
         if not (path or "").startswith("gs://"):
             raise ConfigError(
-                f"{key}: {path} is not seen by Dataflow's workers; set gs://BUCKET/FOLDER"
+                f"{key}: {path} is not accessible from Dataflow's workers; set gs://BUCKET/FOLDER"
             )
 
 
 def missing(key: str, target: str, right: str) -> ConfigError:
-    """Return the error of a key that `target` requires; `right` is an example of its value."""
-    return ConfigError(f"{key}: not set, and {target} needs it; set {right}")
+    """Return the error of a key that `target` requires; `right` describes a correct value."""
+    return ConfigError(f"{key}: not set, and {target} requires it; set {right}")
 
 
 def _check_training(config: PipelineConfig) -> None:
-    """What contradicts the GPUs that each training process is given."""
+    """Raise ConfigError if the training does not fit the GPUs of each training process."""
     training = config.training
     trainer = config.cluster.resources.get("Trainer")
     gpus = trainer.gpus if trainer else 0

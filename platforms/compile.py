@@ -1,4 +1,4 @@
-"""The pipeline, compiled: PipelineJob JSON for Vertex AI, PipelineSpec YAML for Kubeflow."""
+"""The compiler of the pipeline: PipelineJob JSON for Vertex AI, PipelineSpec YAML for Kubeflow."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 DRIVER = ["python", "-m", "platforms.driver"]
 _NEVER_CACHED = {
     "vertex": (),
-    # What these two read can change while nothing that Kubeflow compares does: it runs no
-    # ExampleGen driver, which would fingerprint the files, and no Resolver.
+    # Kubeflow compares only parameters and input artifacts. It runs neither the driver of an
+    # ExampleGen, which fingerprints the input files, nor a Resolver, which finds the last model.
     "kubeflow": ("ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"),
 }
 
 
 def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path) -> None:
-    """Compiles the pipeline into `output`, with schema 2.1.
+    """Compile the pipeline into `output`, with schema 2.1.
 
-    A name that ends in .yaml gets a PipelineSpec, any other a PipelineJob.
+    The file contains a PipelineSpec if its name ends in .yaml or .yml, otherwise a PipelineJob.
 
     Raises:
       ConfigError: a setting does not fit the target.
@@ -42,15 +42,15 @@ def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path
 
 
 class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
-    """TFX's runner, which compiles; what it leaves out is added to its file."""
+    """TFX's compiling runner, which also writes what TFX's own omits from the file."""
 
     def __init__(self, config: PipelineConfig, target: ClusterTarget, output: Path):
         super().__init__(
             kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(
                 default_image=config.cluster.image,
                 default_commands=ENTRYPOINT,
-                # The only schema that open-source Kubeflow takes, and the one that tells our
-                # entry point the types of a step's inputs.
+                # Open-source Kubeflow accepts only this schema, and it contains the types of a
+                # step's inputs, which our entry point requires.
                 use_pipeline_spec_2_1=True,
             ),
             output_dir=str(output.parent.absolute()),
@@ -60,20 +60,20 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         self._volume = config.kubeflow.volume if target == "kubeflow" else None
 
     def run(self, pipeline: Pipeline, **arguments: Any) -> dict[str, Any]:
-        """Compiles `pipeline` and writes the file; returns the PipelineJob."""
+        """Compile `pipeline` and write the file; return the PipelineJob."""
         job = super().run(pipeline, **{**arguments, "write_out": False})
         spec = job["pipelineSpec"]
         tasks = spec["root"]["dag"]["tasks"]
         for name in self._never_cached:
             if name in tasks:
                 tasks[name]["cachingOptions"] = {}
-        _give_defaults(spec, pipeline)
-        _give_driver_to_example_gen(spec)
+        _add_defaults(spec, pipeline)
+        _add_example_gen_driver(spec)
         self._write(job)
         return job
 
     def _write(self, job: dict[str, Any]) -> None:
-        # Read only now: the TFX CLI changes both before a run.
+        # Not in the constructor: the TFX command line changes both attributes before a run.
         path = Path(self._output_dir) / self._output_filename
         if path.suffix in (".yaml", ".yml"):
             documents = [job["pipelineSpec"]]
@@ -83,14 +83,14 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         else:
             text = json.dumps(job, indent=2, sort_keys=True) + "\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Nobody finds half a file, whenever this is ended.
+        # The file appears at once, so an interruption leaves no incomplete file.
         scratch = path.with_name(f".{path.name}.{os.getpid()}")
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)
 
 
-def _give_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
-    """TFX forgets the defaults of runtime parameters with schema 2.1."""
+def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
+    """Add the defaults of runtime parameters, which TFX omits with schema 2.1."""
     parameters = spec["root"]["inputDefinitions"]["parameters"]
     for component in pipeline.components:
         for value in component.exec_properties.values():
@@ -98,18 +98,18 @@ def _give_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
                 parameters[value.name] |= {"defaultValue": value.default, "isOptional": True}
 
 
-def _give_driver_to_example_gen(spec: dict[str, Any]) -> None:
-    """Add our driver, which TFX compiles for subclasses of its own ExampleGens only."""
+def _add_example_gen_driver(spec: dict[str, Any]) -> None:
+    """Add our driver; TFX adds drivers only for subclasses of its own ExampleGens."""
     container = spec["deploymentSpec"]["executors"]["ReviewExampleGen_executor"]["container"]
     arguments = container["args"]
     at = arguments.index("--executor_class_path")
-    # A driver takes the arguments of the executor but its class.
+    # A driver takes the arguments of the executor, except the executor's class.
     driver = {"command": DRIVER, "args": arguments[:at] + arguments[at + 2 :]}
     container["lifecycle"] = {"preCacheCheck": driver}
 
 
 def _platform_spec(spec: dict[str, Any], volume: Volume) -> dict[str, Any]:
-    """The second document of the YAML: every step mounts the volume."""
+    """Return the second YAML document, which mounts the volume in every step."""
     mount = {
         "constant": volume.claim,
         "pvcNameParameter": {"runtimeValue": {"constant": volume.claim}},

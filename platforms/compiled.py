@@ -1,4 +1,4 @@
-"""What Vertex AI Pipelines and Kubeflow Pipelines have in common: a compiled pipeline."""
+"""The common part of the platforms Vertex AI Pipelines and Kubeflow Pipelines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Compiled:
         if args:
             component.with_beam_pipeline_args(args)
         resources = self._config.cluster.resources.get(component.id)
-        # A Trainer that starts a training job only waits for it. Its replicas get the resources.
+        # A Trainer that starts a training job only follows it: the replicas get the resources.
         if resources is None or (component.id == TRAINER and self._has_peers):
             return
         spec = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec(

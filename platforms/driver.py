@@ -1,7 +1,7 @@
-"""The driver of ReviewExampleGen on Vertex AI, which runs it before it looks into the cache.
+"""The driver of ReviewExampleGen on Vertex AI, which runs it before the cache look-up.
 
-`python -m platforms.driver` takes the arguments of TFX's driver for file-based ExampleGens. It is
-that driver, with our fingerprint of the input.
+`python -m platforms.driver` is TFX's driver for file-based ExampleGens, with our fingerprint of the
+input. It takes the same arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TFX_MODULE = "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver"
 
 def main() -> int:
     """Run TFX's driver; return the exit code."""
-    # TFX's driver constructs the class of this name, and takes no other one as an argument.
+    # TFX's driver constructs the class of this name and has no argument for another class.
     input_processor.FileBasedInputProcessor = InputProcessor
     try:
         runpy.run_module(_TFX_MODULE, run_name="__main__", alter_sys=True)

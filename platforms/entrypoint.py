@@ -1,7 +1,7 @@
-"""What every step's container runs: mends what Kubeflow hands over, then lets TFX run the executor.
+"""The entry point of every step's container, which corrects Kubeflow's input and runs the executor.
 
-`python -m platforms.entrypoint --executor_class_path CLASS --json_serialized_invocation_args INPUT
---json_serialized_inputs_spec_args SPEC [Beam arguments]`, as compiled pipelines have it.
+Compiled pipelines call `python -m platforms.entrypoint --executor_class_path CLASS
+--json_serialized_invocation_args INPUT --json_serialized_inputs_spec_args SPEC [Beam arguments]`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs one step; returns the exit code: 0, 2 where input or settings are wrong, 1 otherwise."""
+    """Run one step; return 0, 2 if the input or a setting is wrong, or 1 after another failure."""
     parser = argparse.ArgumentParser(prog="python -m platforms.entrypoint", add_help=False)
     parser.add_argument("--executor_class_path", required=True)
     parser.add_argument(_INPUT, required=True)
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     executor_input = with_declared_types(
         json.loads(step.json_serialized_invocation_args), inputs_spec
     )
-    _log_where_this_runs(step.executor_class_path, executor_input)
+    _log_environment(step.executor_class_path, executor_input)
     sys.argv = [
         _TFX_MODULE,
         *("--executor_class_path", step.executor_class_path),
@@ -64,10 +64,10 @@ def main(arguments: Sequence[str]) -> int:
 def with_declared_types(
     executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The ExecutorInput with the type that the component declares for every input artifact.
+    """Return the ExecutorInput, with the declared type of the component for every input artifact.
 
-    Open-source Kubeflow hands inputs over with an empty type, or with none, and `kfp.local` with
-    Kubeflow's own `system.Artifact`. TFX can make an artifact of none of them.
+    Open-source Kubeflow passes inputs with an empty type or without one, and `kfp.local` passes
+    Kubeflow's own `system.Artifact`. TFX cannot construct an artifact from any of these.
 
     Args:
       executor_input: JSON of a `pipeline_spec.ExecutorInput`.
@@ -92,13 +92,13 @@ def with_declared_types(
 
 
 def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]) -> None:
-    """Check that parameters declared as integers are integers: TFX turns 2.5 into 2.
+    """Check that parameters declared as integers are integers, because TFX truncates 2.5 to 2.
 
     Args:
       executor_input, inputs_spec: see `with_declared_types`.
 
     Raises:
-      InputError: one is not.
+      InputError: a parameter is not an integer.
     """
     values = executor_input.get("inputs", {}).get("parameterValues", {})
     for name, definition in inputs_spec.get("parameters", {}).items():
@@ -109,14 +109,14 @@ def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, 
             except (TypeError, ValueError):
                 whole = False
             if not whole:
-                raise InputError(f"parameter {name}: an integer, not {value!r}")
+                raise InputError(f"parameter {name}: must be an integer, not {value!r}")
 
 
 def delete_folder_markers(uris: Sequence[str]) -> None:
-    """Deletes the empty objects with a name that ends in a slash, under gs:// prefixes.
+    """Delete the empty objects under gs:// prefixes whose name ends in a slash.
 
-    TensorFlow makes one for every folder, and the launcher of the next step takes it for a file
-    that it cannot download.
+    TensorFlow creates one for every folder. The launcher of the next step would fail to download
+    it as a file.
     """
     remote = [uri for uri in uris if uri.startswith("gs://")]
     if not remote:
@@ -137,7 +137,7 @@ def _output_uris(executor_input: Mapping[str, Any]) -> list[str]:
     return [artifact["uri"] for given in outputs.values() for artifact in given["artifacts"]]
 
 
-def _log_where_this_runs(executor: str, executor_input: Mapping[str, Any]) -> None:
+def _log_environment(executor: str, executor_input: Mapping[str, Any]) -> None:
     versions = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     _LOG.info("%s on Python %s: %s", executor, platform.python_version(), versions)
     strategy = executor_input["inputs"].get("parameterValues", {}).get("strategy")
@@ -157,6 +157,6 @@ if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    # All outputs are written by now. Libraries of TFX can crash while the interpreter takes them
-    # down, and Kubeflow would call a step that is done a failed one.
+    # All outputs are complete here. Libraries of TFX can crash while the interpreter unloads them,
+    # and Kubeflow would then report a failed step.
     os._exit(code)

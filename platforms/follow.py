@@ -1,4 +1,4 @@
-"""A run on a cluster, whichever it is: its states, its errors, and following it to its end."""
+"""The states and errors of a run on either cluster, and the loop that follows it to its end."""
 
 from __future__ import annotations
 
@@ -12,28 +12,32 @@ import urllib3
 
 from core import exit_codes
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
+"""A function that gets one line for the user at a time."""
 
 POLL_SECONDS = 10.0
 PATIENCE_SECONDS = 600.0
-"""How long the cluster may stay silent before nobody waits any more."""
+"""Seconds without a response from the cluster after which `follow` ends."""
 
-ENDED_WELL = ("SUCCEEDED", "SKIPPED")
-ENDED_BADLY = ("FAILED", "CANCELED", "CANCELLED")
+SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
+FAILURE_STATES = ("FAILED", "CANCELED", "CANCELLED")
+
+
+_NO_MESSAGE = "no error message from the cluster"
 
 
 class SubmitError(Exception):
-    """The cluster refused the run, or does not answer as it should; the message is one line."""
+    """A failed submission, or an invalid response of the cluster; the message is one line."""
 
     def __init__(self, message: str):
         super().__init__(one_line(message))
 
 
-class NoAnswer(SubmitError):
-    """The cluster could not be asked this time; later it may well answer.
+class NoResponse(SubmitError):
+    """A request without a response; a retry may succeed.
 
     Attributes:
-      sent: whether the request may have reached it all the same.
+      sent: True if the cluster may have received the request.
     """
 
     def __init__(self, message: str, sent: bool = True):
@@ -43,7 +47,7 @@ class NoAnswer(SubmitError):
 
 @dataclass(frozen=True)
 class Task:
-    """A task of a run; `state` is that of the API without its prefix, `FAILED`."""
+    """A task of a run; `state` is the API's state without its prefix, such as `FAILED`."""
 
     name: str
     state: str
@@ -52,7 +56,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Status:
-    """A run at one moment. `tasks` may hold more than the pipeline's own: what the engine adds."""
+    """The state of a run at one moment; `tasks` may include tasks that the engine added."""
 
     state: str
     tasks: tuple[Task, ...] = ()
@@ -67,104 +71,120 @@ class Run(Protocol):
 
     @property
     def link(self) -> str:
-        """Where a person looks at it."""
+        """The web page of the run."""
 
     @property
     def logs(self) -> str:
-        """The command or page that shows what its tasks wrote."""
+        """The command or web page that shows the logs of its tasks."""
 
     def status(self) -> Status:
-        """Asks the cluster. Raises NoAnswer where asking again may help, else SubmitError."""
+        """Request the status from the cluster.
+
+        Raises:
+          NoResponse: the request failed, and a retry may succeed.
+          SubmitError: the request failed, and a retry does not help.
+        """
 
 
 def follow(
     run: Run,
     task_names: Sequence[str],
-    say: Say,
+    report: Report,
     poll_seconds: float = POLL_SECONDS,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> int:
-    """Says each change of the run's and its tasks' states until it ends; see `submit`."""
+    """Report each change of the states of the run and its tasks until the run ends.
+
+    Args:
+      run: the run.
+      task_names: the ids of the pipeline's nodes.
+      report: gets one line at a time.
+      poll_seconds: between two requests of the status.
+      patience_seconds: without a response, after which this function returns.
+
+    Returns:
+      An exit code, see `platforms.submit.submit`.
+    """
     seen: dict[str, str] = {}
-    started = answered = time.monotonic()
-    silent = False
+    started = responded = time.monotonic()
+    retrying = False
     try:
         while True:
             try:
                 status = run.status()
-            except NoAnswer as error:
-                if time.monotonic() - answered > patience_seconds:
-                    say(f"no answer for too long ({error}); {_goes_on(run)}")
+            except NoResponse as error:
+                if time.monotonic() - responded > patience_seconds:
+                    report(f"no response for {patience_seconds:g} s ({error}); {_continues(run)}")
                     return exit_codes.FAILED
-                if not silent:
-                    say(f"no answer ({error}); still trying")
-                silent = True
+                if not retrying:
+                    report(f"no response ({error}); retrying")
+                retrying = True
             except SubmitError as error:
-                say(f"cannot be followed ({error}); {_goes_on(run)}")
+                report(f"the status cannot be read ({error}); {_continues(run)}")
                 return exit_codes.FAILED
             else:
-                answered, silent = time.monotonic(), False
+                responded, retrying = time.monotonic(), False
                 tasks = _own_tasks(status, task_names)
                 for task in (*tasks, Task(run.name, status.state)):
                     known = task.state and not task.state.endswith("UNSPECIFIED")
                     if known and seen.get(task.name) != task.state:
                         seen[task.name] = task.state
                         words = task.state.lower().replace("_", " ")
-                        say(f"{time.strftime('%H:%M:%S')}  {task.name}: {words}")
-                if status.state in ENDED_WELL + ENDED_BADLY:
-                    return _end(run, status, tasks, time.monotonic() - started, say)
+                        report(f"{time.strftime('%H:%M:%S')}  {task.name}: {words}")
+                if status.state in SUCCESS_STATES + FAILURE_STATES:
+                    return _end(run, status, tasks, time.monotonic() - started, report)
             time.sleep(poll_seconds)
     except KeyboardInterrupt:
-        say(f"stopped waiting; {_goes_on(run)}")
+        report(f"interrupted; {_continues(run)}")
         return exit_codes.INTERRUPTED
 
 
-def _goes_on(run: Run) -> str:
-    return f"the run goes on, see and stop it at {run.link}"
+def _continues(run: Run) -> str:
+    return f"the run continues, see or stop it at {run.link}"
 
 
-def _end(run: Run, status: Status, tasks: list[Task], seconds: float, say: Say) -> int:
-    if status.state in ENDED_WELL:
-        say(f"{run.name} succeeded after {int(seconds) // 60} min {int(seconds) % 60} s")
+def _end(run: Run, status: Status, tasks: list[Task], seconds: float, report: Report) -> int:
+    if status.state in SUCCESS_STATES:
+        report(f"{run.name} succeeded after {int(seconds) // 60} min {int(seconds) % 60} s")
         return exit_codes.PUSHED
     failed = [task for task in tasks if task.state == "FAILED"]
     for task in failed:
-        say(f"{task.name} failed: {one_line(task.error) or 'the cluster tells no reason'}")
+        report(f"{task.name} failed: {one_line(task.error) or _NO_MESSAGE}")
     if status.state != "FAILED":
-        say(f"{run.name} was cancelled")
+        report(f"{run.name} was cancelled")
     elif not failed:
-        say(f"{run.name} failed: {one_line(status.error) or 'the cluster tells no reason'}")
-    say(f"logs: {run.logs}")
+        report(f"{run.name} failed: {one_line(status.error) or _NO_MESSAGE}")
+    report(f"logs: {run.logs}")
     return exit_codes.FAILED
 
 
 def _own_tasks(status: Status, names: Sequence[str]) -> list[Task]:
-    """The pipeline's own tasks under their own names.
+    """Return the tasks of the pipeline, under the ids of its nodes.
 
-    Kubeflow also lists each task's driver, its pod and the graph itself, Vertex AI the graph. Of
-    those only a failed driver matters: its task never started.
+    Kubeflow also lists the driver of each task, its pod and the graph; Vertex AI lists the graph.
+    Only a failed driver is of interest, because its task never started.
     """
-    spelled = {_plain(name): name for name in names}
+    node_ids = {_normalized(name): name for name in names}
     own: dict[str, Task] = {}
     for task in status.tasks:
-        plain = _plain(task.name)
-        of_driver = spelled.get(plain.removesuffix("-driver"))
-        if plain in spelled:
-            name = spelled[plain]
-        elif of_driver and task.state == "FAILED":
-            name = f"{of_driver} (its driver)"
+        normalized = _normalized(task.name)
+        driven = node_ids.get(normalized.removesuffix("-driver"))
+        if normalized in node_ids:
+            name = node_ids[normalized]
+        elif driven and task.state == "FAILED":
+            name = f"{driven} (its driver)"
         else:
             continue
         own[name] = Task(name, task.state, task.error)
     return list(own.values())
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def no_connection(error: Exception) -> NoAnswer:
-    """What urllib3 raised, in words."""
+def no_response(error: Exception) -> NoResponse:
+    """Convert an exception of urllib3 to a NoResponse with a readable message."""
     cause = getattr(error, "reason", None) or error
     never_sent = isinstance(
         cause,
@@ -172,19 +192,19 @@ def no_connection(error: Exception) -> NoAnswer:
         | urllib3.exceptions.ConnectTimeoutError
         | urllib3.exceptions.SSLError,
     )
-    # It puts the connection's repr in front.
+    # The message of urllib3 starts with the repr of the connection.
     text = re.sub(r"^(<.*?>|\w+\(.*?\)): ", "", str(cause))
-    return NoAnswer(text, sent=not never_sent)
+    return NoResponse(text, sent=not never_sent)
 
 
-def unknown_whether(error: NoAnswer, name: str, link: str) -> SubmitError:
-    """For a run that may have been submitted although no answer came back."""
+def possibly_submitted(error: NoResponse, name: str, link: str) -> SubmitError:
+    """Return the error of a submission without a response, which the cluster may have accepted."""
     return SubmitError(
-        f"{error}; whether {name} was submitted is not known, look at {link} before another try"
+        f"{error}; it is unknown whether {name} was submitted, check {link} before a retry"
     )
 
 
 def one_line(text: str, longest: int = 500) -> str:
-    """`text` without line breaks, cut where it gets longer than a person reads."""
+    """Return `text` without line breaks, shortened to `longest` characters."""
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -1,4 +1,4 @@
-"""A compiled pipeline's file: what it was compiled for, its tasks and its parameters."""
+"""The file of a compiled pipeline: its target, its tasks and its parameters."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Package:
     """A compiled pipeline.
 
     Attributes:
-      file: where it was read from.
-      job: the PipelineJob for Vertex AI; for Kubeflow empty.
+      file: the path of the file.
+      job: the PipelineJob for Vertex AI; empty for Kubeflow.
       spec: the PipelineSpec.
     """
 
@@ -36,32 +36,34 @@ class Package:
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """The runtime parameters' definitions, by name."""
+        """The definitions of the runtime parameters, by name."""
         return dict(self.spec["root"].get("inputDefinitions", {}).get("parameters", {}))
 
 
 def read_package(file: Path, target: ClusterTarget) -> Package:
-    """Reads a compiled pipeline: PipelineSpec YAML for Kubeflow, PipelineJob JSON for Vertex AI.
+    """Read a compiled pipeline: PipelineSpec YAML for Kubeflow, PipelineJob JSON for Vertex AI.
 
     Raises:
-      InputError: there is no such file, or it is none for `target`.
+      InputError: the file is missing, or it is not a compiled pipeline for `target`.
     """
-    make_one = f"make one with `amazon-reviews compile --target {target}`"
+    remedy = f"create one with `amazon-reviews compile --target {target}`"
     try:
         text = file.read_text(encoding="utf-8")
-        # A second document, where there is one, holds settings for Kubernetes.
+        # A second document contains settings for Kubernetes.
         document = json.loads(text) if file.suffix == ".json" else next(yaml.safe_load_all(text))
     except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}; {make_one}") from None
+        raise InputError(f"{file}: {error.strerror or error}; {remedy}") from None
     except (ValueError, yaml.YAMLError, StopIteration):
-        raise InputError(f"{file}: no compiled pipeline, it cannot be parsed; {make_one}") from None
+        raise InputError(
+            f"{file}: not a compiled pipeline, it cannot be parsed; {remedy}"
+        ) from None
     job = document if isinstance(document, dict) and "pipelineSpec" in document else {}
     spec = job.get("pipelineSpec") or document
     if not isinstance(spec, dict) or not isinstance(spec.get("root"), dict):
-        raise InputError(f"{file}: no compiled pipeline, it has no `root`; {make_one}")
+        raise InputError(f"{file}: not a compiled pipeline, it has no `root`; {remedy}")
     if bool(job) != (target == "vertex"):
-        made_for = "Vertex AI" if job else "Kubeflow"
-        raise InputError(f"{file}: compiled for {made_for}; {make_one}")
+        compiled_for = "Vertex AI" if job else "Kubeflow"
+        raise InputError(f"{file}: compiled for {compiled_for}, not for {target}; {remedy}")
     return Package(file, job, spec)
 
 
@@ -73,11 +75,11 @@ _TYPES: dict[str, tuple[type, str]] = {
 
 
 def converted_values(package: Package, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The given values in the types that the pipeline declares; numbers may be given as text.
+    """Return the values in the types that the pipeline declares; numbers may be given as text.
 
     Raises:
-      ConfigError: the pipeline has no such parameter, the value is of another type, or one that has
-        no default got no value.
+      ConfigError: the pipeline has no such parameter, a value is of another type, or a parameter
+        without a default has no value.
     """
     types = {
         name: _TYPES[definition["parameterType"]] for name, definition in package.parameters.items()
@@ -90,19 +92,19 @@ def converted_values(package: Package, parameters: Mapping[str, Any]) -> dict[st
                 f"parameter {name}: the pipeline has no such parameter; known are {known}"
             )
         try:
-            values[name] = _converted(value, types[name][0])
+            values[name] = _convert(value, types[name][0])
         except (TypeError, ValueError):
             raise ConfigError(
-                f"parameter {name}: {types[name][1]}, not {value!r}; known are {known}"
+                f"parameter {name}: must be {types[name][1]}, not {value!r}; known are {known}"
             ) from None
     for name, definition in package.parameters.items():
         if "defaultValue" not in definition and name not in values:
-            raise ConfigError(f"parameter {name}: has no default, so give it a value")
+            raise ConfigError(f"parameter {name}: has no default; set --parameter {name}=VALUE")
     return values
 
 
 def changed_values(package: Package, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `values` that are not the ones that the pipeline was compiled with."""
+    """Return the values that differ from the defaults of the compiled pipeline."""
     definitions = package.parameters
     return {
         name: value
@@ -111,15 +113,15 @@ def changed_values(package: Package, values: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _converted(value: Any, wanted: type) -> Any:
-    if wanted is str:
+def _convert(value: Any, type_: type) -> Any:
+    if type_ is str:
         if not isinstance(value, str):
             raise TypeError
         return value
-    # bool is an int to Python, and int(2.5) is 2.
-    if isinstance(value, bool) or not isinstance(value, str | int | wanted):
+    # In Python a bool is an int, and int(2.5) is 2.
+    if isinstance(value, bool) or not isinstance(value, str | int | type_):
         raise TypeError
-    number = wanted(value)
+    number = type_(value)
     if not math.isfinite(number):
         raise ValueError
     return number

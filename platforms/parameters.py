@@ -1,4 +1,4 @@
-"""The parameters of a run: settings that get another value when a compiled pipeline is started."""
+"""The parameters of a run: settings that a submission of the compiled pipeline can override."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ SECTIONS = {
     "strategy": "training",
     "min_accuracy": "evaluation",
 }
-"""Parameter -> section of the settings; in it the parameter is the key of the same name."""
+"""Parameter -> the section of the settings that contains the key of the same name."""
 
 
 def check_parameters(
     config: PipelineConfig, target: ClusterTarget, given: Mapping[str, Any]
 ) -> None:
-    """Check the parameters of a run like the settings that they replace.
+    """Check the parameters of a run like the settings that they override.
 
     Args:
       config: the settings that the pipeline was compiled with.
-      target: what it was compiled for.
-      given: parameter -> value, those that differ from `config`.
+      target: the platform that it was compiled for.
+      given: parameter -> value, for the values that differ from `config`.
 
     Raises:
-      ConfigError, InputError: a value is not allowed, the target cannot use it, or it needs
-        another pipeline than the compiled one.
+      ConfigError, InputError: a value is not allowed, the target does not support it, or it
+        requires another compiled pipeline.
     """
     of_section: dict[str, dict[str, Any]] = {}
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""`amazon-reviews submit`: hands a compiled pipeline to a cluster and follows the run."""
+"""The submission of a compiled pipeline to a cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core import exit_codes
 from core.overrides import split_pair
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, cluster_name
-from platforms.follow import PATIENCE_SECONDS, POLL_SECONDS, Run, Say, SubmitError, follow
+from platforms.follow import PATIENCE_SECONDS, POLL_SECONDS, Report, Run, SubmitError, follow
 from platforms.kubeflow.checks import check_endpoint
 from platforms.package import Package, changed_values, converted_values, read_package
 from platforms.parameters import check_parameters
@@ -25,28 +25,30 @@ def submit(
     package: Path,
     parameters: Mapping[str, Any],
     wait: bool,
-    say: Say,
+    report: Report,
     *,
     poll_seconds: float = POLL_SECONDS,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> int:
-    """Submits `package` once, says the run's name and link, and follows it if `wait`.
+    """Submit `package` once, report the run's name and link, and follow the run if `wait`.
 
     Args:
-      config: where to submit to, and what the run may use.
-      package: what `amazon-reviews compile` wrote for `target`.
-      parameters: values of the pipeline's runtime parameters, in the types that it declares or
-        as text.
-      say: gets one line at a time.
+      config: the settings of the cluster, and those that the pipeline was compiled with.
+      target: the platform of the cluster.
+      package: the file that `amazon-reviews compile` wrote for `target`.
+      parameters: values of the pipeline's runtime parameters, in their declared types or as text.
+      wait: True to return after the end of the run.
+      report: gets one line at a time.
+      poll_seconds, patience_seconds: see `follow`.
 
     Returns:
-      0 when the run was submitted and, if waited for, succeeded; 1 when the cluster refused it, it
-      failed or was cancelled, or it can no longer be followed; 130 after Ctrl-C, which does not
-      stop the run.
+      0 if the run was submitted and, with `wait`, succeeded. 1 if the cluster refused it, it failed
+      or was cancelled, or its status cannot be read any more. 130 after Ctrl-C, which does not stop
+      the run.
 
     Raises:
       ConfigError: a setting or parameter is missing or wrong, or there are no credentials.
-      InputError: `package` is no compiled pipeline for `target`, or a parameter has a value that
+      InputError: `package` is not a compiled pipeline for `target`, or a parameter has a value that
         the settings do not allow.
     """
     check_submission(config, target)
@@ -57,16 +59,19 @@ def submit(
     try:
         run = _start(config, target, compiled, values, name)
     except SubmitError as error:
-        say(str(error))
+        report(str(error))
         return exit_codes.FAILED
     except KeyboardInterrupt:
-        say(f"stopped; whether {name} was submitted is not known, look for it before another try")
+        report(
+            f"interrupted; it is unknown whether {name} was submitted, check the cluster before a "
+            "retry"
+        )
         return exit_codes.INTERRUPTED
-    say(f"submitted {run.name}")
-    say(run.link)
+    report(f"submitted {run.name}")
+    report(run.link)
     if not wait:
         return exit_codes.PUSHED
-    return follow(run, compiled.task_names, say, poll_seconds, patience_seconds)
+    return follow(run, compiled.task_names, report, poll_seconds, patience_seconds)
 
 
 def _start(
@@ -76,7 +81,7 @@ def _start(
     values: dict[str, Any],
     name: str,
 ) -> Run:
-    # Each brings a client library that takes seconds to import.
+    # Each module imports a client library, which takes seconds.
     if target == "vertex":
         from platforms.vertex import client as vertex_client
 
@@ -87,7 +92,7 @@ def _start(
 
 
 def check_submission(config: PipelineConfig, target: ClusterTarget) -> None:
-    """What can be found wrong before the pipeline is compiled, which takes a while.
+    """Check the settings of a submission before the pipeline is compiled, which takes a while.
 
     Raises:
       ConfigError: a setting is missing or wrong, or there are no credentials.
@@ -105,12 +110,11 @@ def read_parameters(texts: Sequence[str]) -> dict[str, str]:
     """Return the names and values of parameters: `["epochs=3"]` -> `{"epochs": "3"}`.
 
     Raises:
-      ConfigError: one is not NAME=VALUE.
+      ConfigError: a text is not NAME=VALUE.
     """
     return dict(split_pair(text, "--parameter", "epochs=3") for text in texts)
 
 
 def _run_name(pipeline: str) -> str:
-    """A name that no other run has, so that a run can be found again by it; Vertex AI takes it as
-    the run's id: 128 characters at most."""
+    """Return a unique name for a run, of at most 128 characters: it is the id on Vertex AI."""
     return f"{pipeline[:100]}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"

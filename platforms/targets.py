@@ -1,4 +1,4 @@
-"""The platforms by the names that `--target` takes; this module imports TFX only to make one."""
+"""The platforms by their names in `--target`; only `make_platform` imports TFX."""
 
 from __future__ import annotations
 

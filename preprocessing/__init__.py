@@ -1,1 +1,1 @@
-"""Text in, features out: finding and reading review files, and what the model is fed."""
+"""Text in, features out: finding and reading review files, and computing the model's features."""

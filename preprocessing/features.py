@@ -1,7 +1,7 @@
-"""Feature names and specs, the single place where they are spelled.
+"""Names and specs of all features.
 
-Raw features stand in the Examples that ReviewExampleGen writes, transformed ones in those that
-Transform writes and the trainer reads.
+ReviewExampleGen writes Examples with the raw features. Transform writes Examples with the
+transformed features, which the trainer reads.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ NGRAMS = "ngrams"
 TOKENS = "tokens"
 """Ids of the first `max_tokens` words, int64 in [UNKNOWN_TOKEN, vocabulary + 2), ragged."""
 PADDING_TOKEN = 0
-"""Fills the rows of a batch up to one width; no word has it, and no file holds it."""
+"""The id that pads the rows of a batch to one width; no word has this id, and no file holds it."""
 UNKNOWN_TOKEN = 1
-"""Any word outside the vocabulary."""
+"""The id of all words outside the vocabulary."""
 FIRST_TOKEN = 2
-"""The most frequent word; rarer ones follow."""
+"""The id of the most frequent word; the ids of rarer words follow."""
 VOCABULARY = "words"
 """Name of the file that lists the words of TOKENS, most frequent first."""
 SETTINGS = {
@@ -34,13 +34,13 @@ SETTINGS = {
 """The `transform` settings that each of the model's features depends on."""
 
 LENGTH_BUCKET = "length_bucket"
-"""How long the review is, one of LENGTH_BUCKETS, for slicing the evaluation."""
+"""The length of the review, one of LENGTH_BUCKETS, for slicing the evaluation."""
 
 LENGTH_BOUNDARIES = (20, 50, 100, 200)
 LENGTH_BUCKETS = ("1-19", "20-49", "50-99", "100-199", "200+")
-"""Words per review."""
+"""Ranges of words per review."""
 
 
 def raw_feature_spec() -> dict[str, Any]:
-    """What a model needs of a raw Example to predict: the text, shape [1], and no label."""
+    """Return the parsing spec for prediction: the text of a raw Example, shape [1], no label."""
     return {TEXT: tf.io.FixedLenFeature([1], tf.string)}

@@ -1,15 +1,15 @@
-"""Text to words, in the graph: the same TensorFlow ops in Transform, training and serving."""
+"""Text to words and n-grams by TensorFlow ops that Transform, training and serving share."""
 
 from __future__ import annotations
 
 import tensorflow as tf
 
 _PUNCTUATION = r"[!-&(-/:-@\[-`{-~]+"
-"""Runs of ASCII punctuation but the apostrophe, which is part of a word: don't."""
+"""A run of ASCII punctuation without the apostrophe, which is part of a word as in "don't"."""
 
 
 def words(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Lower-cased words of each text; a run of punctuation is a word of its own.
+    """Return the lower-cased words of each text; a run of punctuation is a word of its own.
 
     Args:
       texts: strings in UTF-8, shape [batch].
@@ -22,15 +22,15 @@ def words(texts: tf.Tensor) -> tf.RaggedTensor:
 
 
 def ngram_ids(tokens: tf.RaggedTensor, longest: int, buckets: int) -> tf.RaggedTensor:
-    """Hashed ids of all word n-grams of 1 to `longest` words.
+    """Return the hashed ids of all n-grams of 1 to `longest` words.
 
-    An n-gram's hash is made from those of its words (a multiplicative hash, as in fastText), so
-    no string is ever joined.
+    The hash of an n-gram is computed from the hashes of its words (a multiplicative hash, as in
+    fastText), without joining strings.
 
     Args:
       tokens: strings, shape [batch, (words)].
       longest: length of the longest n-gram, in words.
-      buckets: how many ids there are.
+      buckets: number of ids.
 
     Returns:
       int64 ids in [0, buckets), shape [batch, (n-grams)], shorter n-grams first.
@@ -40,8 +40,8 @@ def ngram_ids(tokens: tf.RaggedTensor, longest: int, buckets: int) -> tf.RaggedT
     grams = hashes
     by_length = [tokens.with_values(tf.math.floormod(hashes, buckets))]
     for length in range(2, longest + 1):
-        # Both are cut to the positions where a gram of this length can start, then to those
-        # where it does not run into the next review.
+        # The slices keep the positions at which an n-gram of this length can start. `inside` then
+        # keeps the n-grams that do not extend into the next review.
         grams = grams[:-1] * _MULTIPLIER + hashes[length - 1 :]
         inside = tf.equal(row_ids[: -(length - 1)], row_ids[length - 1 :])
         by_length.append(
@@ -56,4 +56,4 @@ def ngram_ids(tokens: tf.RaggedTensor, longest: int, buckets: int) -> tf.RaggedT
 
 _WORD_HASHES = 2**62
 _MULTIPLIER = 116049371
-"""The prime that fastText combines word hashes with; int64 products wrap around."""
+"""The prime by which fastText combines the hashes of words; int64 products wrap around."""

@@ -1,4 +1,4 @@
-"""Settings of the features."""
+"""The settings of the features."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ class Transform(Section):
     vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
     """Words in the vocabulary of a sequence model."""
     max_tokens: PositiveInt = 500
-    """Words of a review that a sequence model reads."""
+    """Number of words of a review that a sequence model reads, from its beginning."""

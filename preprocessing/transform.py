@@ -1,4 +1,4 @@
-"""preprocessing_fn: raw review features in, the features of the chosen model out."""
+"""preprocessing_fn, TFX Transform's entry point: raw features in, the model's features out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from preprocessing import features, normalise
 
 
 def preprocessing_fn(inputs: dict[str, Any], custom_config: dict[str, Any]) -> dict[str, Any]:
-    """TFX Transform's entry point.
+    """Return the transformed features of a batch.
 
     Args:
       inputs: raw features; `text` and `label` have shape [batch, 1].
-      custom_config: the `transform` settings, and under `features` which of NGRAMS and TOKENS
-        the model reads.
+      custom_config: the `transform` settings, and under `features` the names of the features that
+        the model reads: NGRAMS, TOKENS or both.
 
     Returns:
-      `label` int64 [batch, 1], `length_bucket` string [batch, 1], and of those that are asked for
-      `ngrams` int64 [batch, (n-grams)] and `tokens` int64 [batch, (words)], both sparse, with at
-      most max_tokens words.
+      `label` int64 [batch, 1], `length_bucket` string [batch, 1], and those of the following that
+      `custom_config` names: `ngrams` int64 [batch, (n-grams)]; `tokens` int64 [batch, (words)] of
+      at most max_tokens words. Both are sparse.
     """
     tokens = normalise.words(tf.squeeze(inputs[features.TEXT], axis=1))
     outputs = {
@@ -46,10 +46,10 @@ def _length_bucket(tokens: tf.RaggedTensor) -> tf.Tensor:
 
 
 def _token_ids(tokens: tf.RaggedTensor, vocabulary_size: int, max_tokens: int) -> tf.SparseTensor:
-    """1 is a word outside the vocabulary, the most frequent word is 2; nothing is padded."""
+    """Return the ids of words, FIRST_TOKEN for the most frequent one, without padding."""
     known = tokens[:, :max_tokens]
-    # Counted in the graph, batch by batch: handed to Beam one by one, words take a minute for
-    # what is here a second.
+    # Words are counted in the graph, batch by batch. Passed to Beam one by one, they would take
+    # sixty times as long.
     words, _, counts = tf.unique_with_counts(known.flat_values)
     vocabulary = tft.vocabulary(
         words,

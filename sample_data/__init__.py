@@ -1,1 +1,1 @@
-"""The embedded default input: synthetic product reviews and the generator that wrote them."""
+"""The default input, synthetic product reviews, and the generator of these reviews."""

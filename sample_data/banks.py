@@ -1,4 +1,4 @@
-"""The phrase banks of `plain/`: the words and sayings of short reviews, read from text files."""
+"""The phrase banks of short reviews, read from the text files in `plain/`."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _ALTERNATIVES = re.compile(r"\(([^()]*)\)")
 
 @dataclass(frozen=True)
 class Trait:
-    """A part or property that products of many sorts have, and the words for and against it."""
+    """A part or property of products of many kinds, with the words for and against it."""
 
     noun: str
     plural: bool
@@ -19,21 +19,21 @@ class Trait:
 
 
 Template = tuple[tuple[str, ...], ...]
-"""A saying as a sequence of choices; literal text is a choice of one."""
+"""A phrase as a sequence of choices; literal text is a choice of one."""
 Sayings = dict[bool, tuple[tuple[float, Template], ...]]
-"""By whether they speak for the product; the weight of each is how many choices it offers."""
+"""Whether a phrase is favourable -> (weight, phrase); the weight is the number of its choices."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A sort of product: what its products are called, and what is said of them alone."""
+    """A kind of product: the names of such products, and the phrases only for them."""
 
     things: tuple[str, ...]
     sayings: Sayings
 
 
 def sections(name: str) -> dict[str, list[str]]:
-    """The lines below each `[heading]` of a file in `plain/`; the first may have none."""
+    """Return heading -> lines below `[heading]` of a file in `plain/`; "" without a heading."""
     found: dict[str, list[str]] = {}
     heading = ""
     for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines():
@@ -60,8 +60,8 @@ def _trait(line: str) -> Trait:
 
 
 def template(saying: str) -> Template:
-    """`(would|will) buy` as (("would", "will"), (" buy",))."""
-    # What is between the parentheses is every second part.
+    """Parse a phrase: `(would|will) buy` becomes (("would", "will"), (" buy",))."""
+    # Every second part is the text between parentheses.
     parts = enumerate(_ALTERNATIVES.split(saying))
     return tuple(tuple(part.split("|")) if i % 2 else (part,) for i, part in parts)
 

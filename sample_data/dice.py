@@ -1,4 +1,4 @@
-"""Random choices that come out the same on every supported Python version."""
+"""Random choices that are reproducible on every supported Python version."""
 
 import math
 import random
@@ -9,29 +9,29 @@ T = TypeVar("T")
 
 
 class Dice:
-    """Draws made from `random.Random.random` alone, the one method whose stream is guaranteed."""
+    """Random draws by `random.Random.random`, the only method whose stream Python guarantees."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
     def share(self) -> float:
-        """A number in [0, 1)."""
+        """Return a number in [0, 1)."""
         return self._random.random()
 
     def chance(self, probability: float) -> bool:
-        """True with the given probability."""
+        """Return True with the given probability."""
         return self.share() < probability
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options, all equally likely."""
+        """Return one of the options, all equally likely."""
         return options[int(self.share() * len(options))]
 
     def common(self, options: Sequence[T]) -> T:
-        """One of the options, the first ones most often: the first half in 6 of 10 draws."""
+        """Return one of the options, earlier ones more often: the first half in 6 of 10 draws."""
         return options[int(self.share() ** 1.36 * len(options))]
 
     def weighted(self, options: Sequence[tuple[float, T]]) -> T:
-        """One of the (weight, option) pairs' options."""
+        """Return an option of the (weight, option) pairs with a probability by its weight."""
         point = self.share() * math.fsum(weight for weight, _ in options)
         for weight, option in options:
             point -= weight

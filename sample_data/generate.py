@@ -1,6 +1,6 @@
-"""Writes the embedded sample data: a seeded, reproducible set of synthetic product reviews.
+"""Write the sample data: a reproducible set of synthetic product reviews.
 
-`python -m sample_data.generate` rewrites `reviews.ft.txt`, byte for byte the committed file.
+`python -m sample_data.generate` writes `reviews.ft.txt`, byte for byte the committed file.
 """
 
 import argparse
@@ -19,9 +19,9 @@ REVIEWS = 32_000
 MIN_WORDS = 3
 OUTPUT = Path(__file__).parent / "reviews.ft.txt"
 
-# Share of reviews whose label is not what the text says, as in any real set.
+# Fraction of reviews with a label that contradicts the text, as in real data.
 LABEL_NOISE = 0.006
-# (share of reviews that are at most this long, words in title and body)
+# (fraction of reviews of at most this length, words in title and body)
 LENGTHS = (
     (0.0, 3),
     (0.45, 5),
@@ -37,7 +37,7 @@ LENGTHS = (
 
 @dataclass(frozen=True)
 class Review:
-    """One labelled review; `kind` names the product it is about."""
+    """A labelled review; `kind` is the name of its kind of product."""
 
     positive: bool
     title: str
@@ -45,12 +45,12 @@ class Review:
     kind: str
 
     def line(self) -> str:
-        """The review in Kaggle's fastText format, without the line end."""
+        """Return the review in Kaggle's fastText format, without a line break."""
         return f"__label__{2 if self.positive else 1} {self.title}: {self.body}"
 
 
 def draw_length(dice: Dice) -> int:
-    """How many words a review aims for: mostly a few dozen, rarely up to 300."""
+    """Return the intended number of words of a review: usually below 10, rarely up to 304."""
     share = dice.share()
     for (low, start), (high, end) in pairwise(LENGTHS):
         if share < high:
@@ -59,7 +59,7 @@ def draw_length(dice: Dice) -> int:
 
 
 def reviews(seed: int = SEED) -> Iterator[Review]:
-    """Endless reviews, no two with the same words; the same seed gives the same ones."""
+    """Yield endless reviews, no two with the same words; a seed always yields the same reviews."""
     dice = Dice(seed)
     seen: set[str] = set()
     while True:
@@ -74,12 +74,12 @@ def reviews(seed: int = SEED) -> Iterator[Review]:
 
 
 def render(seed: int = SEED, count: int = REVIEWS) -> str:
-    """The first `count` reviews as the text of a fastText file."""
+    """Return the first `count` reviews as the text of a fastText file."""
     return "".join(f"{review.line()}\n" for review in islice(reviews(seed), count))
 
 
 def main(argv: list[str] | None = None) -> None:
-    """The command line; writes UTF-8 with plain line feeds on every platform."""
+    """Run the command line; the file is UTF-8 with `\\n` on every platform."""
     parser = argparse.ArgumentParser(prog="python -m sample_data.generate", description=__doc__)
     parser.add_argument("--output", type=Path, default=OUTPUT, help="file to write")
     parser.add_argument("--seed", type=int, default=SEED)

@@ -1,13 +1,13 @@
-"""Phrase banks shared by all product kinds: opinions, negations, small talk, verdicts, titles.
+"""Phrase banks for all kinds of products: opinions, negations, small talk, verdicts, titles.
 
-One phrase per line. `{name}` and friends are filled in by `reviewer.py`; a bank with an `_POS`
-and a `_NEG` half says the same kind of thing in favour and against. Phrases that start with
-`* ` only make sense for things that can wear out, so not for novels and albums.
+Each line is a phrase. `reviewer.py` fills in the fields, such as `{name}`. Banks with the suffixes
+`_POS` and `_NEG` are for and against the product. Phrases that start with `* ` apply only to
+products that wear out, so not to novels and albums.
 """
 
 
 def bank(block: str) -> tuple[str, ...]:
-    """The non-empty lines of a text block."""
+    """Return the non-empty lines of a text block."""
     return tuple(line.strip() for line in block.splitlines() if line.strip())
 
 
@@ -36,7 +36,7 @@ BAD = bank(
     """
 )
 
-# With {adj} from the good words these speak for the product, with the bad words against it.
+# With a good {adj} these phrases are for the product, with a bad one against it.
 PLAIN_ADJECTIVE = bank(
     """
     {noun} {nis} {adj}
@@ -49,7 +49,7 @@ PLAIN_ADJECTIVE = bank(
     {noun} {nis} {adj} in my opinion
     """
 )
-# The other way round: the bad words speak for the product here, the good words against it.
+# With a bad {adj} these phrases are for the product, with a good one against it.
 NEGATED_ADJECTIVE = bank(
     """
     {noun} {nis} not {adj} at all
@@ -111,7 +111,7 @@ NEGATED_FEELING_NEG = bank(
     """
 )
 
-# By (in favour, negated).
+# Keys: (favourable, negated).
 FEELING = {
     (True, False): PLAIN_FEELING_POS,
     (True, True): NEGATED_FEELING_POS,
@@ -348,7 +348,7 @@ TITLE_NEGATED = bank(
     """
 )
 
-# Said with a straight face, meant the other way round.
+# Ironic phrases, which mean the opposite.
 IRONY_NEG = bank(
     """
     * what a triumph of engineering

@@ -1,8 +1,8 @@
-"""What the synthetic reviews are about: product kinds, their aspects and how people talk of them.
+"""The products of the synthetic reviews: kinds of products, their aspects and phrases about them.
 
-A kind is written as a text block. Each aspect starts with a line
-`the noun [(are)]: praise words; complaint words`, then `+` and `-` lines that are clauses in
-its favour and against it. `~` lines are facts that say nothing about whether it is any good.
+Each kind is a text block. An aspect starts with a line
+`the noun [(are)]: praise words; complaint words`. The `+` and `-` lines that follow are clauses for
+and against it. `~` lines are neutral facts.
 """
 
 import re
@@ -14,7 +14,7 @@ _ASPECT = re.compile(r"(?P<noun>[^:(]+?)(?P<plural> \(are\))?: (?P<praise>.+); (
 
 @dataclass(frozen=True)
 class Aspect:
-    """One thing reviewers judge, with words and whole clauses for and against it."""
+    """A part or property of a product, with words and clauses for and against it."""
 
     noun: str
     plural: bool
@@ -26,7 +26,7 @@ class Aspect:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of product. `unit` is what one of them is called: one, pair, copy."""
+    """A kind of product. `unit` is the word for one of them: one, pair, copy."""
 
     name: str
     article: str

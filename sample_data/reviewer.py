@@ -1,4 +1,4 @@
-"""One reviewer writing about one product: a title and a body of about a given length."""
+"""A review by one reviewer of one product: a title and a body of about a given length."""
 
 from sample_data import phrases
 from sample_data.dice import Dice
@@ -8,7 +8,7 @@ from sample_data.speaker import Speaker
 
 MAX_WORDS = 300
 SHORT = 24
-"""Reviews of fewer words are notes: a few plain sentences."""
+"""Words below which a review is a note: a few plain sentences."""
 ROOM_FOR_DOUBT = 32
 
 NEGATED = 0.5
@@ -21,7 +21,7 @@ OPENING_REMARK = 0.4
 VERDICTS = 0.85
 IRONY = 0.025
 UNDECIDED = 0.01
-# (share of reviewers, share of their opinions that go against their own verdict)
+# (fraction of reviewers, fraction of their opinions that contradict their verdict)
 DISSENT = ((0.65, 0.0), (0.27, 0.1), (0.08, 0.3))
 CLAUSES = ((0.3, "adjective"), (0.2, "feeling"), (0.2, "aspect"), (0.3, "experience"))
 TITLES = ((0.38, "verdict"), (0.37, "aspect"), (0.25, "neutral"))
@@ -36,7 +36,7 @@ def _capital(text: str) -> str:
 
 
 class Reviewer:
-    """Holds what a review has said so far, so that it does not repeat itself."""
+    """The writer of one review, who does not repeat or contradict earlier phrases of the review."""
 
     def __init__(self, dice: Dice, kind: Kind, positive: bool, words: int) -> None:
         self.dice = dice
@@ -59,12 +59,12 @@ class Reviewer:
         return 0.0 if self.words < ROOM_FOR_DOUBT else self.dice.weighted(DISSENT)
 
     def write(self) -> tuple[str, str]:
-        """A title and a body of about `words` words together, never over MAX_WORDS."""
+        """Return a title and a body of together about `words` words, at most MAX_WORDS."""
         title, body = self._note() if self.words < SHORT else self._essay()
         return self.typist.title(_capital(title)), body
 
     def _note(self) -> tuple[str, str]:
-        """Plain sentences, one of them as the title."""
+        """Return plain sentences, one of them as the title."""
         title = self._short_title(self.words // 2)
         room = max(1, self.words - _words(title))
         body: list[str] = []
@@ -74,7 +74,7 @@ class Reviewer:
         ends = [*(self.typist.end() for _ in body[1:]), self.dice.pick(("", ".", ".", "!"))]
         capital = _capital if self.dice.chance(0.7) else str
         return title, " ".join(
-            capital(self.typist.type(said)) + end for said, end in zip(body, ends, strict=True)
+            capital(self.typist.type(text)) + end for text, end in zip(body, ends, strict=True)
         )
 
     def _short_title(self, limit: int) -> str:
@@ -85,7 +85,7 @@ class Reviewer:
         return self.speaker.thing
 
     def _say(self, limit: int) -> str:
-        """A plain sentence of at most `limit` words, or the shortest of those tried."""
+        """Return a plain sentence of at most `limit` words, or the shortest of several."""
         tried = []
         for _ in range(TRIES):
             tried.append(self.speaker.say(self.positive))
@@ -110,7 +110,7 @@ class Reviewer:
         return title, " ".join(body)
 
     def _next_sentence(self, budget: int, first: bool) -> str:
-        """A sentence of at most `budget` words, or nothing where the one tried was too long."""
+        """Return a sentence of at most `budget` words, or "" if the drawn sentence is longer."""
         used, stance = set(self.used), dict(self.stance)
         thought = self._thought(first)
         sentence = self._sentence(thought) if first else self._sentence(self._opener() + thought)
@@ -130,7 +130,7 @@ class Reviewer:
         return self._opinion()
 
     def _small_talk(self, first: bool) -> float:
-        """The chance of a remark: reviews with little room come to the point."""
+        """Return the probability of a remark, which is low in short reviews."""
         if self.words < ROOM_FOR_DOUBT and not self.stance:
             return OPENING_REMARK if first and self.words > 20 else 0.0
         return OPENING_REMARK if first else REMARKS
@@ -157,9 +157,9 @@ class Reviewer:
         aspect = self._aspect(favourable)
         sort = self.dice.weighted(CLAUSES)
         if aspect is not None and sort == "aspect":
-            told = aspect.pros if favourable else aspect.cons
-            if not self.used.issuperset(told):
-                return self._fresh(told)
+            clauses = aspect.pros if favourable else aspect.cons
+            if not self.used.issuperset(clauses):
+                return self._fresh(clauses)
             sort = "feeling"
         if aspect is None or sort == "experience":
             bank = phrases.EXPERIENCE_POS if favourable else phrases.EXPERIENCE_NEG
@@ -172,7 +172,7 @@ class Reviewer:
         return self._fill(self._fresh(bank), aspect, adjective)
 
     def _aspect(self, favourable: bool) -> Aspect | None:
-        """An aspect of which this review has not said the opposite, if any is left."""
+        """Return an aspect on which this review has no opposite opinion; None without one."""
         aspects, stance = self.kind.aspects, self.stance
         agreeing = [a for a in aspects if stance.get(a.noun, favourable) == favourable]
         if not agreeing:
@@ -203,7 +203,7 @@ class Reviewer:
         template = self.dice.pick(phrases.TITLE_NEGATED if negated else phrases.TITLE_PLAIN)
         good = self.positive != negated
         if "{bare}" not in template and "{noun}" not in template:
-            # Praise for the product as a whole needs a word that fits all of it.
+            # Praise for the whole product needs an adjective that is not specific to an aspect.
             adjective = self.dice.pick(phrases.GOOD if good else phrases.BAD)
             return self._fill(template, aspect, adjective)
         return self._fill(template, aspect, self._adjective(aspect, good))
@@ -217,7 +217,7 @@ class Reviewer:
         return pos if self.positive else neg
 
     def _fresh(self, bank: tuple[str, ...]) -> str:
-        """A phrase this review has not used yet, as long as there is one that fits the product."""
+        """Return a phrase that fits the product, a new one as long as there are any."""
         fitting = [p for p in bank if self.kind.wears_out or not p.startswith("* ")]
         phrase = self.dice.pick([p for p in fitting if p not in self.used] or fitting)
         self.used.add(phrase)

@@ -1,13 +1,13 @@
-"""Typing habits: everyone slips on some words, a few never use capitals or apostrophes."""
+"""Typing habits: typing errors, and reviewers who never use capitals or apostrophes."""
 
 from sample_data.dice import Dice
 
-# (share of reviewers, share of their words with a slip)
+# (fraction of reviewers, fraction of their words with a typing error)
 CARELESSNESS = ((0.75, 0.004), (0.2, 0.02), (0.05, 0.06))
 
 
 def mistype(dice: Dice, word: str) -> str:
-    """The word with two letters swapped, one left out or one doubled; short words stay."""
+    """Return the word with two letters swapped, one missing or one doubled; keep short words."""
     if len(word) < 4 or not word.isalpha():
         return word
     at = 1 + int(dice.share() * (len(word) - 2))
@@ -16,7 +16,7 @@ def mistype(dice: Dice, word: str) -> str:
 
 
 class Typist:
-    """The habits of one reviewer, the same in the title and the body."""
+    """The typing habits of one reviewer, which apply to the title and the body."""
 
     def __init__(self, dice: Dice) -> None:
         self.dice = dice
@@ -27,14 +27,14 @@ class Typist:
         self.excited = dice.chance(0.1)
 
     def title(self, text: str) -> str:
-        """The title as typed."""
+        """Return the title with typing errors."""
         typed = self.type(text)
         if self.loud_title:
             return typed.upper()
         return typed + "!" if self.excited and self.dice.chance(0.5) else typed
 
     def type(self, text: str) -> str:
-        """Any text as typed."""
+        """Return a text with typing errors."""
         dice = self.dice
         words = [
             mistype(dice, word) if dice.chance(self.carelessness) else word
@@ -46,7 +46,7 @@ class Typist:
         return typed.lower() if self.lower_case else typed
 
     def end(self) -> str:
-        """What a sentence ends in."""
+        """Return the punctuation at the end of a sentence."""
         if self.excited and self.dice.chance(0.2):
             return self.dice.pick(("!", "!!", "!"))
         return "..." if self.dice.chance(0.03) else "."

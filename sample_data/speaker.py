@@ -1,8 +1,8 @@
-"""Plain sentences about a product: short, colloquial, for it or against it.
+"""Plain sentences about a product: short, colloquial, favourable or not.
 
-Most patterns serve both sides. They take words of the speaker's own side ("it is great") or
-deny words of the other ("it is not bad at all"), so that nothing but these words and their
-neighbours tells the sides apart.
+Most patterns are for both sides. They use words of the speaker's own side ("it is great") or
+deny words of the other side ("it is not bad at all"). So only these words and their neighbours
+distinguish the sides.
 """
 
 import re
@@ -13,7 +13,7 @@ from sample_data.banks import GENERAL, LEXICON, PATTERNS, STOCK, TOPICS, TRAITS,
 from sample_data.dice import Dice
 
 DENIED = 0.08
-"""Share of judgements that deny the opposite."""
+"""Fraction of judgements that deny the opposite."""
 SORTS = (
     (0.16, "stock"),
     (0.3, "general"),
@@ -26,13 +26,13 @@ SORTS = (
     (0.03, "part"),
 )
 SCENES = 0.06
-"""Share of sentences that set a scene, in words that speak for neither side, around a judgement."""
+"""Fraction of sentences that describe a scene in neutral words around a judgement."""
 CONTRAST = 0.03
 LEAD = 0.05
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _AN = re.compile(r"\b([Aa]) (?=(?!one|use|uni|usb|eu)[aeiou]|hour|honest)")
-# (in the singular, in the plural); `not` is spelled out as often as it is drawn together.
+# (singular, plural); `not` is written in full as often as it is contracted.
 _AGREEING = {
     "is": ("is", "are"),
     "was": ("was", "were"),
@@ -81,7 +81,7 @@ _FORMS: dict[str, Callable[[str], str]] = {
 
 
 class Speaker:
-    """One person's way to talk about one product."""
+    """The plain sentences of one reviewer about one product."""
 
     def __init__(self, dice: Dice) -> None:
         self.dice = dice
@@ -91,14 +91,14 @@ class Speaker:
         self.plural = False
 
     def say(self, favourable: bool) -> str:
-        """A sentence without capital and full stop, for the product or against it."""
-        said = self._scene(favourable) if self.dice.chance(SCENES) else self._saying(favourable)
+        """Return a sentence, favourable or not, without capital and full stop."""
+        text = self._scene(favourable) if self.dice.chance(SCENES) else self._saying(favourable)
         if self.dice.chance(CONTRAST):
             other = self._judgement(self.dice.pick(("adjective", "trait")), not favourable)
-            said = self.dice.pick(PATTERNS["contrasts"]).format(other=other, own=said)
+            text = self.dice.pick(PATTERNS["contrasts"]).format(other=other, own=text)
         if self.dice.chance(LEAD):
-            said = f"{self.dice.pick(LEXICON['neutral_leads'])} {said}"
-        return _AN.sub(r"\1n ", said)
+            text = f"{self.dice.pick(LEXICON['neutral_leads'])} {text}"
+        return _AN.sub(r"\1n ", text)
 
     def _scene(self, favourable: bool) -> str:
         self.trait = self.dice.pick(TRAITS)
@@ -112,20 +112,20 @@ class Speaker:
         return self._judgement(sort, favourable)
 
     def _template(self, template: Template, favourable: bool) -> str:
-        said = "".join(self.dice.pick(choices) for choices in template)
-        return self._fill(" ".join(said.split()), favourable)
+        text = "".join(self.dice.pick(choices) for choices in template)
+        return self._fill(" ".join(text.split()), favourable)
 
     def _judgement(self, sort: str, favourable: bool) -> str:
-        """Of a sort that has patterns, with words of the own side or denied ones of the other."""
+        """Return a judgement with words of the own side, or denied words of the other side."""
         self.trait = self.dice.pick(TRAITS)
         key = f"{'denied' if self.dice.chance(DENIED) else 'plain'} {sort}"
-        # Faults and virtues are told in other patterns: "it broke in a week", "it never broke".
+        # Faults and virtues have different patterns: "it broke in a week", "it never broke".
         sided = f"{key} {'for' if favourable else 'against'}"
         patterns = PATTERNS.get(key, []) + PATTERNS.get(sided, [])
         return self._fill(self.dice.pick(patterns), favourable)
 
     def _fill(self, pattern: str, favourable: bool) -> str:
-        """The pattern with its fields filled in from left to right."""
+        """Return the pattern with its fields filled in from left to right."""
         self.plural = False
         return _FIELD.sub(lambda field: self._word(field[1], favourable), pattern)
 
@@ -145,7 +145,7 @@ class Speaker:
         return self._own_word(field, favourable) if common is None else common
 
     def _common_word(self, field: str) -> str | None:
-        """A word that speaks for neither side; None if the field wants one that does."""
+        """Return a neutral word; None if the field is for a word of one side."""
         pick = self.dice.pick
         if field == "it":
             self.plural = self.dice.chance(0.15)
@@ -168,7 +168,7 @@ class Speaker:
         return f"{self.dice.pick(LEXICON['very'])} " if self.dice.chance(0.5) else ""
 
     def _own_word(self, field: str, favourable: bool) -> str:
-        """A word that speaks for the product, or against it."""
+        """Return a word for or against the product."""
         if field == "verdict":
             return self._saying(favourable)
         pick, side = self.dice.pick, "good" if favourable else "bad"

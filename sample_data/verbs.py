@@ -1,4 +1,4 @@
-"""English verb forms, as far as the verb phrases of the lexicon need them."""
+"""The English verb forms that the verb phrases of the lexicon need."""
 
 from sample_data.banks import LEXICON
 
@@ -14,7 +14,7 @@ _ADVERBS = ("really", "absolutely", "highly", "thoroughly")
 
 
 def _on_verb(phrase: str) -> tuple[str, str, str]:
-    """What stands before the verb, the verb, and what stands after it."""
+    """Return the text before the verb, the verb, and the text after it."""
     adverb, _, rest = phrase.partition(" ")
     before = f"{adverb} " if adverb in _ADVERBS else ""
     verb, space, after = (rest if before else phrase).partition(" ")
@@ -22,7 +22,7 @@ def _on_verb(phrase: str) -> tuple[str, str, str]:
 
 
 def third(phrase: str) -> str:
-    """`fall apart` as in "it falls apart"."""
+    """Return the form of `fall apart` in "it falls apart"."""
     before, verb, after = _on_verb(phrase)
     if verb == "do" or verb.endswith(("s", "sh", "ch", "x")):
         verb += "es"
@@ -40,19 +40,19 @@ def _regular_past(verb: str) -> str:
 
 
 def past(phrase: str) -> str:
-    """`fall apart` as in "it fell apart"."""
+    """Return the form of `fall apart` in "it fell apart"."""
     before, verb, after = _on_verb(phrase)
     return before + _PASTS.get(verb, _regular_past(verb)) + after
 
 
 def perfect(phrase: str) -> str:
-    """`fall apart` as in "it has fallen apart"."""
+    """Return the form of `fall apart` in "it has fallen apart"."""
     before, verb, after = _on_verb(phrase)
     return before + _PERFECTS.get(verb, _regular_past(verb)) + after
 
 
 def progressive(phrase: str) -> str:
-    """`fall apart` as in "it keeps falling apart"."""
+    """Return the form of `fall apart` in "it keeps falling apart"."""
     before, verb, after = _on_verb(phrase)
     if verb == "die":
         verb = "dy"

@@ -1,1 +1,1 @@
-"""The pushed model at work."""
+"""Predictions with a pushed model."""

@@ -1,4 +1,4 @@
-"""Answers about a stream of reviews: batches of bounded size in, one line for each review out."""
+"""Predictions for a stream of reviews: batches of bounded size in, one line for each review out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ _BATCH = 1024
 
 
 class Text(NamedTuple):
-    """A review, where it is from (`line 3`), and why it cannot be used; empty if it can."""
+    """A review from an input.
+
+    Attributes:
+      place: where the review is in the input, such as `line 3`.
+      content: UTF-8.
+      problem: why the review cannot be used; empty if it can.
+    """
 
     place: str
     content: bytes
@@ -23,18 +29,19 @@ class Text(NamedTuple):
 
 
 def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
-    """Yield the lines of `stream` in batches, without blank ones.
+    """Yield the lines of `stream` in batches, without blank lines.
 
-    A batch is what has arrived, at most 1024 lines, so that whoever types or pipes lines slowly is
-    answered at once. Memory does not grow with the stream, nor with a line that never ends.
+    A batch holds the lines that have arrived, at most 1024. So a user who types or pipes lines
+    slowly gets each prediction at once. Memory grows neither with the stream nor with the length
+    of a line.
 
     Args:
-      stream: standard input, of which the bytes are read; None where it is closed.
+      stream: standard input, of which the bytes are read; None if it is closed.
     """
     if stream is None:
         return
     number = 0
-    tail: bytes | None = b""  # the line that is not at its end yet; None once it is too long
+    tail: bytes | None = b""  # the unfinished line; None once it is too long
     while chunk := stream.buffer.read1(_READ):  # type: ignore[attr-defined]
         first, *others = chunk.split(b"\n")
         tail = _within(tail, first)
@@ -49,7 +56,7 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
 
 def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
     """Yield the arguments of a command as one batch."""
-    # What the shell passed, also where Python could not decode it.
+    # The bytes that the shell passed, even where Python could not decode them.
     found = [_text(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
     yield [text for text in found if text]
 
@@ -63,16 +70,16 @@ def answer(
     """Write `LABEL<tab>PROBABILITY<tab>REVIEW` for each review, in their order.
 
     Args:
-      batches: the reviews. Each batch is answered before the next is taken.
+      batches: the reviews. The predictions of a batch are written before the next one is read.
       predict: reviews, UTF-8 -> their predictions.
-      out: is flushed after each batch.
-      report: is called with one line for each text that cannot be used.
+      out: the output, flushed after each batch.
+      report: called with one line for each text that cannot be used.
 
     Returns:
-      How many texts could not be used.
+      The number of texts that could not be used.
 
     Raises:
-      BrokenPipeError: nobody reads `out` any more.
+      BrokenPipeError: the reader of `out` has closed it.
     """
     unusable = 0
     for batch in batches:
@@ -98,7 +105,7 @@ def _batches(lines: Sequence[bytes | None], first: int) -> Iterator[list[Text]]:
 
 
 def _text(place: str, line: bytes | None) -> Text | None:
-    """The review in a line; None if the line is blank."""
+    """Return the review in a line; None if the line is blank."""
     if line is None:
         return Text(place, b"", f"longer than {MAX_LINE_BYTES:,} bytes, shorten it")
     line = line.removesuffix(b"\r")

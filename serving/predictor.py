@@ -1,4 +1,4 @@
-"""One predictor behind everything that asks a pushed model."""
+"""The predictor that all uses of a pushed model share."""
 
 from __future__ import annotations
 
@@ -13,28 +13,38 @@ LABELS = ("negative", "positive")
 
 
 class NoModelError(UserError):
-    """There is no pushed model. The message names the folder and what to do."""
+    """A serving folder without a pushed model. The message names the folder and the remedy."""
 
     exit_code = exit_codes.BAD_INPUT
 
 
 class Prediction(NamedTuple):
-    """probability: that the review is positive; label: 0 negative, 1 positive."""
+    """The sentiment of one review.
+
+    Attributes:
+      probability: of the review being positive, in [0, 1].
+      label: 0 negative, 1 positive.
+    """
 
     probability: float
     label: int
 
 
 def latest_model(serving: str) -> str:
-    """The folder of the last pushed model, of a serving folder or its URL.
+    """Return the folder of the newest complete model.
+
+    Args:
+      serving: the serving folder or its URL.
 
     Raises:
-      NoModelError: there is none.
-      OSError: the folder cannot be listed.
+      NoModelError: the serving folder has no model.
+      OSError: the serving folder cannot be listed.
     """
     newest = next(versions(serving), None)
     if newest is None:
-        raise NoModelError(f"no model has been pushed to {serving} yet; `amazon-reviews run` does")
+        raise NoModelError(
+            f"no model has been pushed to {serving} yet; `amazon-reviews run` trains and pushes one"
+        )
     return newest
 
 
@@ -48,7 +58,7 @@ class Predictor:
         self._predict = self._model.signatures["predict_text"]
 
     def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]:
-        """The sentiment of each text; bytes are UTF-8."""
+        """Return the sentiment of each text; bytes are UTF-8."""
         import tensorflow as tf
 
         outputs = self._predict(texts=tf.constant(list(texts), tf.string))

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 MODEL_FILE = "saved_model.pb"
-"""The Pusher copies it after everything else of a model."""
+"""The file of a model that the Pusher copies last."""
 
 
 def versions(folder: str) -> Iterator[str]:
-    """Yield the paths of the complete models under `folder`, the newest first.
+    """Yield the paths of the complete models under `folder`, newest first.
 
-    A version is a folder that is named by a number, and the highest number is the newest. What has
-    another name is skipped, and so is a version that is not written to its end.
+    A version is a folder whose name is a number; the highest number is the newest version. Other
+    names and incomplete versions are skipped.
 
     Args:
       folder: a local folder or a URL of a file system that TensorFlow reads, such as gs://. A
@@ -31,7 +31,7 @@ def versions(folder: str) -> Iterator[str]:
 
 
 def is_complete(model: str) -> bool:
-    """Return whether all of a SavedModel is at the path or URL `model`."""
+    """Return whether the path or URL `model` holds a complete SavedModel."""
     return bool(_exists(f"{model}/{MODEL_FILE}"))
 
 
@@ -41,7 +41,7 @@ def _names(folder: str) -> list[str]:
     import tensorflow as tf
 
     try:
-        # gs:// lists folders with a slash at the end.
+        # A gs:// listing gives folders a slash at the end.
         return [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
     except tf.errors.NotFoundError:
         return []
@@ -58,5 +58,5 @@ def _exists(path: str) -> bool:
 
 
 def _is_local(path: str) -> bool:
-    """TensorFlow reads local files too, but takes seconds to import."""
+    """Return whether `path` can be read without TensorFlow, which takes seconds to import."""
     return "://" not in path

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Set up .venv: choose the stack that this machine can run, install it, or find it installed.
+"""Set up .venv: choose the stack that this machine supports, and install it if necessary.
 
-Only the standard library and Python 3.8, because this runs before anything is installed.
-Exit codes: 0 ready, 1 the installation failed, 2 this machine lacks something (said on stderr).
+This script uses only the standard library of Python 3.8, because it runs before any installation.
+Exit codes: 0 ready, 1 the installation failed, 2 this machine lacks something (see stderr).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import IO, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "installed.json"
-# uv and the log live outside .venv, so that building .venv anew does not lose them.
+# uv and the log are outside .venv, so that they survive a new .venv.
 CACHE = ROOT / ".cache"
 LOG = CACHE / "install.log"
 UV = CACHE / "uv" / "bin" / "uv"
@@ -34,8 +34,8 @@ LOG_LINES_SHOWN = 25
 
 class Stack(NamedTuple):
     tfx: str
-    minors: tuple[int, ...]  # Python 3.x, the preferred one first
-    glibc: tuple[int, int]  # the oldest that its wheels run on
+    minors: tuple[int, ...]  # of Python 3.x, the preferred one first
+    glibc: tuple[int, int]  # the oldest version that its wheels support
     requirements: str
 
 
@@ -46,31 +46,31 @@ OLD = Stack("1.16", (10,), (2, 28), "requirements/tfx-1.16-py310.txt")
 class Interpreter(NamedTuple):
     path: str
     version: tuple[int, int, int]
-    headers: bool  # Python.h is there
+    headers: bool  # Python.h is installed
     pip: bool
-    venv: bool  # venv and ensurepip are there; Debian packs them separately
-    standard: bool  # 64-bit CPython with the GIL: what wheels exist for
+    venv: bool  # venv and ensurepip are installed; Debian packages them separately
+    standard: bool  # 64-bit CPython with the GIL, for which there are wheels
 
 
 class Choice(NamedTuple):
     stack: Stack
-    interpreter: Interpreter | None  # None: uv fetches one
+    interpreter: Interpreter | None  # None: uv downloads one
     reason: str
 
     def __str__(self) -> str:
         if self.interpreter is None:
-            python = f"Python 3.{self.stack.minors[0]}, which uv fetches"
+            python = f"Python 3.{self.stack.minors[0]}, which uv downloads"
         else:
             python = "Python " + ".".join(map(str, self.interpreter.version))
         return f"stack: tfx {self.stack.tfx} on {python} ({self.reason})"
 
 
 class UnsuitableMachine(Exception):
-    """The message says what to change or to install."""
+    """A machine that cannot run any stack now; the message contains the remedy."""
 
 
 class InstallFailed(Exception):
-    """A step of the installation failed; the log has its output."""
+    """A failed step of the installation; the log has its output."""
 
 
 # Choosing ---------------------------------------------------------------------------------
@@ -79,10 +79,15 @@ class InstallFailed(Exception):
 def choose(
     system: str, machine: str, glibc: tuple[int, int] | None, interpreters: Sequence[Interpreter]
 ) -> Choice:
-    """Picks the newest stack that runs here, with an interpreter that is already installed.
+    """Return the newest stack that this machine supports, with an installed interpreter if any.
 
-    `interpreters` come in order of preference, as found; `glibc` is None on another C library.
-    Raises UnsuitableMachine where TFX has no wheels for the machine.
+    Args:
+      system, machine: as `platform` returns them.
+      glibc: the version of glibc; None: another C library.
+      interpreters: the installed interpreters, in the order of preference.
+
+    Raises:
+      UnsuitableMachine: TFX has no wheels for the machine.
     """
     container = "use a Linux machine, or a container of Debian 13 or Ubuntu 24.04"
     if system != "Linux":
@@ -91,7 +96,7 @@ def choose(
         raise UnsuitableMachine(f"TFX is released for x86_64 only, this is {machine}: {container}")
     if glibc is None:
         raise UnsuitableMachine(
-            f"TFX needs glibc, and the C library here (musl?) is another: {container}"
+            f"TFX requires glibc, and this machine has another C library: {container}"
         )
     if glibc < OLD.glibc:
         raise UnsuitableMachine(
@@ -101,7 +106,7 @@ def choose(
     stacks = [stack for stack in (NEW, OLD) if glibc >= stack.glibc]
     for stack in stacks:
         fits = [i for i in interpreters if i.standard and supports(stack, i)]
-        # One with headers saves the user from installing them.
+        # An interpreter with headers first: the user need not install them.
         for interpreter in sorted(fits, key=lambda i: not i.headers):
             return Choice(stack, interpreter, reason(stack, glibc))
     return Choice(stacks[0], None, reason(stacks[0], glibc))
@@ -116,7 +121,7 @@ def reason(stack: Stack, glibc: tuple[int, int]) -> str:
         return f"glibc {dotted(glibc)} is recent enough for it"
     if glibc < NEW.glibc:
         return (
-            f"glibc {dotted(glibc)} is older than the {dotted(NEW.glibc)} that tfx {NEW.tfx} needs"
+            f"glibc {dotted(glibc)} is older than {dotted(NEW.glibc)}, which tfx {NEW.tfx} requires"
         )
     return f"no Python 3.{NEW.minors[-1]} to 3.{NEW.minors[0]} for tfx {NEW.tfx} was found"
 
@@ -124,9 +129,13 @@ def reason(stack: Stack, glibc: tuple[int, int]) -> str:
 def missing(
     choice: Choice, compiler: bool, installer: Interpreter | None, manager: str | None
 ) -> str:
-    """Says all that has to be installed, as one message; empty when nothing is missing.
+    """Return a message with everything that has to be installed; empty if nothing is missing.
 
-    `installer` is the interpreter that can install uv, `manager` apt-get, dnf or None.
+    Args:
+      choice: the stack and its interpreter.
+      compiler: whether there is a C++ compiler.
+      installer: the interpreter that installs uv; None: none can.
+      manager: apt-get, dnf or None.
     """
     lacks: list[tuple[str, str]] = []
     if installer is None:
@@ -140,7 +149,7 @@ def missing(
     rpm = {"g++": "gcc-c++", "python3-venv": "python3-pip"}
     if manager == "dnf":
         lacks = [(what, rpm.get(p, p.replace("-dev", "-devel"))) for what, p in lacks]
-    lines = ["The installation needs what this machine lacks:"]
+    lines = ["The installation requires software that this machine lacks:"]
     lines += [f"  {what} (package {package})" for what, package in lacks]
     packages = " ".join(package for _, package in lacks)
     lines.append(f"Install it as root: {manager or 'apt-get'} install {packages}")
@@ -148,7 +157,7 @@ def missing(
 
 
 def dev_package(interpreter: Interpreter) -> str:
-    """The distribution's default Python has an unversioned package, any other a versioned one."""
+    """Return the package with the headers, which has no version for the default Python."""
     if interpreter.path == os.path.realpath("/usr/bin/python3"):
         return "python3-dev"
     return "python{}.{}-dev".format(*interpreter.version)
@@ -158,7 +167,7 @@ def dotted(version: Iterable[int]) -> str:
     return ".".join(map(str, version))
 
 
-# Looking at the machine -------------------------------------------------------------------
+# Examining the machine --------------------------------------------------------------------
 
 
 def glibc_version() -> tuple[int, int] | None:
@@ -170,7 +179,7 @@ def glibc_version() -> tuple[int, int] | None:
     return (int(major), int(minor)) if name == "glibc" else None
 
 
-# Runs in the interpreter that is looked at: a pyenv shim is there, and fails when executed.
+# This runs in each interpreter, because a pyenv shim exists but may fail when it is executed.
 PROBE = """
 import importlib.util as u, json, os, sys, sysconfig
 print(json.dumps(dict(
@@ -185,7 +194,7 @@ print(json.dumps(dict(
 
 def probe(path: str) -> Interpreter | None:
     try:
-        # -I: neither the working folder nor PYTHONPATH can change what is found.
+        # -I: the working folder and PYTHONPATH do not affect the result.
         done = subprocess.run(
             [path, "-I", "-c", PROBE], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30
         )
@@ -197,9 +206,9 @@ def probe(path: str) -> Interpreter | None:
 
 
 def find_interpreters() -> list[Interpreter]:
-    """The running interpreter first, then pyenv's, then those on PATH; newer ones first."""
+    """Return the running interpreter, then those of pyenv and on PATH, the newer ones first."""
     minors = [minor for stack in (NEW, OLD) for minor in stack.minors]
-    # Resolved first: an activated .venv stands for the interpreter that it was made from.
+    # Resolved, because an activated .venv is a link to the interpreter that it was created from.
     paths = [os.path.realpath(sys.executable)]
     pyenvs = dict.fromkeys([os.environ.get("PYENV_ROOT"), os.path.expanduser("~/.pyenv")])
     for minor in minors:
@@ -219,33 +228,37 @@ def has_compiler() -> bool:
 # Installing -------------------------------------------------------------------------------
 
 
-def say(text: str) -> None:
+def report(text: str) -> None:
     print(text, flush=True)
 
 
 def run(command: Sequence[object], env: Mapping[str, str] | None = None) -> None:
-    """Runs a step with its output in the log; raises InstallFailed."""
+    """Run a command with its output in the log.
+
+    Raises:
+      InstallFailed: the command failed.
+    """
     words = [str(word) for word in command]
     with LOG.open("a", encoding="utf-8") as log:
         log.write("$ " + " ".join(words) + "\n")
         log.flush()
-        # close_fds: a step that outlives a killed bootstrap keeps the lock of alone().
+        # close_fds: a command that outlives a killed bootstrap keeps the lock of `exclusive`.
         done = subprocess.run(
             words, stdout=log, stderr=subprocess.STDOUT, env=env, cwd=ROOT, close_fds=False
         )
     if done.returncode:
-        raise InstallFailed(f"{Path(words[0]).name} ended with {done.returncode}")
+        raise InstallFailed(f"{Path(words[0]).name} failed with exit code {done.returncode}")
 
 
 def ensure_uv(installer: Interpreter) -> list[str]:
-    """Installs the pinned uv where it is not yet; returns the pip command that did or would."""
+    """Install the pinned uv if it is missing; return the pip command for it."""
     private = [str(UV.parent / "python"), "-m", "pip"]
     pip = private if installer.venv else [installer.path, "-m", "pip"]
     with contextlib.suppress(OSError):
         version = subprocess.run([str(UV), "--version"], stdout=subprocess.PIPE).stdout.decode()
         if version.split()[1:2] == [UV_VERSION] and shutil.which(pip[0]):
             return pip
-    say(f"installing uv {UV_VERSION}, which installs the rest")
+    report(f"installing uv {UV_VERSION}, which installs the packages")
     shutil.rmtree(UV.parent.parent, ignore_errors=True)
     if installer.venv:
         run([installer.path, "-m", "venv", UV.parent.parent])
@@ -256,7 +269,10 @@ def ensure_uv(installer: Interpreter) -> list[str]:
 
 
 def pip_settings(listing: str) -> dict[str, str]:
-    """What `pip config list` printed, without sections: environment over install over global."""
+    """Return the settings that `pip config list` printed, without their sections.
+
+    The environment overrides the section `install`, which overrides `global`.
+    """
     settings: dict[str, str] = {}
     for section in ("global.", "install.", ":env:."):
         for line in listing.splitlines():
@@ -267,7 +283,7 @@ def pip_settings(listing: str) -> dict[str, str]:
 
 
 def uv_environment(environ: Mapping[str, str], pip: Mapping[str, str]) -> dict[str, str]:
-    """Makes uv reach packages the way pip is set up to; what is set for uv itself stays."""
+    """Return an environment in which uv uses pip's settings, unless it has settings of its own."""
     env = {key: value for key, value in environ.items() if key not in ("VIRTUAL_ENV", "PYTHONHOME")}
     if "index-url" in pip and "UV_INDEX_URL" not in env:
         env.setdefault("UV_DEFAULT_INDEX", pip["index-url"])
@@ -275,7 +291,7 @@ def uv_environment(environ: Mapping[str, str], pip: Mapping[str, str]) -> dict[s
         env.setdefault("UV_EXTRA_INDEX_URL", " ".join(pip["extra-index-url"].split("\\n")))
     if "cert" in pip:
         env.setdefault("SSL_CERT_FILE", pip["cert"])
-    # Without this uv knows only the certificates that it was built with.
+    # Without it uv uses only its built-in certificates.
     env.setdefault("UV_SYSTEM_CERTS", "true")
     env.setdefault("UV_HTTP_TIMEOUT", pip.get("default-timeout", pip.get("timeout", "300")))
     return env
@@ -287,32 +303,32 @@ def install(choice: Choice, installer: Interpreter) -> None:
     env = uv_environment(os.environ, pip_settings(listing))
     python = choice.interpreter.path if choice.interpreter else f"3.{choice.stack.minors[0]}"
     if read_stamp().get("interpreter") == python:
-        # Removed until the end: without it the next call starts with a new .venv, because a
-        # killed installation may leave a package that looks whole and is not.
+        # Removed until the end of the installation. After an interruption the next call creates a
+        # new .venv, because a package may be incomplete without any sign of it.
         STAMP.unlink()
     else:
-        say("creating .venv")
+        report("creating .venv")
         try:
             run([UV, "venv", "--clear", "--seed", "--python", python, VENV], env)
         except InstallFailed as error:
             if choice.interpreter is None:
-                hint = f"could not fetch Python {python}; install it, for example with pyenv"
+                hint = f"uv could not download Python {python}; install it, for example with pyenv"
                 raise InstallFailed(f"{error}: {hint}") from error
             raise
     requirements = ROOT / choice.stack.requirements
     count = len(requirements.read_text(encoding="utf-8").splitlines())
-    say(f"installing {count} packages (about 3 GB, some minutes when they are not in uv's cache)")
-    # Compiled here on all cores. A process compiles what it imports otherwise, and where
-    # PYTHONDONTWRITEBYTECODE is set every process does so again: 10 s for TensorFlow alone.
+    report(f"installing {count} packages (about 3 GB, some minutes if uv has not cached them)")
+    # Compiled here on all cores. Otherwise each process compiles its imports, and with
+    # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
     into = [UV, "pip", "install", "--compile-bytecode", "--python", VENV / "bin" / "python"]
     run([*into, "-r", requirements], env)
-    # compat: a plain path entry, so that a package folder added later is found as well.
+    # compat: a plain path entry, which also finds package folders that are added later.
     run([*into, "--no-deps", "--config-setting", "editable_mode=compat", "-e", ROOT], env)
     STAMP.write_text(json.dumps({"digest": digest(), "interpreter": python}), encoding="utf-8")
 
 
 def digest() -> str:
-    """Changes with everything that decides what .venv holds."""
+    """Return a hash of everything that determines the content of .venv."""
     hashed = hashlib.sha256()
     for fact in (os.path.realpath(sys.executable), sys.version, glibc_version()):
         hashed.update(repr(fact).encode())
@@ -323,18 +339,18 @@ def digest() -> str:
 
 
 def read_stamp() -> dict[str, str]:
-    """What the last whole installation left; empty when .venv is absent, torn or broken."""
+    """Return the stamp of the last installation; empty if .venv is missing or incomplete."""
     with contextlib.suppress(OSError, ValueError):
-        if (VENV / "bin" / "python").exists():  # false where its interpreter is gone
+        if (VENV / "bin" / "python").exists():  # False if its interpreter was removed
             stamp: dict[str, str] = json.loads(STAMP.read_text(encoding="utf-8"))
             return stamp
     return {}
 
 
 @contextlib.contextmanager
-def alone() -> Iterator[IO[str]]:
-    """Holds off a second installation into the same .venv, as `make -j` would start it."""
-    import fcntl  # here, so that Windows gets as far as being told that it does not fit
+def exclusive() -> Iterator[IO[str]]:
+    """Delay a second installation into the same .venv, which `make -j` may start."""
+    import fcntl  # Not at the top, so that `choose` can report that Windows is not supported.
 
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "install.lock").open("w", encoding="utf-8") as lock:
@@ -342,7 +358,7 @@ def alone() -> Iterator[IO[str]]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("waiting for another installation into .venv to end")
+            report("waiting for the end of another installation into .venv")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock
 
@@ -352,19 +368,19 @@ def bootstrap() -> None:
         return
     interpreters = find_interpreters()
     choice = choose(platform.system(), platform.machine(), glibc_version(), interpreters)
-    say(str(choice))
+    report(str(choice))
     installer = next((i for i in interpreters if i.venv or i.pip), None)
     manager = next((name for name in ("apt-get", "dnf") if shutil.which(name)), None)
     lacks = missing(choice, has_compiler(), installer, manager)
     if lacks or installer is None:
         raise UnsuitableMachine(lacks)
     started = time.monotonic()
-    with alone():
-        if read_stamp().get("digest") == digest():  # the other one did it meanwhile
+    with exclusive():
+        if read_stamp().get("digest") == digest():  # another process has installed it
             return
         LOG.write_text("", encoding="utf-8")
         install(choice, installer)
-    say(f"installed in {time.monotonic() - started:.0f} s")
+    report(f"installed in {time.monotonic() - started:.0f} s")
 
 
 def main() -> int:
@@ -377,10 +393,10 @@ def main() -> int:
         lines = LOG.read_text(encoding="utf-8", errors="replace").splitlines()
         for line in lines[-LOG_LINES_SHOWN:]:
             print(f"  {line}", file=sys.stderr)
-        print(f"error: {error}; the whole output is in {LOG}", file=sys.stderr)
+        print(f"error: {error}; see the complete output in {LOG}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; the next call goes on", file=sys.stderr)
+        print("interrupted; repeat the command to continue", file=sys.stderr)
         return 130
     return 0
 

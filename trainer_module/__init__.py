@@ -1,1 +1,1 @@
-"""Everything under run_fn; importable without tfx."""
+"""The training that `run_fn` starts; importable without tfx."""

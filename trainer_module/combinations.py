@@ -1,4 +1,4 @@
-"""Which settings of a training contradict each other, found without TensorFlow and before a run."""
+"""Find contradictions between the settings of a training, without TensorFlow and before a run."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
 """Strategies of a single process; the others need a cluster."""
 
 COMPILED = ("auto", "one_device", "tpu")
-"""Strategies whose step XLA can compile: it reaches no variable on another device."""
+"""Strategies whose step XLA can compile: all variables of the step are on its device."""
 
 _TAKE_ALL_DEVICES = ("multi_worker_mirrored", "parameter_server", "tpu")
-"""Strategies of TensorFlow that train on every device of a process."""
+"""Strategies that train on every device of a process."""
 
 _CANNOT_SCALE_THE_LOSS = ("central_storage", "parameter_server", "tpu")
-"""Keras unscales gradients once for each replica, where these keep one variable for all of them."""
+"""Strategies with one copy of a variable for all replicas; Keras unscales once for each replica."""
 
 
 def of_one_process(training: Training, gpus: int) -> str:
-    """The strategy that `auto` is in a process without a cluster and without a TPU."""
+    """Return the strategy that `auto` means in a process without a cluster and without a TPU."""
     return "mirrored" if (training.devices or gpus) > 1 else "one_device"
 
 
 def problem(training: Training, strategy: str, reason: str = "") -> str | None:
-    """What makes the settings impossible under `strategy`, in one line; None: nothing.
+    """Return one line about the first setting that `strategy` does not support; None without one.
 
     Args:
       training: the settings; `training.strategy` may be `auto`.
-      strategy: what they are checked for.
-      reason: why `auto` is that strategy, for the line.
+      strategy: the strategy to check the settings for.
+      reason: why `auto` means this strategy, for the message.
     """
     named = f"{strategy} ({reason})" if reason else strategy
     devices = training.devices or 1
@@ -43,7 +43,7 @@ def problem(training: Training, strategy: str, reason: str = "") -> str | None:
             f"parameter_server, {named} trains in one process"
         )
     if training.devices is not None and strategy in _TAKE_ALL_DEVICES:
-        instead = "" if strategy == "tpu" else ", and CUDA_VISIBLE_DEVICES to what it shall take"
+        instead = "" if strategy == "tpu" else ", and set CUDA_VISIBLE_DEVICES to the GPUs to use"
         return (
             f"training.devices: {devices}, but {named} trains on all devices of a process; "
             f"leave devices out{instead}"
@@ -51,7 +51,7 @@ def problem(training: Training, strategy: str, reason: str = "") -> str | None:
     if training.jit_compile and (strategy not in COMPILED or (strategy != "tpu" and devices > 1)):
         return (
             f"training.jit_compile: true compiles the step of a single device, not of {named}; set "
-            "training.strategy: one_device (a TPU's steps are compiled as they are)"
+            "training.strategy: one_device (on a TPU every step is compiled without this setting)"
         )
     if training.mixed_precision == "float16" and strategy in _CANNOT_SCALE_THE_LOSS:
         return (
@@ -65,7 +65,10 @@ def problem(training: Training, strategy: str, reason: str = "") -> str | None:
 
 
 def too_few_gpus(training: Training, gpus: int) -> str | None:
-    """The same of a machine with `gpus` GPUs; without any, the CPU is split."""
+    """Return one line if `training.devices` exceeds the GPUs of a machine; without GPUs, None.
+
+    On a machine without GPUs the CPU is split into any number of logical devices.
+    """
     if gpus and (training.devices or 1) > gpus:
-        return f"training.devices: {training.devices} asked for, {gpus} GPUs are there"
+        return f"training.devices: {training.devices} devices, but only {gpus} GPUs are available"
     return None

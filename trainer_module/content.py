@@ -1,7 +1,7 @@
-"""What Examples hold, as a digest that is the same wherever and whenever they are written.
+"""Digests of the content of Examples, which do not depend on where and when they are written.
 
-Transform writes the same Examples with other bytes each time: Protocol Buffers have no fixed order
-for the features of one. So Transform leaves a digest of what it made them from beside them.
+Transform writes equal Examples with different bytes each time, because Protocol Buffers do not fix
+the order of the features. So Transform stores a digest of its inputs next to the Examples.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _GZIP_TRAILER = 8
 
 
 def write(folder: str, files: Iterable[str], made_with: Iterable[str]) -> None:
-    """Leaves the digest of Examples in `folder`, which their splits' folders are in.
+    """Write the digest of Examples to `folder`.
 
     Args:
-      folder: of an Examples artifact.
-      files: gzipped files that they were made from, written in the same way each time.
-      made_with: the settings and the version of the code.
+      folder: the folder of an Examples artifact, which contains the folders of its splits.
+      files: the gzipped input files of the Examples; equal content has equal bytes there.
+      made_with: the settings and the version of the code that made the Examples.
     """
     text = json.dumps([_checksums(files), list(made_with)])
     with tf.io.gfile.GFile(os.path.join(folder, _FILE), "w") as stream:
@@ -33,9 +33,10 @@ def write(folder: str, files: Iterable[str], made_with: Iterable[str]) -> None:
 
 
 def digest(patterns: Sequence[str]) -> str:
-    """The digest of the Examples in the files that match `patterns`, such as FOLDER/Split-train/*.
+    """Return the digest of the Examples in the files that match `patterns`.
 
-    It is that which `write` left in FOLDER; without one, that of the files' bytes.
+    For a pattern such as FOLDER/Split-train/* this is the digest that `write` has stored in FOLDER,
+    or else the checksums of the files.
     """
     found = []
     for pattern in patterns:
@@ -50,13 +51,13 @@ def digest(patterns: Sequence[str]) -> str:
 
 
 def _checksums(files: Iterable[str]) -> list[tuple[str, int, str]]:
-    # Of remote files each takes a moment to be opened.
+    # Opening a remote file takes tens of milliseconds.
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         return list(pool.map(_checksum, sorted(files)))
 
 
 def _checksum(file: str) -> tuple[str, int, str]:
-    """Name, size, and the checksum that gzip has at the end."""
+    """Return the name, the size, and the checksum at the end of a gzipped file."""
     size = tf.io.gfile.stat(file).length
     with tf.io.gfile.GFile(file, "rb") as stream:
         stream.seek(max(0, size - _GZIP_TRAILER))

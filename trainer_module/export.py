@@ -1,4 +1,4 @@
-"""The SavedModel: preprocessing and model in one graph, behind three signatures."""
+"""Export a SavedModel with preprocessing and model in one graph and three signatures."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import tf_keras
 from preprocessing import features
 
 THRESHOLD = 0.5
-"""A review is called positive when its probability is above this."""
+"""The probability above which a review is labelled positive."""
 
 
 class ServedModel(tf.Module):
-    """A trained model that takes raw reviews.
+    """A trained model for raw reviews.
 
     Signatures (all inputs of shape [batch]):
       serving_default: serialized tf.Examples -> probability float32, label int64, both [batch].
-      predict_text: raw strings -> the same.
+      predict_text: raw strings -> probability float32, label int64, both [batch].
       transform_features: serialized tf.Examples -> the transformed features, dense.
     """
 
     def __init__(self, model: tf_keras.Model, transform_graph: str):
         super().__init__(name="reviews")
-        # Not the Keras objects themselves: they would bring an optimizer's state along and a second
-        # copy of every layer's computation, for which Keras rewrites and traces them for seconds.
+        # Attributes that are Keras objects would be exported with the state of the optimizer and a
+        # second copy of every layer's computation, which Keras rewrites and traces for seconds.
         self.model_variables = model.variables
         self._inputs = lambda: model.input
         self._logit = lambda inputs: model(inputs, training=False)
@@ -64,7 +64,7 @@ class ServedModel(tf.Module):
 
 
 def save(model: tf_keras.Model, transform_graph: str, folder: str) -> None:
-    """Writes the SavedModel of `model` behind the transform in `transform_graph` to `folder`."""
+    """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`."""
     served = ServedModel(model, transform_graph)
     tf.saved_model.save(
         served,
@@ -82,7 +82,7 @@ def _texts(examples: tf.Tensor) -> tf.Tensor:
 
 
 def _as_model_input(value: Any, spec: Any) -> Any:
-    """TFT hands variable-length features over as sparse; the model wants them ragged or padded."""
+    """Convert a sparse feature, as TFT returns it, to the ragged or padded input of the model."""
     if not isinstance(value, tf.SparseTensor):
         return value
     if isinstance(spec.type_spec, tf.RaggedTensorSpec):

@@ -1,4 +1,4 @@
-"""run_fn: the entry that TFX's Trainer calls, FnArgs -> TrainingJob."""
+"""run_fn, the entry point of TFX's Trainer: FnArgs -> TrainingJob -> model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.errors import InputError
 from trainer_module.distribute import local_cluster
 from trainer_module.loop import checkpoint_folders
 from trainer_module.settings import CustomConfig, TrainingJob
-from trainer_module.task import is_told_by_us
+from trainer_module.task import is_self_explanatory
 from trainer_module.training import train
 
 
@@ -20,8 +20,8 @@ def run_fn(fn_args: Any) -> None:
       fn_args: TFX's FnArgs; see `make_job`.
 
     Raises:
-      InputError: the training found a setting wrong.
-      Exception: what `training.train` and `local_cluster.run` raise.
+      InputError: a setting is wrong.
+      Exception: see `training.train` and `local_cluster.run`.
     """
     job = make_job(fn_args)
     try:
@@ -30,17 +30,17 @@ def run_fn(fn_args: Any) -> None:
         else:
             train(job)
     except ValueError as error:
-        if not is_told_by_us(error):
+        if not is_self_explanatory(error):
             raise
         raise InputError(str(error)) from None
 
 
 def make_job(fn_args: Any) -> TrainingJob:
-    """Return the training that TFX's arguments describe.
+    """Return the job for TFX's arguments.
 
     Args:
-      fn_args: TFX's FnArgs; `hyperparameters` are those of a Tuner, `custom_config` is that of
-        `CustomConfig`.
+      fn_args: TFX's FnArgs; `hyperparameters` are the results of a Tuner, `custom_config` has the
+        fields of `CustomConfig`.
     """
     config = CustomConfig.model_validate(fn_args.custom_config)
     training = config.training

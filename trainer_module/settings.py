@@ -55,7 +55,7 @@ class Training(Section):
     learning_rate_batch: PositiveInt = 1024
     """Global batch for which `learning_rate` is meant."""
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
-    """How the learning rate follows the global batch."""
+    """Scaling of the learning rate with the global batch."""
     schedule: Literal["cosine", "constant"] = "cosine"
     """Course of the learning rate after the warm-up."""
     warmup: Fraction = 0.05
@@ -81,7 +81,7 @@ class Training(Section):
     shuffle_buffer: PositiveInt = 100_000
     """Examples in the shuffle buffer of a training."""
     cache_input: bool = False
-    """Keep the transformed Examples in memory from the first epoch on, whatever their size."""
+    """Keep the transformed Examples in memory after the first epoch, whatever their size."""
     seed: Annotated[int, Field(ge=0)] = 42
     """Seed of shuffling and initialisation."""
 
@@ -93,27 +93,27 @@ class Training(Section):
         return self
 
     def with_values(self, values: Mapping[str, Any]) -> Training:
-        """These settings with what a Tuner found: `learning_rate` and hyperparameters."""
-        found = dict(values)
-        rate = found.pop("learning_rate", self.learning_rate)
+        """Return these settings with a Tuner's `learning_rate` and hyperparameters."""
+        hyperparameters = dict(values)
+        rate = hyperparameters.pop("learning_rate", self.learning_rate)
         return self.model_copy(
             update={
                 "learning_rate": rate,
-                "hyperparameters": {**self.hyperparameters, **found},
+                "hyperparameters": {**self.hyperparameters, **hyperparameters},
             }
         )
 
 
 class TrainingJob(Section):
-    """One training, independent of who starts it; as JSON it is what `task.py` reads.
+    """One training, independent of the platform; `task.py` reads it as JSON.
 
     Attributes:
       train_files, eval_files: glob patterns of transformed TFRecord files.
       transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
-      serving_model_dir: where the SavedModel goes.
-      model_run_dir: where TensorBoard logs go.
-      checkpoint_dir: where a training that was cut short is continued from.
-      base_model: SavedModel to start from; None: start afresh.
+      serving_model_dir: folder for the SavedModel.
+      model_run_dir: folder for TensorBoard logs.
+      checkpoint_dir: folder for checkpoints; an interrupted training continues from it.
+      base_model: SavedModel with the first weights (warm start); None: new weights.
       training: the `training` section of the settings.
       transform: the `transform` section.
     """
@@ -130,15 +130,15 @@ class TrainingJob(Section):
 
 
 class CustomConfig(Section):
-    """The `custom_config` of Trainer and Tuner: what the DAG passes to `run_fn` and `tuner_fn`.
+    """The `custom_config` of Trainer and Tuner, by which the DAG passes settings to `run_fn`.
 
     Other keys are allowed: a platform adds the settings of the job that it starts.
 
     Attributes:
       training: the `training` section of the settings.
       transform: those keys of the `transform` section that the model uses.
-      code: fingerprint of the code; a training does not continue a checkpoint of other code.
-      checkpoints: the folder for checkpoints, which outlives a failed execution.
+      code: fingerprint of the code; a training does not continue a checkpoint of different code.
+      checkpoints: the parent folder of all checkpoints, which is kept after a failed execution.
     """
 
     model_config = ConfigDict(extra="ignore")

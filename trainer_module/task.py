@@ -1,7 +1,7 @@
-"""A training from the command line, as TFJob, Vertex AI and the local cluster start it.
+"""The command line of a training, which TFJob, Vertex AI and the local cluster run.
 
-`python -m trainer_module.task JOB [--set training.epochs=1 ...]`. With TF_CONFIG this process takes
-its place in that cluster; without, it starts the processes that the settings ask for.
+`python -m trainer_module.task JOB [--set training.epochs=1 ...]`. With TF_CONFIG this process is a
+task of that cluster. Without TF_CONFIG it starts a local cluster if the settings require one.
 """
 
 from __future__ import annotations
@@ -27,30 +27,31 @@ from trainer_module.settings import TrainingJob
 _ERROR = re.compile(r"\w+(Error|Exception): ")
 _STACK = re.compile(r'in user code:|Graph execution error:|Detected at |File "')
 _OURS = ("trainer_module", "preprocessing", "core", "__main__")
-"""Where errors for people come from; the last is what this module is called when it runs."""
+"""Packages whose errors have messages for users; `__main__` is this module as a program."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Trains; returns the exit code.
+    """Train, and return the exit code.
 
-    0: trained; 2: a setting is wrong; `lost_peer.EXIT_CODE`: another process of the cluster is
-    gone, and a restart of all of them continues from the last checkpoint; 143: SIGTERM came; 1:
-    any other failure.
+    The exit codes are 0: trained; 2: a setting is wrong; `lost_peer.EXIT_CODE`: another process of
+    the cluster is gone, and a restart of all processes continues from the last checkpoint; 143:
+    ended by SIGTERM; 1: any other failure.
 
-    A failure whose message says everything is one line on stderr, any other one is a traceback.
+    A failure with a self-explanatory message is one line on stderr; any other failure is a
+    traceback.
     """
     first_process.end_at_sigterm()
     parent = child.attach()
     logging.set_verbosity(logging.INFO)
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     cluster = None
     try:
         cluster = Cluster.from_environ(os.environ)
-        job = read_job(asked.job, asked.set)
+        job = read_job(options.job, options.set)
         if cluster is None and local_cluster.has_peers(job.training):
             local_cluster.run(job)
         else:
-            # TensorFlow takes seconds to import; what is wrong above is told before that.
+            # TensorFlow takes seconds to import, so the checks above come first.
             from trainer_module.training import train
 
             train(job)
@@ -58,17 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else 1
     except Exception as error:
         if lost_peer.is_lost_peer(error, cluster):
-            logging.warning("The training ends here", exc_info=True)
-            line = f"another process of the cluster is gone: {_in_short(error)}"
-            print(
-                f"{line}; started again, this one continues from the last checkpoint",
-                file=sys.stderr,
-            )
+            logging.warning("Another process of the cluster is gone", exc_info=True)
+            line = f"another process of the cluster is gone: {_summary_line(error)}"
+            print(f"{line}; a restart continues from the last checkpoint", file=sys.stderr)
             parent.fail(line)
             return lost_peer.EXIT_CODE
-        if not is_told_by_us(error):
+        if not is_self_explanatory(error):
             logging.exception("The training failed")
-            parent.fail(_in_short(error))
+            parent.fail(_summary_line(error))
             return 1
         line = " ".join(str(error).split())
         print(line, file=sys.stderr)
@@ -78,10 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
-    """The job in a JSON file, local or gs://, with overrides such as `training.epochs=1`.
+    """Read a job from a JSON file, local or gs://, and apply overrides like `training.epochs=1`.
 
     Raises:
-      ValueError: in one line, what is wrong with the file, a key or a value.
+      ValueError: the file, a key or a value is wrong; the message is one line.
     """
     try:
         values = json.loads(_read(path))
@@ -90,7 +88,7 @@ def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not JSON: {error}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"{path}: holds a {type(values).__name__}, a training job is a mapping")
+        raise ValueError(f"{path}: contains a {type(values).__name__}, a training job is a mapping")
     apply_overrides(values, overrides)
     try:
         return TrainingJob.model_validate(values)
@@ -101,7 +99,7 @@ def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m trainer_module.task",
-        description="Trains a model, in the cluster that TF_CONFIG names if it names one.",
+        description="Trains a model; if TF_CONFIG is set, as a task of that cluster.",
     )
     parser.add_argument("job", metavar="JOB", help="JSON file of the training, local or gs://")
     parser.add_argument(
@@ -127,20 +125,21 @@ def _read(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def _in_short(error: Exception) -> str:
-    """Type and message in one line, out of the stack that TensorFlow puts into its messages."""
+def _summary_line(error: Exception) -> str:
+    """Return the type and message of an error in one line, without TensorFlow's stack in it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     errors = [line for line in lines if _ERROR.match(line)]
     if errors:
         return errors[-1]
-    told = [line for line in lines if not _STACK.match(line)]
-    return f"{type(error).__name__}: {told[0]}" if told else type(error).__name__
+    messages = [line for line in lines if not _STACK.match(line)]
+    return f"{type(error).__name__}: {messages[0]}" if messages else type(error).__name__
 
 
-def is_told_by_us(error: Exception) -> bool:
-    """Return whether our own code raised `error`, and its message alone says what is wrong.
+def is_self_explanatory(error: Exception) -> bool:
+    """Return whether `error` has a message for users, so that its traceback is not needed.
 
-    A ValueError that comes out of a library may be about anything; its traceback is needed.
+    These are the project's own errors, and a ValueError that the project's own code raised. A
+    ValueError from a library may have any cause.
     """
     if type(error).__module__.split(".")[0] in _OURS:
         return True
@@ -149,11 +148,11 @@ def is_told_by_us(error: Exception) -> bool:
 
 
 if __name__ == "__main__":
-    # The log has its times and places from the first line on.
+    # From the first line on, the log has times and source lines.
     logging.use_absl_handler()
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    # All is written by now. TensorFlow's own way out may crash, or wait for processes of the
-    # cluster that have ended.
+    # All output is written. The regular exit of TensorFlow may crash, or block until processes of
+    # the cluster respond that have already ended.
     os._exit(code)

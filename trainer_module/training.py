@@ -20,7 +20,7 @@ from trainer_module.distribute.agreement import Agreement
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.feeding.inputs import Inputs
 from trainer_module.loop import checkpoint_folders, metrics, schedule, warm_start, weights
-from trainer_module.loop.callbacks import StepProgress, StopAtNoNumber, harmless
+from trainer_module.loop.callbacks import StepProgress, StopOnNonFiniteLoss, best_effort
 from trainer_module.loop.checkpoints import Checkpoints, SaveRegularly
 from trainer_module.loop.early_stopping import EarlyStopping
 from trainer_module.loop.loops import LOOPS, Plan
@@ -31,25 +31,26 @@ from trainer_module.loop.usage import Usage
 from trainer_module.settings import Training, TrainingJob
 
 SUMMARY_FILE = "training.json"
-"""In `model_run_dir`: how long a training took, what it used of the machine, how good it was."""
+"""The file in `model_run_dir` with the duration, resource usage and metrics of a training."""
 
 
 def train(job: TrainingJob) -> None:
-    """Trains the model of `job` in this process's place of the cluster, and exports it.
+    """Train and export the model of `job`, as this process's task of the cluster if there is one.
 
-    A parameter server, and a worker beside one, serves until it is ended from outside.
+    Under parameter servers, a server or worker runs until its process is ended from outside.
 
     Raises:
-      ValueError: TF_CONFIG, the strategy or the settings do not fit, there is nothing to train
-        on, or the loss became NaN or infinite.
+      ValueError: TF_CONFIG, the strategy or the settings contradict each other; or there is no
+        Example to train on; or the loss became NaN or infinite.
       CheckpointError: a checkpoint could not be written or read.
-      SystemExit: SIGTERM came; a checkpoint was written.
+      SystemExit: this process received SIGTERM, and has written a checkpoint.
     """
     cluster = Cluster.from_environ(os.environ)
     if cluster is not None and cluster.serves:
         strategies.serve(cluster)
     chief = cluster is None or cluster.chief
-    # The others look for checkpoints once all have counted the files together, the chief included.
+    # The other processes read checkpoints only after a collective count of the input files, which
+    # the chief joins after it has claimed the folder.
     with checkpoint_folders.claimed(job.checkpoint_dir) if chief else contextlib.nullcontext():
         trained = fit(job, cluster)
         _export(job, trained)
@@ -60,15 +61,15 @@ def train(job: TrainingJob) -> None:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training leaves in memory.
+    """The result of a training in memory.
 
     Attributes:
-      model: under its strategy.
-      module: the file in `models` that it is from.
-      metrics: of the epoch whose weights these are: loss, accuracy, val_loss, val_accuracy.
-      checkpoints: to be removed when the model is where it should be.
+      model: the trained model, under its strategy.
+      module: the module in `models` that built it.
+      metrics: loss, accuracy, val_loss and val_accuracy of the epoch that ended with these weights.
+      checkpoints: the checkpoints, to be removed after the export.
       agreement: with the other processes.
-      chief: whether this process is the one that exports.
+      chief: whether this process exports the model.
     """
 
     model: tf_keras.Model
@@ -80,9 +81,9 @@ class Trained:
 
 
 def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
-    """Everything of `train` but the export; raises what it raises."""
+    """Train the model of `job` without exporting it; see `train` for the errors."""
     training = job.training
-    # Before any other TensorFlow op.
+    # A strategy must be created before any other TensorFlow op.
     strategy = strategies.make_strategy(training, cluster)
     tf_keras.utils.set_random_seed(training.seed)
     started = time.perf_counter()
@@ -118,12 +119,12 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     with Termination() as termination:
         vote = Vote(termination, agreement)
         callbacks = [
-            StopAtNoNumber(first_step),
+            StopOnNonFiniteLoss(first_step),
             usage,
             StepProgress(inputs.steps, training.epochs, first_step),
             *_early_stopping(training, checkpoints),
             SaveRegularly(checkpoints, training.checkpoint_steps, first_step, vote),
-            *(_reports(training, log_dir, first_step) if log_dir else []),
+            *(_board_callbacks(training, log_dir, first_step) if log_dir else []),
         ]
         LOOPS[training.loop](model, plan, callbacks)
     checkpoints.restore_best()
@@ -141,7 +142,7 @@ def build_model(
     *,
     static_shapes: bool,
 ) -> tf_keras.Model:
-    """The model under its strategy, compiled."""
+    """Build and compile the model under its strategy."""
     training = job.training
     policy = (
         "float32" if training.mixed_precision == "none" else f"mixed_{training.mixed_precision}"
@@ -158,7 +159,7 @@ def build_model(
         model = Trainable(net.input, net.output, name=net.name)
         model.compile(
             optimizer=module.optimizer(rate),
-            # The loss is in the steps of `loops`; it is a metric too, so that its mean is exact.
+            # The steps of `loops` compute the loss. As a metric it has an exact mean as well.
             weighted_metrics=metrics.keras_metrics(),
             jit_compile=training.jit_compile and not _on_tpu(strategy),
             steps_per_execution=training.steps_per_execution,
@@ -177,12 +178,12 @@ def build_model(
 
 
 def _on_tpu(strategy: tf.distribute.Strategy) -> bool:
-    """Whether every step is compiled as it is, with static shapes."""
+    """Return whether the strategy compiles every step, which requires static shapes."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
-def _plain(job: TrainingJob, module: ModuleType) -> tf_keras.Model:
-    """The model in this process alone, in float32, for any shape: what is exported."""
+def _plain_model(job: TrainingJob, module: ModuleType) -> tf_keras.Model:
+    """Build the model to export: outside any strategy, in float32, for dynamic shapes."""
     tf_keras.mixed_precision.set_global_policy("float32")
     with tf.device("/CPU:0"):
         return module.build(
@@ -197,8 +198,10 @@ def _set_first_weights(
     inputs: Inputs,
     agreement: Agreement,
 ) -> None:
-    """Those of the base model if there is one and it fits; else what the model computes itself."""
-    if job.base_model and warm_start.load_weights(job, module.FEATURES, _plain(job, module), model):
+    """Set the weights of the base model if it fits; otherwise adapt `model` to the train split."""
+    if job.base_model and warm_start.load_weights(
+        job, module.FEATURES, _plain_model(job, module), model
+    ):
         return
     adapt = getattr(module, "adapt", None)
     if adapt is not None:
@@ -212,26 +215,26 @@ def _early_stopping(
     return [] if patience is None else [EarlyStopping(patience, checkpoints)]
 
 
-def _reports(
+def _board_callbacks(
     training: Training, log_dir: str, first_step: int
 ) -> list[tf_keras.callbacks.Callback]:
-    """What writes to the log folder of TensorBoard beside the usage."""
+    """Return the callbacks, other than `Usage`, that write to the log folder of TensorBoard."""
     board = tf_keras.callbacks.TensorBoard(
         log_dir, write_graph=False, update_freq="epoch", profile_batch=0
     )
     if training.profile_steps is None:
-        return [harmless(board)]
+        return [best_effort(board)]
     profiler = Profiler(log_dir, training.profile_steps, training.steps_per_execution, first_step)
-    return [harmless(board), harmless(profiler)]
+    return [best_effort(board), best_effort(profiler)]
 
 
 def _export(job: TrainingJob, trained: Trained) -> None:
-    """The chief exports, a model that knows nothing of devices and servers; the others wait."""
-    plain = _plain(job, trained.module)
-    # In every process: reading a variable can be collective.
+    """Export a model without devices and servers in the chief; the other processes wait for it."""
+    plain = _plain_model(job, trained.module)
+    # Reading a variable can be a collective operation, so every process does it.
     weights.gather(trained.model, plain)
     if trained.chief:
-        # Importing TFT takes seconds that only the one who exports has to spend.
+        # The import of TFT takes seconds, and only the chief needs it.
         from trainer_module import export
 
         export.save(plain, job.transform_graph, job.serving_model_dir)
@@ -273,12 +276,12 @@ def _write_summary(
         with tf.io.gfile.GFile(file, "w") as stream:
             stream.write(json.dumps(figures, indent=1))
     except tf.errors.OpError as error:
-        # What was trained is worth more than what is told about it.
-        logging.warning("%s cannot be written: %s; it would say %s", file, error, figures)
+        # The model is worth more than its figures, so the training does not fail.
+        logging.warning("%s cannot be written: %s; its content is %s", file, error, figures)
 
 
 def _bytes_on_servers(model: tf_keras.Model) -> list[int]:
-    """Size of the model's and the optimizer's variables on each parameter server."""
+    """Return the bytes of the model's and the optimizer's variables on each parameter server."""
     parts = {
         id(part): part
         for variable in (*model.variables, *model.optimizer.variables())

@@ -1,4 +1,4 @@
-"""tuner_fn: the entry that TFX's Tuner calls; KerasTuner over the search space beside the model."""
+"""tuner_fn, the entry point of TFX's Tuner: KerasTuner on the search space of the model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ONE_DEVICE = {"strategy": "one_device", "devices": None, "workers": 1}
 
 
 class TrialTuner(keras_tuner.Tuner):
-    """Runs each trial through our own training, on one device, without an export.
+    """A Tuner whose trials are trainings of this package, on one device and without an export.
 
-    KerasTuner's own trials build Keras 3 models; ours are tf_keras.
+    KerasTuner's own trials build Keras 3 models; the models of this package are tf_keras models.
     """
 
     def __init__(self, job: TrainingJob, **kwargs: Any):
@@ -28,7 +28,7 @@ class TrialTuner(keras_tuner.Tuner):
         super().__init__(**kwargs)
 
     def run_trial(self, trial: Any, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Trains with the trial's values; returns the metrics of the last epoch."""
+        """Train with the values of the trial, and return the metrics of its last epoch."""
         folder = self.get_trial_dir(trial.trial_id)
         job = self._job.model_copy(
             update={
@@ -43,8 +43,8 @@ class TrialTuner(keras_tuner.Tuner):
 
 
 def tuner_fn(fn_args: Any) -> Any:
-    """TFX Tuner's entry point; takes and returns what TFX says."""
-    # The trainer itself works without TFX; only TFX calls this.
+    """Return the TunerFnResult for TFX's FnArgs."""
+    # Only TFX calls this function; the rest of the package does not depend on TFX.
     from tfx.components.tuner.component import TunerFnResult
 
     job = make_job(fn_args)
@@ -66,8 +66,10 @@ def tuner_fn(fn_args: Any) -> Any:
 
 
 def search_space(space: Mapping[str, Any]) -> keras_tuner.HyperParameters:
-    """A model's SEARCH_SPACE as KerasTuner wants it: a list is a choice, (low, high, sampling) a
-    range of floats."""
+    """Convert a model's SEARCH_SPACE for KerasTuner.
+
+    A list becomes a choice, (low, high, sampling) a range of floats.
+    """
     parameters = keras_tuner.HyperParameters()
     for name, values in space.items():
         if isinstance(values, list):

@@ -1,1 +1,1 @@
-"""The model in production that a candidate is compared with: by Resolver, or the last pushed."""
+"""The baseline of a candidate: the model that was pushed last."""

@@ -1,4 +1,4 @@
-"""PushedBaseline: the last pushed model, where an orchestrator has no Resolver."""
+"""PushedBaseline: the last pushed model, for an orchestrator without Resolver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PushedBaselineSpec(types.ComponentSpec):
 class PushedBaseline(base_component.BaseComponent):
     """The newest model in `serving_dir` that is not the candidate itself -> `model`.
 
-    Its answer changes with what is pushed, so it must not be cached.
+    It must not be cached, because its output depends on the pushed models.
     """
 
     SPEC_CLASS = PushedBaselineSpec
@@ -36,12 +36,12 @@ class PushedBaseline(base_component.BaseComponent):
         model_dir: str | None = None,
         candidate: types.BaseChannel | None = None,
     ):
-        """Constructs the component.
+        """Construct the component.
 
         Args:
           serving_dir: the Pusher's base directory.
-          model_dir: a SavedModel to take instead.
-          candidate: the model that is going to be compared.
+          model_dir: a SavedModel to use instead.
+          candidate: the model that is compared with the baseline.
         """
         super().__init__(
             spec=PushedBaselineSpec(

@@ -20,12 +20,12 @@ CANDIDATE_KEY = "candidate"
 MODEL_KEY = "model"
 SERVING_DIR_KEY = "serving_dir"
 MODEL_DIR_KEY = "model_dir"
-# TensorFlow writes it into every SavedModel: hashes of the graph and of the weights.
+# A file with hashes of graph and weights, which TensorFlow writes to every SavedModel.
 _FINGERPRINT = "fingerprint.pb"
 
 
 class Executor(base_executor.BaseExecutor):
-    """Copies a SavedModel into the artifact, or leaves the artifact without one."""
+    """Copies a SavedModel to the artifact, or leaves the artifact without a model."""
 
     def Do(
         self,
@@ -36,7 +36,7 @@ class Executor(base_executor.BaseExecutor):
         """See TFX's BaseExecutor.
 
         Raises:
-          InputError: `evaluation.baseline_model` is set and no SavedModel is there.
+          InputError: `evaluation.baseline_model` is set, and there is no SavedModel.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         [model] = output_dict[MODEL_KEY]
@@ -45,7 +45,7 @@ class Executor(base_executor.BaseExecutor):
         found = _find(exec_properties, own)
         fileio.makedirs(model.uri)
         if found is None:
-            logging.info("No model was pushed before: there is nothing to compare with")
+            logging.info("No model was pushed before: the evaluation has no baseline")
             return
         logging.info("Baseline: %s", found)
         io_utils.copy_dir(found, path_utils.serving_model_dir(model.uri))
@@ -54,10 +54,10 @@ class Executor(base_executor.BaseExecutor):
 def without_missing_model(
     input_dict: Mapping[str, list[types.Artifact]], key: str
 ) -> dict[str, list[types.Artifact]]:
-    """`input_dict` without the model under `key` where PushedBaseline found none.
+    """Return `input_dict` without the input `key` if PushedBaseline found no model.
 
-    A step of Kubeflow Pipelines has to write all of its outputs; TFX's own components know only
-    an input that is absent.
+    A step of Kubeflow Pipelines must write all of its outputs, but TFX's own components require
+    that a missing input is absent.
     """
     models = input_dict.get(key)
     if models and not fileio.exists(
@@ -74,7 +74,7 @@ def _find(exec_properties: Mapping[str, Any], own: bytes | None) -> str | None:
             raise InputError(f"evaluation.baseline_model: no SavedModel in {set_by_user}")
         return str(set_by_user)
     for path in versions(exec_properties[SERVING_DIR_KEY]):
-        # A step that is run again must not compare the candidate with its own pushed copy.
+        # A retried step must not compare the candidate with its own pushed copy.
         if own is None or _fingerprint(path) != own:
             return path
     return None
@@ -83,7 +83,7 @@ def _find(exec_properties: Mapping[str, Any], own: bytes | None) -> str | None:
 def _fingerprint(model: str) -> bytes | None:
     path = os.path.join(model, _FINGERPRINT)
     if not fileio.exists(path):
-        return None  # TensorFlow before 2.12 saved it.
+        return None  # A TensorFlow older than 2.12 saved the model.
     with fileio.open(path, "rb") as file:
         content: bytes = file.read()
     return content

@@ -1,4 +1,4 @@
-"""Resolver strategy: the model in production, which is the one that was pushed last."""
+"""The Resolver strategy that selects the model in production, which is the last pushed one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DESTINATION = "pushed_destination"
 class LastPushedModel(ResolverStrategy):
     """The blessed model that was pushed last, and its blessing.
 
-    The ids of the models do not tell: an older model that is blessed once more, after a change of
-    the settings and back, is pushed once more. Where no pushed model is left, as with
-    `push.destination: none`, it is the model that was blessed last.
+    The ids of the models do not show their order: after a change of the settings and back, an older
+    model is blessed and pushed again. If there is no pushed model, as with
+    `push.destination: none`, the strategy selects the model that was blessed last.
 
-    On an unchanged second run the candidate is the model that the first run pushed. Compared with
-    itself it would pass any threshold, and its Evaluator would have a new input and run again. So a
-    candidate, if there is one, is left out of the choice.
+    The strategy never selects the candidate. In an unchanged second run the candidate is the model
+    that the first run pushed. Compared with itself it would pass any threshold, and the Evaluator
+    would have a new input and therefore no cache hit.
     """
 
     def resolve_artifacts(
@@ -51,7 +51,7 @@ class LastPushedModel(ResolverStrategy):
 
 
 def _blessings(artifacts: Collection[types.Artifact]) -> dict[int, types.Artifact]:
-    """The last positive blessing of each model, by the model's id."""
+    """Return id of a model -> its last positive blessing."""
     return {
         artifact.get_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY): artifact
         for artifact in sorted(artifacts, key=lambda artifact: artifact.id)
@@ -64,7 +64,7 @@ def _last_blessed(blessings: Mapping[int, types.Artifact], models: Collection[in
 
 
 def _last_pushed(store: MetadataStore, models: Collection[int]) -> int | None:
-    """The model of the newest push whose copy is still in its serving folder."""
+    """Return the id of the model whose push is the newest and still in its serving folder."""
     if not models:
         return None
     model_of = {
@@ -72,7 +72,7 @@ def _last_pushed(store: MetadataStore, models: Collection[int]) -> int | None:
         for event in store.get_events_by_artifact_ids(list(models))
         if event.type == mlmd.Event.INPUT
     }
-    # An execution that is answered from the cache has the artifact of the push that took place.
+    # A cached execution has the output artifact of the execution that pushed the model.
     model_of_output = {
         event.artifact_id: model_of[event.execution_id]
         for event in store.get_events_by_execution_ids(list(model_of))

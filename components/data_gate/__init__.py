@@ -1,1 +1,1 @@
-"""DataGate: stops the run when ExampleValidator found an anomaly."""
+"""DataGate: fails the run if ExampleValidator found an anomaly."""

@@ -1,4 +1,4 @@
-"""DataGate: TFX's ExampleValidator only writes anomalies down; this component acts on them."""
+"""DataGate: fails the run if there are anomalies, which TFX's ExampleValidator only records."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class DataGateSpec(types.ComponentSpec):
 
 
 class DataGate(base_component.BaseComponent):
-    """`anomalies` -> `checked`, or a failed run that names feature and reason.
+    """`anomalies` -> `checked`, or a failed run whose error names the feature and the reason.
 
-    Make what must not see bad data depend on it with `add_upstream_node`.
+    A component that must not read bad data depends on this one by `add_upstream_node`.
     """
 
     SPEC_CLASS = DataGateSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
     def __init__(self, anomalies: types.BaseChannel):
-        """Constructs the component.
+        """Construct the component.
 
         Args:
           anomalies: the `anomalies` output of an ExampleValidator.

@@ -1,4 +1,4 @@
-"""Executor of DataGate: reads the anomalies of every split and raises on the first bad data set."""
+"""Executor of DataGate: reads the anomalies of every split, and fails if there are any."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANOMALIES_FILE = "SchemaDiff.pb"
 
 
 class Executor(base_executor.BaseExecutor):
-    """Passes data that fits the schema, and refuses any other by naming feature and reason."""
+    """Accepts Examples that fit the schema, and raises an error for any others."""
 
     def Do(
         self,
@@ -30,7 +30,7 @@ class Executor(base_executor.BaseExecutor):
         """See TFX's BaseExecutor.
 
         Raises:
-          InputError: a split has anomalies; the line names split, feature and reason of each.
+          InputError: a split has anomalies; the message names split, feature and reason of each.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         anomalies = artifact_utils.get_single_instance(
@@ -39,7 +39,7 @@ class Executor(base_executor.BaseExecutor):
         splits = artifact_utils.decode_split_names(anomalies.split_names)
         found = [problem for split in splits for problem in _problems(anomalies, split)]
         if found:
-            raise InputError("the data do not fit the schema: " + "; ".join(found))
+            raise InputError("the data does not fit the schema: " + "; ".join(found))
         checked = artifact_utils.get_single_instance(output_dict[CHECKED_KEY])
         fileio.makedirs(checked.uri)
         with fileio.open(os.path.join(checked.uri, "checked.json"), "w") as file:
@@ -57,5 +57,5 @@ def _problems(anomalies: types.Artifact, split: str) -> list[str]:
     if report.HasField("dataset_anomaly_info"):
         problems.append(f"{split}: {report.dataset_anomaly_info.description}")
     if report.data_missing:
-        problems.append(f"{split}: there are no examples in it")
+        problems.append(f"{split}: contains no Examples")
     return problems

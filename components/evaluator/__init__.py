@@ -1,1 +1,1 @@
-"""Evaluator: TFX's, whose accuracy threshold is a parameter of a run."""
+"""Evaluator: TFX's Evaluator, with the accuracy threshold as a parameter of a run."""

@@ -1,4 +1,4 @@
-"""Evaluator: TFX's Evaluator, whose accuracy threshold is a parameter of a run."""
+"""Evaluator: TFX's Evaluator, with the accuracy threshold as a parameter of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.evaluator.executor import MIN_ACCURACY_KEY, Executor
 
 
 class EvaluatorSpec(types.ComponentSpec):
-    """The interface of TFX's Evaluator, and the parameter."""
+    """The interface of TFX's Evaluator, and the parameter `min_accuracy`."""
 
     PARAMETERS = {
         **standard_component_specs.EvaluatorSpec.PARAMETERS,
@@ -46,9 +46,9 @@ class Evaluator(base_beam_component.BaseBeamComponent):
 
         Args:
           examples: raw Examples.
-          example_splits: the splits of them that are evaluated.
+          example_splits: the splits to evaluate.
           model: the candidate.
-          baseline_model: the model that the candidate is compared with.
+          baseline_model: the baseline of the candidate.
           eval_config: metrics, slices and thresholds.
           min_accuracy: replaces the lower bound of the accuracy in `eval_config`, from 0 to 1.
         """
@@ -59,7 +59,7 @@ class Evaluator(base_beam_component.BaseBeamComponent):
                 model=model,
                 baseline_model=baseline_model,
                 eval_config=eval_config,
-                # TFX's executor reads it as JSON; there are no such thresholds.
+                # TFX's executor requires JSON here, even without thresholds.
                 fairness_indicator_thresholds=json_utils.dumps(None),
                 min_accuracy=min_accuracy,
                 evaluation=types.Channel(type=standard_artifacts.ModelEvaluation),

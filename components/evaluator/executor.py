@@ -1,4 +1,4 @@
-"""Executor of Evaluator: TFX's own, with the threshold that a run was given."""
+"""Executor of Evaluator: TFX's own, with the accuracy threshold of the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCURACY_CLASS = "BinaryAccuracy"
 
 
 class Executor(LocalBeamExecutor, tfx_executor.Executor):
-    """TFX's Evaluator, for which `min_accuracy` is a parameter of the run."""
+    """TFX's executor, with `min_accuracy` as a parameter of the run."""
 
     def Do(
         self,
@@ -42,10 +42,10 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
 
 
 def with_min_accuracy(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The execution properties with `min_accuracy` as the accuracy's lower bound.
+    """Return the execution properties with `min_accuracy` as the lower bound of the accuracy.
 
     Raises:
-      InputError: it is not between 0 and 1.
+      InputError: `min_accuracy` is not between 0 and 1.
     """
     given = {MIN_ACCURACY_KEY: exec_properties[MIN_ACCURACY_KEY]}
     minimum = with_parameters(Evaluation(), given).min_accuracy

@@ -17,7 +17,7 @@ from components.review_example_gen.inputs import OPTIONS_KEY, Options
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
-    """The interface of ReviewExampleGen: what TFX's file-based driver needs, and `options`."""
+    """The interface of ReviewExampleGen: that of TFX's file-based ExampleGens, and `options`."""
 
     PARAMETERS = {
         standard_component_specs.INPUT_BASE_KEY: ExecutionParameter(type=str),
@@ -60,7 +60,7 @@ class ReviewExampleGen(base_beam_component.BaseBeamComponent):
           input_base: folder or gs:// prefix with the raw files; `sample`: the package's own.
           patterns: group -> glob below `input_base`; groups are the splits train, eval and test,
             or the single group `all`.
-          options: how the files are read, and how much of them.
+          options: the options of the reader, and the limits.
         """
         input_config = example_gen_pb2.Input(
             splits=[

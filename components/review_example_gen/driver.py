@@ -1,7 +1,7 @@
 """Driver of ReviewExampleGen: fingerprints exactly the files that its executor reads.
 
-TFX's own lists files with another glob than Beam's: it follows `**` into one folder only, and takes
-the `[` of a folder's name for a pattern.
+The glob of TFX's own driver differs from Beam's: it expands `**` to one folder only, and interprets
+a `[` in the name of a folder as a pattern.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from preprocessing.reading.find import find_sources, fingerprint
 
 
 class InputProcessor(input_processor.FileBasedInputProcessor):
-    """TFX's, which finds {SPAN}, {VERSION} and dates, with our list of files."""
+    """TFX's input processor, which finds {SPAN}, {VERSION} and dates, with our list of files."""
 
     def __init__(
         self,

@@ -20,12 +20,12 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import proto_utils
 
 from components import tfrecords
-from components.handover import hand_over, handed_over
 from components.local_beam import LocalBeamExecutor
 from components.review_example_gen import splits, stages
 from components.review_example_gen.account import DUPLICATE, LOST_BYTES
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.units import Source, Unit, in_units
+from components.worker_results import read_results, write_results
 from core.errors import InputError
 from preprocessing.reading.cut import cut_file
 from preprocessing.reading.find import SourceFile, find_sources
@@ -53,8 +53,8 @@ class Executor(LocalBeamExecutor):
         """See TFX's BaseExecutor.
 
         Raises:
-          InputError: there is nothing to read, too many lines cannot be used, or no review is
-            left for training.
+          InputError: there are no input files, too many lines are unusable, or no review is left
+            for training.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
@@ -70,7 +70,7 @@ class Executor(LocalBeamExecutor):
 
         sources = _cut(files, options.read)
         self._read_and_write(sources, options.max_examples, scratch)
-        done = [stages.Done(*unit) for unit in handed_over(scratch)]
+        done = [stages.Done(*unit) for unit in read_results(scratch)]
         for split in splits.SPLITS:
             shards = [path for unit in done for of, path in unit.shards if of == split]
             folder = artifact_utils.get_split_uri([examples], split)
@@ -100,11 +100,11 @@ class Executor(LocalBeamExecutor):
                 | "Units" >> beam.Create(units, reshuffle=True)
                 | "ReadUnit" >> beam.ParDo(stages.ReadUnit(named, scratch), held_out, cap)
             )
-            hand_over(pipeline, done, scratch)
+            write_results(pipeline, done, scratch)
 
 
 def _source_files(exec_properties: dict[str, Any]) -> list[SourceFile]:
-    """Return every file that is to be read."""
+    """Return the input files."""
     input_config = example_gen_pb2.Input()
     proto_utils.json_to_proto(
         exec_properties[standard_component_specs.INPUT_CONFIG_KEY], input_config
@@ -120,13 +120,13 @@ def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
         file = files[number]
         return [Source(file.group, piece) for piece in cut_file(file.path, layouts[number])]
 
-    # Of remote files each takes a moment to be opened.
+    # In threads, because opening a remote file takes a moment.
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         return [source for found in pool.map(pieces, range(len(files))) for source in found]
 
 
 def _held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
-    """The text keys of named eval and test files; empty, and nothing is read, without any."""
+    """Return the text keys of named eval and test files; empty if there are no such files."""
     named = [source for source in sources if source.group in splits.HELD_OUT]
     if not named:
         return {}
@@ -150,7 +150,7 @@ def _cap(
     held_out: Any,
     max_examples: Mapping[str, int],
 ) -> Any:
-    """Where each capped split ends; nothing is read without a cap."""
+    """Return the end of each split with a cap; without caps this reads no file."""
     if not max_examples:
         return splits.Cap()
     found = (
@@ -174,20 +174,20 @@ def _cap(
 
 
 def _publish_rejected(done: list[stages.Done], uri: str) -> None:
-    """Writes the rejected lines, in the units' order, with their positions in their files."""
+    """Write the rejected lines in the order of the units, with their positions in the files."""
     before = splits.lines_before(line for unit in done for line in unit.lines)
     with fileio.open(os.path.join(uri, f"{LINES_PREFIX}-00000-of-00001.jsonl"), "w") as target:
         for path in (unit.rejected for unit in done if unit.rejected):
             with fileio.open(path) as source:
                 for line in source:
                     file, piece, position, reason, detail = json.loads(line)
-                    said = {
+                    record = {
                         "file": file,
                         "position": before[file, piece] + position,
                         "reason": reason,
                         "detail": detail,
                     }
-                    target.write(json.dumps(said) + "\n")
+                    target.write(json.dumps(record) + "\n")
 
 
 def _publish_summary(counts: Counter[str], rejected: types.Artifact) -> None:
@@ -203,10 +203,10 @@ def _check(
     max_rejected_fraction: float,
     rejected_uri: str,
 ) -> None:
-    """Refuses input of which too much is unusable; readable duplicates do not count as such.
+    """Raise InputError if too much of the input is unusable; duplicates do not count.
 
-    A label that contradicts a guessed scale puts every other label into question, so that even one
-    is too much.
+    A single label that contradicts a guessed scale is too much, because it makes every other label
+    doubtful.
     """
     if counts[f"rejected/{OTHER_SCALE}"]:
         raise InputError(
@@ -239,7 +239,7 @@ def _check(
 
 
 def _first_rejected(rejected_uri: str, reason: str | None = None) -> list[str]:
-    """The first few, by file and position; there may be more of them than memory holds."""
+    """Return the first few rejected lines, by file and position, in constant memory."""
     first = heapq.nsmallest(
         _SHOWN,
         (

@@ -1,4 +1,4 @@
-"""The parameters of ReviewExampleGen; this module imports no TFX, for a submission needs none."""
+"""The parameters of ReviewExampleGen; imports no TFX, which a submission does not use."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from core.settings import Fraction, PositiveInt, Section
 from preprocessing.reading.records import ReadOptions
 
 OPTIONS_KEY = "options"
-"""The execution property that holds `Options` as JSON."""
+"""The execution property that contains `Options` as JSON."""
 SAMPLE = "sample"
-"""The `input_base` that stands for the sample reviews of this installation."""
+"""The `input_base` of the sample reviews in this package."""
 
 
 class Options(Section):
     """The parameters that TFX's own ExampleGens do not have.
 
     Attributes:
-      read: how the files are read.
-      max_examples: split -> how many reviews are kept in it.
-      max_rejected_fraction: the component fails if a larger part of the lines cannot be used.
-      input_fingerprint: of the files, where no driver computes it. It is a part of the cache key
-        alone: the executor does not read it.
+      read: the options of the reader.
+      max_examples: split -> the largest number of its reviews.
+      max_rejected_fraction: the component fails if a larger fraction of the lines is unusable.
+      input_fingerprint: fingerprint of the files, for a platform without our driver. The executor
+        does not read it: it is only a part of the cache key.
     """
 
     read: ReadOptions = ReadOptions()
@@ -32,5 +32,5 @@ class Options(Section):
 
 
 def input_folder(input_base: str) -> str:
-    """Return the folder or gs:// prefix that is read."""
+    """Return the folder or gs:// prefix of the input."""
     return os.path.dirname(sample_data.__file__) if input_base == SAMPLE else input_base

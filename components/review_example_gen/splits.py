@@ -1,7 +1,7 @@
-"""Which split a review belongs to: decided by a hash of its text, never by where it was read.
+"""The split of a review, which depends on a hash of its text and not on its position.
 
-The same input therefore gives the same split under every Beam runner and worker count, and a
-duplicated text never sits in two splits.
+Therefore the same input results in the same splits with every Beam runner and number of workers,
+and a duplicate text is never in two splits.
 """
 
 from __future__ import annotations
@@ -31,19 +31,22 @@ _HIGH_32_BITS = np.uint64(0xFFFFFFFF << 32)
 
 
 def text_key(text: bytes) -> int:
-    """64 bits of BLAKE2b over the text: what decides its split."""
+    """Return 64 bits of the BLAKE2b hash of a text, which determine its split."""
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def text_keys(texts: Sequence[bytes]) -> np.ndarray:
-    """`text_key` of each text, uint64."""
+    """Return the `text_key` of each text, uint64 of shape [len(texts)]."""
     digest = hashlib.blake2b
     return np.frombuffer(b"".join([digest(t, digest_size=8).digest() for t in texts]), "<u8")
 
 
 def rank_key(key: int, file_name: str, position: int) -> int:
-    """Orders reviews for `max_examples`: by text first, so a sample does not depend on how the
-    files are cut, then by place, so that of equal texts an exact number can be taken."""
+    """Return the sort key of a review for `max_examples`.
+
+    The order is first by text, so a sample does not depend on the division of the files into
+    pieces, and then by place, so a sample contains an exact number of equal texts.
+    """
     place = hashlib.blake2b(f"{file_name}\n{position}".encode(), digest_size=4).digest()
     return (key & ~_LOW_32_BITS) | int.from_bytes(place, "little")
 
@@ -105,7 +108,7 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
 
 
 class Places(NamedTuple):
-    """Where the reviews of a split stand in a piece: their keys, and positions in the piece."""
+    """The reviews of a split in a piece: their keys, and their positions in the piece."""
 
     path: str
     number: int
@@ -115,10 +118,11 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True)
 class Cap:
-    """What a first pass over all files found out for `max_examples`.
+    """The limits of `max_examples`, from a first pass over all files.
 
-    last_rank: for each capped split, the highest `rank_key` that is still taken.
-    before: for each piece of a file, (path, number), how many lines those before it have.
+    Attributes:
+      last_rank: capped split -> the highest `rank_key` of its reviews.
+      before: (path, number) of a piece of a file -> the number of lines before the piece.
     """
 
     last_rank: Mapping[str, int] = field(default_factory=dict)
@@ -127,14 +131,14 @@ class Cap:
     def is_over(
         self, split: np.ndarray, keys: np.ndarray, positions: Sequence[int], piece: Piece
     ) -> np.ndarray:
-        """Whether each review, of this split and key and at this position, is left out."""
+        """Return for each review whether it is over the limit of its split."""
         over = np.zeros(len(keys), bool)
         for name, last in self.last_rank.items():
             here = split == name
             high = keys & _HIGH_32_BITS
             limit = np.uint64(last) & _HIGH_32_BITS
             over |= here & (high > limit)
-            # Only of texts with the very same upper bits does the place decide.
+            # The place matters only for texts with the same upper bits.
             for index in np.flatnonzero(here & (high == limit)).tolist():
                 position = self.before[piece.path, piece.number] + positions[index]
                 over[index] = _rank(piece.path, int(keys[index]), position) > last
@@ -142,7 +146,11 @@ class Cap:
 
 
 def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
-    """(path, number of a piece, its lines) of all -> how many lines stand before each piece."""
+    """Return (path, number) of each piece -> the number of lines before it in its file.
+
+    Args:
+      lines: (path, number, lines) of every piece.
+    """
     before, path, total = {}, None, 0
     for piece_path, number, count in sorted(lines):
         if piece_path != path:
@@ -153,7 +161,7 @@ def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int],
 
 
 def held_out_keys(pieces: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Join (group, some of its text keys) into the `held_out` of `route`."""
+    """Return the `held_out` of `route` from pairs of a group and some of its text keys."""
     return {group: np.unique(joined(arrays)) for group, arrays in _grouped(pieces).items()}
 
 
@@ -162,12 +170,12 @@ def find_cap(
     lines: Iterable[tuple[str, int, int]],
     max_examples: Mapping[str, int],
 ) -> Cap:
-    """Where each capped split ends.
+    """Return the limits of the splits in `max_examples`.
 
     Args:
-      places: (split, some of its reviews).
+      places: pairs of a split and some of its reviews.
       lines: (path, number, lines) of each piece.
-      max_examples: split -> how many reviews are kept in it.
+      max_examples: split -> the largest number of its reviews.
     """
     before = lines_before(lines)
     by_split = _grouped(places)
@@ -197,7 +205,7 @@ def _grouped(pairs: Iterable[tuple[str, _T]]) -> defaultdict[str, list[_T]]:
 
 
 def joined(arrays: Iterable[np.ndarray], dtype: type[np.generic] = np.uint64) -> np.ndarray:
-    """The arrays one after the other; empty of this type without any."""
+    """Return the concatenation of arrays; without any, an empty array of this dtype."""
     found = list(arrays)
     return np.concatenate(found) if found else np.empty(0, dtype)
 

@@ -1,1 +1,1 @@
-"""ReviewSchemaGen: the schema that this package brings, as an artifact."""
+"""ReviewSchemaGen: the schema in this package, as an artifact."""

@@ -1,4 +1,4 @@
-"""ReviewSchemaGen: the schema that this package brings, as an artifact."""
+"""ReviewSchemaGen: the schema in this package, as an artifact."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ReviewSchemaGenSpec(types.ComponentSpec):
 class ReviewSchemaGen(base_component.BaseComponent):
     """The schema of reviews -> `schema`.
 
-    Like TFX's ImportSchemaGen, which takes a path: that of the machine that compiles is nothing to
-    a container, and an edited file under the same path would be answered from the cache.
+    TFX's ImportSchemaGen takes a path instead: a path of the machine that compiles does not exist
+    in a container, and an edited file with the same path would be a cache hit.
     """
 
     SPEC_CLASS = ReviewSchemaGenSpec

@@ -32,8 +32,8 @@ class Executor(base_executor.BaseExecutor):
         """See TFX's BaseExecutor."""
         self._log_startup(input_dict, output_dict, exec_properties)
         if exec_properties[FINGERPRINT_KEY] != fingerprint():
-            # An image older or newer than the checkout that compiled the pipeline.
-            logging.warning("The schema here is not the one that the pipeline was compiled with")
+            # The image is older or newer than the checkout that compiled the pipeline.
+            logging.warning("The schema in this image differs from that of the compiled pipeline")
         folder = artifact_utils.get_single_uri(output_dict[standard_component_specs.SCHEMA_KEY])
         fileio.makedirs(folder)
         with fileio.open(os.path.join(folder, DEFAULT_FILE_NAME), "wb") as file:
@@ -41,5 +41,5 @@ class Executor(base_executor.BaseExecutor):
 
 
 def fingerprint() -> str:
-    """A hash of the schema file."""
+    """Return a hash of the schema file."""
     return hashlib.sha256(_FILE.read_bytes()).hexdigest()[:16]

@@ -1,1 +1,1 @@
-"""StatisticsGen: TFX's component, of which a sample is enough."""
+"""StatisticsGen: the statistics of a sample of each split."""

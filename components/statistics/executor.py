@@ -1,8 +1,8 @@
-"""Executor of StatisticsGen: looks at a sample of each split, and needs no Beam for that.
+"""Executor of StatisticsGen: computes the statistics of a sample of each split, without Beam.
 
-The sample is of single Examples from every file, so it is fair whatever order the input was in.
-Those that are left out are read and not decoded. TFDV's accumulators are filled with the others in
-less time than its many Beam stages take to start.
+The sample consists of single Examples from every file, so it is unbiased in any order of the input.
+The other Examples are read, but not decoded. TFDV's accumulators process the sample in less time
+than TFDV's many Beam stages take to start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FILES_AT_ONCE = 4
 
 
 class Executor(LocalBeamExecutor, tfx_executor.Executor):
-    """TFX's executor where all Examples are asked for; see the module for a sample."""
+    """Computes the statistics of a sample, or of all Examples by TFX's executor."""
 
     def Do(
         self,
@@ -68,12 +68,14 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         statistics.span = examples.span
         rates = {}
         for name in names:
-            split = _Split(artifact_utils.get_split_uri([examples], name), _looked_at(options))
+            split = _Split(
+                artifact_utils.get_split_uri([examples], name), _counted_features(options)
+            )
             rates[name] = split.rate(max_examples)
             result = statistics_of(split.batches(rates[name]), options)
             if rates[name] < 1 and _has_anomalies(result, schema):
-                # A sample may lack what the split has, such as a rare class.
-                logging.info("The sample of %s does not fit the schema: reading all of it", name)
+                # A sample may lack a rare class.
+                logging.info("The sample of %s does not fit the schema: reading all Examples", name)
                 rates[name] = 1.0
                 result = statistics_of(split.batches(1.0), options)
             folder = artifact_utils.get_split_uri([statistics], name)
@@ -85,21 +87,21 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
 
 
 class _Split:
-    """The files of a split, of which `schema` has the features that are decoded."""
+    """The files of a split; `schema` has the features to decode."""
 
     def __init__(self, folder: str, schema: schema_pb2.Schema):
         self._files = sorted(fileio.glob(io_utils.all_files_pattern(folder)))
         self._schema = schema
 
     def rate(self, max_examples: int) -> float:
-        """The part of the Examples, 0.0 to 1.0, that is about `max_examples` of them."""
+        """Return the fraction of the Examples, 0.0 to 1.0, that is about `max_examples`."""
         sizes = {file: file_size(file) for file in self._files}
         largest = max(self._files, key=lambda file: sizes[file])
         examples = tfrecords.density(largest) * sum(sizes.values())
         return min(1.0, max_examples / max(1.0, examples))
 
     def batches(self, rate: float) -> Iterator[pa.RecordBatch]:
-        """Yield this part of the Examples: the same ones each time, from all files alike."""
+        """Yield this fraction of the Examples of every file; each call yields the same ones."""
         decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
         yield decoder.DecodeBatch([])
         files = tf.data.Dataset.from_tensor_slices(self._files).enumerate()
@@ -118,7 +120,7 @@ def _records(file: Any) -> tf.data.Dataset:
 
 
 def _sample(batches: tf.data.Dataset, place: tf.Tensor, rate: float) -> tf.data.Dataset:
-    """Some records of each batch of the file number `place`; each has the same chance."""
+    """Return a random sample of the records of the file number `place`, in batches."""
     if rate == 1.0:
         return batches
 
@@ -134,7 +136,7 @@ def _has_anomalies(statistics: Any, schema: schema_pb2.Schema) -> bool:
     return bool(anomalies.anomaly_info) or anomalies.HasField("dataset_anomaly_info")
 
 
-def _looked_at(options: tfdv.StatsOptions) -> schema_pb2.Schema:
+def _counted_features(options: tfdv.StatsOptions) -> schema_pb2.Schema:
     allowed = options.feature_allowlist
     return schema_pb2.Schema(
         feature=[item for item in options.schema.feature if allowed is None or item.name in allowed]

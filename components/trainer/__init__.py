@@ -1,1 +1,1 @@
-"""Trainer: TFX's, with run parameters; on Kubernetes as a TFJob, on Vertex AI as a CustomJob."""
+"""Trainer: TFX's Trainer, with epochs and strategy as parameters of a run."""

@@ -1,4 +1,4 @@
-"""Trainer: TFX's Trainer, whose epochs and strategy are parameters of a run."""
+"""Trainer: TFX's Trainer, with epochs and strategy as parameters of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from components.trainer.executor import EPOCHS_KEY, STRATEGY_KEY, Executor
 
 
 class TrainerSpec(types.ComponentSpec):
-    """The interface of TFX's Trainer, and the two parameters."""
+    """The interface of TFX's Trainer, and the parameters `epochs` and `strategy`."""
 
     PARAMETERS = {
         **standard_component_specs.TrainerSpec.PARAMETERS,
@@ -56,10 +56,10 @@ class Trainer(base_component.BaseComponent):
           examples: transformed Examples.
           transform_graph: the graph that transformed them.
           epochs, strategy: replace `training.epochs` and `training.strategy` in `custom_config`.
-          custom_config: see `trainer_module.custom_config.CustomConfig`.
-          train_args, eval_args: the splits of both.
-          base_model: the model that the training starts from.
-          hyperparameters: what a Tuner found.
+          custom_config: see `trainer_module.settings.CustomConfig`.
+          train_args, eval_args: the splits for training and evaluation.
+          base_model: the initial model of the training.
+          hyperparameters: the best hyperparameters of a Tuner.
         """
         super().__init__(
             spec=TrainerSpec(

@@ -1,4 +1,4 @@
-"""Executor of Trainer: TFX's own, with the values that a run was given put into the settings."""
+"""Executor of Trainer: TFX's own, with the parameters of the run in the training's settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STRATEGY_KEY = "strategy"
 
 
 class Executor(GenericExecutor):
-    """TFX's GenericExecutor, for which `epochs` and `strategy` are parameters of the run."""
+    """TFX's GenericExecutor, with `epochs` and `strategy` as parameters of the run."""
 
     def Do(
         self,
@@ -36,10 +36,10 @@ class Executor(GenericExecutor):
 
 
 def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The execution properties with `epochs` and `strategy` in `custom_config`'s `training`.
+    """Return the execution properties with `epochs` and `strategy` in `custom_config`.
 
     Raises:
-      InputError: a value is not allowed, or the compiled pipeline cannot train with it.
+      InputError: a value is not allowed, or the compiled pipeline does not support it.
     """
     config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
     given = {key: exec_properties[key] for key in (EPOCHS_KEY, STRATEGY_KEY)}

@@ -1,4 +1,4 @@
-"""The Trainer's parameters of a run, checked before a submission and again in the step."""
+"""The Trainer's parameters of a run, which the submission and the step check."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def training_of_run(compiled: Training, given: Mapping[str, Any]) -> Training:
       given: parameter -> value.
 
     Raises:
-      InputError: a value is not allowed, or needs other processes than the compiled pipeline
-        starts.
+      InputError: a value is not allowed, or requires other processes than those of the compiled
+        pipeline.
     """
     training = with_parameters(compiled, given)
     before, after = _in_words(processes(compiled)), _in_words(processes(training))
@@ -38,7 +38,7 @@ _NAMES = {CHIEF: "chief", WORKER: "worker", PS: "parameter server"}
 
 
 def _in_words(counts: Mapping[str, int]) -> str:
-    """`{"chief": 1, "worker": 2}` -> `1 chief and 2 workers`."""
+    """Return `1 chief and 2 workers` for `{"chief": 1, "worker": 2}`."""
     if sum(counts.values()) == 1:
         return "one process"
     *first, last = [f"{count} {_NAMES[kind]}{'s'[: count > 1]}" for kind, count in counts.items()]

@@ -1,1 +1,1 @@
-"""Transform: TFX's component with an executor that works on batches from file to file."""
+"""Transform: TFX's component, with an executor that processes batches from file to file."""

@@ -40,7 +40,7 @@ class ReviewTransform(tfx.components.Transform):
             preprocessing_fn=preprocessing_fn,
             splits_config=splits_config,
             custom_config=custom_config,
-            # StatisticsGen and DataGate have checked the data; n-gram ids add nothing to that.
+            # StatisticsGen and DataGate have checked the data already.
             disable_statistics=True,
             disable_analyzer_cache=True,
         )

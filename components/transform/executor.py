@@ -1,8 +1,8 @@
-"""Executor of Transform: analyzes what has to be, then transforms file by file.
+"""Executor of Transform: analyzes if necessary, and then transforms file by file.
 
-TFX's own hands single records from one Beam stage to the next, with a price for each, and lets
-tf.Transform batch them again. Here a batch stays one from the file that is read to the file that
-is written, and TensorFlow's threads read, parse and transform it.
+TFX's own executor passes single records between Beam stages, which has a cost for each record, and
+tf.Transform batches them again. Here a batch remains a batch from the input file to the output
+file, and TensorFlow's threads read, parse and transform it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tfx.utils import io_utils, json_utils
 from tfx_bsl.public import tfxio
 
 from components import tfrecords
-from components.handover import hand_over, handed_over
 from components.local_beam import LocalBeamExecutor
 from components.transform import stages, tft_internals
 from components.transform.tft_internals import PreprocessingFn
+from components.worker_results import read_results, write_results
 from trainer_module import content
 
 _FILE_PREFIX = "transformed_examples"
@@ -41,11 +41,11 @@ _DECIDING = (
     standard_component_specs.SPLITS_CONFIG_KEY,
     "code",
 )
-"""The execution properties that decide what the output is; the last is the pipeline's."""
+"""The execution properties that determine the output; the pipeline adds the last one."""
 
 
 class Executor(LocalBeamExecutor):
-    """Makes the transform graph, and with it transformed Examples."""
+    """Creates the transform graph, and the transformed Examples."""
 
     def Do(
         self,
@@ -79,7 +79,7 @@ class Executor(LocalBeamExecutor):
         spec = _parsing_spec(fn, schema)
         by_split = {split: _files(examples, [split]) for split in splits.transform}
         self._transform(by_split, graph, spec, scratch)
-        done = handed_over(scratch)
+        done = read_results(scratch)
         for split in splits.transform:
             paths = [path for of, paths in done for path in paths if of == split]
             folder = artifact_utils.get_split_uri([transformed], split)
@@ -101,7 +101,7 @@ class Executor(LocalBeamExecutor):
         graph: str,
         scratch: str,
     ) -> None:
-        """Writes the transform graph to the folder `graph`."""
+        """Write the transform graph to the folder `graph`."""
         metadata = dataset_metadata.DatasetMetadata(schema)
         metadata_io.write_metadata(
             metadata, os.path.join(graph, tft.TFTransformOutput.RAW_METADATA_DIR)
@@ -112,7 +112,7 @@ class Executor(LocalBeamExecutor):
             return
         columns = tft.get_analyze_input_columns(fn, type_specs)
         projected = _projected(schema, columns)
-        # It still tells of the features that are not read here: the function is traced with them.
+        # The config also has the features that are not read, because the tracing requires them.
         config = _source(schema).Project(columns).TensorAdapterConfig()
         with (
             self._make_beam_pipeline() as pipeline,
@@ -144,7 +144,7 @@ class Executor(LocalBeamExecutor):
                 | "Units" >> beam.Create(units, reshuffle=True)
                 | "TransformFiles" >> beam.ParDo(stages.TransformFiles(graph, spec, scratch))
             )
-            hand_over(pipeline, done, scratch)
+            write_results(pipeline, done, scratch)
 
 
 def _files(examples: list[types.Artifact], splits: list[str]) -> list[str]:
@@ -153,7 +153,7 @@ def _files(examples: list[types.Artifact], splits: list[str]) -> list[str]:
 
 
 def _units(files: list[str]) -> list[list[str]]:
-    """What one worker does at a time."""
+    """Divide files into units of work for Beam's workers."""
     count = -(-len(files) // _FILES_PER_UNIT)
     return [files[number::count] for number in range(count)]
 
@@ -174,12 +174,12 @@ def _type_specs(schema: schema_pb2.Schema) -> dict[str, tf.TypeSpec]:
 
 
 def _projected(schema: schema_pb2.Schema, names: list[str]) -> schema_pb2.Schema:
-    """A schema of these features alone: the others are not even decoded."""
+    """Return a schema of these features only, so that the others are not decoded."""
     return schema_pb2.Schema(feature=[item for item in schema.feature if item.name in names])
 
 
 def _parsing_spec(fn: PreprocessingFn, schema: schema_pb2.Schema) -> dict[str, Any]:
-    """The tf.io parsing spec of the raw features that `fn` makes something of."""
+    """Return the tf.io parsing spec of the raw features that `fn` uses."""
     columns = tft.get_transform_input_columns(fn, _type_specs(schema))
     spec: dict[str, Any] = schema_utils.schema_as_feature_spec(
         _projected(schema, columns)

@@ -1,4 +1,4 @@
-"""The Beam stages of Transform: files of Examples to batches, and to files of transformed ones."""
+"""The Beam stages of Transform, which read Examples, and write transformed Examples."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from core.progress import Progress
 
 _BATCH = 1024
 _ANALYZED_BATCH = 32_768
-"""A vocabulary is counted in each batch first; Beam then adds up what differs, word by word."""
+"""Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
+counts of single words, so large batches reduce Beam's work."""
 
 Done = tuple[str, list[str]]
-"""A split, and closed files of it that are not published yet."""
+"""A split, and its complete files that are not published yet."""
 
 
 class ReadBatches(beam.DoFn):
@@ -42,7 +43,7 @@ class ReadBatches(beam.DoFn):
 
 
 class TransformFiles(beam.DoFn):
-    """(split, number of the unit, files) -> Done."""
+    """(split, number of the unit, files) -> a Done with the transformed files."""
 
     def __init__(self, graph: str, spec: dict[str, Any], scratch: str):
         self._graph, self._spec, self._scratch = graph, spec, scratch
@@ -57,7 +58,7 @@ class TransformFiles(beam.DoFn):
         )
         converter = TensorsToRecordBatchConverter(batches.element_spec)
         encoder = example_coder.RecordBatchToExamplesEncoder()
-        # A bundle that Beam tries again leaves only files behind that nobody is told of.
+        # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
         paths = [f"{name}-{index:03d}.gz" for index in range(len(files))]
         with (
@@ -73,14 +74,14 @@ class TransformFiles(beam.DoFn):
                 writer.close()
         yield split, paths
 
-    # Everything it calls is a graph already; converting that takes seconds.
+    # AutoGraph takes seconds, and has nothing to convert: the layer is a graph already.
     @tf.autograph.experimental.do_not_convert
     def _transform(self, serialized: tf.Tensor) -> dict[str, Any]:
         return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
 
 
 def _records(files: list[str], size: int) -> tf.data.Dataset:
-    """Batches of serialized Examples, always in the same order."""
+    """Return batches of serialized Examples, always in the same order."""
     return tf.data.Dataset.from_tensor_slices(files).interleave(
         lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP").batch(size),
         cycle_length=2,

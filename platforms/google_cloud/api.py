@@ -1,4 +1,4 @@
-"""Clients of the Vertex AI API, and its errors in one line."""
+"""Clients of the Vertex AI API, with retries and with errors of one line."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ TRANSIENT = (
     exceptions.Unknown,
     TransportError,
 )
-"""Errors after which the same question may be answered."""
+"""Errors after which a retry of the same request may succeed."""
 _REFUSED = (exceptions.BadRequest, exceptions.NotFound, exceptions.Conflict)
 REQUEST_SECONDS = 60.0
 SILENCE_SECONDS = 600.0
-"""Seconds for which a question without an answer is repeated."""
+"""Seconds for which a request without a response is retried."""
 
 
 class ApiError(RuntimeError):
-    """Vertex AI does not answer, or cannot do now what it is asked for."""
+    """A request to Vertex AI without a response, or a temporary failure of the request."""
 
 
 def connect(service: Any, region: str) -> Any:
@@ -41,14 +41,14 @@ def connect(service: Any, region: str) -> Any:
     try:
         return service(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
     except DefaultCredentialsError as error:
-        raise InputError(f"Vertex AI needs credentials: {error}") from None
+        raise InputError(f"Vertex AI requires credentials: {error}") from None
 
 
 def retrying() -> dict[str, Any]:
-    """Return the arguments for a request that changes nothing: it is repeated for a while."""
+    """Return the arguments of a read-only request, which is retried for SILENCE_SECONDS."""
 
     def log(error: Exception) -> None:
-        logging.warning("No answer from Vertex AI, trying again: %s", one_line(error))
+        logging.warning("No response from Vertex AI; retrying: %s", one_line(error))
 
     retry = Retry(
         if_exception_type(*TRANSIENT),
@@ -62,34 +62,34 @@ def retrying() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def errors_in_one_line(action: str) -> Iterator[None]:
-    """Replace what the client raises in this context.
+    """Convert the exceptions of the client in this context to exceptions of one line.
 
     Args:
-      action: for the message, such as `start the training`.
+      action: a verb and its object for the message, such as `start the training`.
 
     Raises:
       InputError: the API refuses the request.
-      ApiError: it does not answer, or a quota is used up.
+      ApiError: the API does not respond, or a quota is exceeded.
     """
     try:
         yield
     except (exceptions.Forbidden, exceptions.Unauthorized) as error:
         raise InputError(
             f"Vertex AI does not allow this step to {action}: {one_line(error)} The account in "
-            "vertex.service_account needs roles/aiplatform.user, and roles/iam.serviceAccountUser "
-            "on itself"
+            "vertex.service_account requires roles/aiplatform.user, and "
+            "roles/iam.serviceAccountUser on itself"
         ) from None
     except exceptions.TooManyRequests as error:
-        raise ApiError(f"No quota to {action}: {one_line(error)}") from None
+        raise ApiError(f"Vertex AI has no quota to {action}: {one_line(error)}") from None
     except _REFUSED as error:
         raise InputError(f"Vertex AI refuses to {action}: {one_line(error)}") from None
     except (exceptions.GoogleAPICallError, exceptions.RetryError, GoogleAuthError) as error:
-        raise ApiError(f"Vertex AI did not {action}: {one_line(error)}") from None
+        raise ApiError(f"Vertex AI failed to {action}: {one_line(error)}") from None
 
 
 def one_line(error: Exception) -> str:
-    """Return the message of an error of the client without line breaks."""
+    """Return the message of a client's exception without line breaks."""
     if isinstance(error, exceptions.RetryError):
-        # Its own message has the timeout alone, and not what the last answer was.
+        # `message` has only the timeout; `str` also has the last error.
         return " ".join(str(error).split())
     return " ".join(str(getattr(error, "message", None) or error).split())

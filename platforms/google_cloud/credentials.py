@@ -1,4 +1,4 @@
-"""Credentials for Google Cloud, or one line about what to do without."""
+"""Credentials for Google Cloud, or an error of one line that contains the remedy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LOGIN = "`gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDE
 
 
 def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) -> Credentials:
-    """Application Default Credentials; asks no server.
+    """Return the Application Default Credentials, without a request to a server.
 
     Args:
-      key, value: the setting that needs them.
-      scopes: what they are for.
+      key, value: the setting that requires credentials.
+      scopes: the OAuth scopes of the credentials.
 
     Raises:
-      ConfigError: there are none.
+      ConfigError: there are no credentials.
     """
     import google.auth
     from google.auth.exceptions import DefaultCredentialsError
@@ -30,6 +30,6 @@ def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) 
         credentials, _ = google.auth.default(scopes=scopes)
     except DefaultCredentialsError:
         raise ConfigError(
-            f"{key}: {value} needs Google Cloud credentials and there are none; run {LOGIN}"
+            f"{key}: {value} requires Google Cloud credentials, and there are none; run {LOGIN}"
         ) from None
     return credentials

@@ -1,1 +1,1 @@
-"""Trainings on several machines, which a step of a compiled pipeline starts and follows."""
+"""Trainings on several machines: a step of a compiled pipeline starts a job and follows it."""

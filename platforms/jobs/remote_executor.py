@@ -1,4 +1,4 @@
-"""What the Trainer's executors have in common whose training runs in a job elsewhere."""
+"""The base class of the Trainer's executors that train in a job outside their step."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from trainer_module.settings import TrainingJob
 
 
 class RemoteExecutor(Executor, abc.ABC):
-    """Waits for a job that trains, and checks that it left a model."""
+    """Runs a job for the training, and checks that the job wrote a model."""
 
     NO_MODEL: str
-    """The error of a job that succeeded without a model, with a field for the model's folder."""
+    """Error message for a job that succeeded without a model; {} is the model's folder."""
 
     def Do(
         self,
@@ -31,9 +31,9 @@ class RemoteExecutor(Executor, abc.ABC):
         """See TFX's GenericExecutor.
 
         Raises:
-          InputError: the cluster is missing, or it or the training refuses a setting.
+          InputError: there is no cluster, or the cluster or the training refuses a setting.
           RuntimeError: the training failed or took too long; the message is one line.
-          SystemExit, KeyboardInterrupt: SIGTERM, SIGINT came; the job is ended.
+          SystemExit, KeyboardInterrupt: after SIGTERM or SIGINT; the job is ended.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         fn_args = self._GetFnArgs(
@@ -48,4 +48,4 @@ class RemoteExecutor(Executor, abc.ABC):
 
     @abc.abstractmethod
     def _train(self, job: TrainingJob, custom_config: Mapping[str, Any]) -> None:
-        """Return when the job that trains has succeeded."""
+        """Run the job; return when it has succeeded."""

@@ -1,4 +1,4 @@
-"""What steps have in common that train elsewhere: the file of the job, the end by a signal."""
+"""Common parts of the steps that start a job: the file with the job, and the handler of SIGTERM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainer_module.settings import TrainingJob
 
 
 def write_job(job: TrainingJob) -> str:
-    """Write the job for the replicas to read, never half of it; return the path of the file."""
+    """Write the job to a file for the replicas, atomically; return the path of the file."""
     path = os.path.join(job.model_run_dir, JOB_FILE)
     fileio.makedirs(job.model_run_dir)
     with fileio.open(f"{path}.new", "w") as file:
@@ -26,7 +26,10 @@ def write_job(job: TrainingJob) -> str:
 
 @contextlib.contextmanager
 def sigterm_raises() -> Iterator[None]:
-    """SIGTERM raises SystemExit, once: what is done about it is not cut short by another one."""
+    """Raise SystemExit at the first SIGTERM in this context; ignore any later SIGTERM.
+
+    A second SIGTERM therefore does not interrupt the clean-up after the first one.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -9,8 +9,8 @@ from platforms.checks import check_compiled, check_dataflow, places
 PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
 """The command that makes Kubeflow Pipelines reachable from this machine.
 
-It forwards the UI, not the API (ml-pipeline, port 8888): the UI passes API calls on, and the link
-to a run works there too.
+It forwards the UI, not the API (ml-pipeline, port 8888). The UI forwards API calls to the API, and
+also serves the web page of a run.
 """
 
 
@@ -22,17 +22,20 @@ def check(config: PipelineConfig) -> None:
     """
     check_compiled(config, "kubeflow")
     if not config.paths.root.startswith("gs://"):
-        # Kubeflow's launcher takes buckets alone for a pipeline's root, TensorFlow gs:// of them.
-        raise ConfigError(f"paths.root: {config.paths.root} is no bucket; set gs://BUCKET/FOLDER")
+        # Kubeflow's launcher requires a bucket as pipeline root, and TensorFlow reads gs:// ones.
+        raise ConfigError(
+            f"paths.root: {config.paths.root} is not a bucket; set gs://BUCKET/FOLDER"
+        )
     for key, path in places(config).items():
         if "://" not in path and not on_volume(config, path):
             raise ConfigError(
-                f"{key}: {path} is not seen by the pods of Kubeflow; set gs://BUCKET/FOLDER, or a "
-                "path under kubeflow.volume.mount"
+                f"{key}: {path} is not accessible from the pods of Kubeflow; set "
+                "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"
             )
     if config.push.destination == "vertex":
         raise ConfigError(
-            "push.destination: vertex is for --target vertex; set filesystem, and serve with KServe"
+            "push.destination: vertex requires --target vertex; set filesystem and serve the model "
+            "with KServe"
         )
     check_dataflow(config)
 
@@ -48,8 +51,10 @@ def check_endpoint(config: PipelineConfig) -> None:
     endpoint = config.kubeflow.endpoint
     if not endpoint:
         raise ConfigError(
-            "kubeflow.endpoint: not set; the URL of the Kubeflow Pipelines API, "
+            "kubeflow.endpoint: not set; set the URL of the Kubeflow Pipelines API, "
             f"http://127.0.0.1:8080 after `{PORT_FORWARD}`"
         )
     if not endpoint.startswith(("http://", "https://")):
-        raise ConfigError(f"kubeflow.endpoint: a URL with http:// or https://, not {endpoint!r}")
+        raise ConfigError(
+            f"kubeflow.endpoint: must be a URL with http:// or https://, not {endpoint!r}"
+        )

@@ -1,4 +1,4 @@
-"""Kubeflow Pipelines: one run through `kfp.Client`, with an end to every wait and no second try."""
+"""Submission of one run to Kubeflow Pipelines by `kfp.Client`: with timeouts, and only once."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kfp_server_api.rest import RESTClientObject
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms.follow import (
-    NoAnswer,
+    NoResponse,
     Status,
     SubmitError,
     Task,
-    no_connection,
+    no_response,
     one_line,
-    unknown_whether,
+    possibly_submitted,
 )
 from platforms.kubeflow.checks import PORT_FORWARD
 from platforms.kubeflow.input_cache import file_to_send
@@ -38,7 +38,7 @@ from platforms.package import Package
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
 HEALTH_SECONDS = (5.0, 10.0)
 PAUSES = (1.0, 2.0, 4.0)
-"""Seconds between the tries of a question that changes nothing."""
+"""Seconds between the retries of a read-only request."""
 
 UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 TOKEN_VARIABLE = kfp_client.KF_PIPELINES_SA_TOKEN_ENV
@@ -59,10 +59,10 @@ class KubeflowRun:
         try:
             run = self.client.get_run(self.run_id)
         except urllib3.exceptions.HTTPError as error:
-            raise no_connection(error) from None
+            raise no_response(error) from None
         except ApiException as error:
-            lasting = error.status and error.status < 500 and error.status != 429
-            raise (SubmitError if lasting else NoAnswer)(_server_message(error)) from None
+            permanent = error.status and error.status < 500 and error.status != 429
+            raise (SubmitError if permanent else NoResponse)(_server_message(error)) from None
         details = run.run_details.task_details if run.run_details else None
         tasks = tuple(
             Task(task.display_name or "", task.state or "", _message(task.error))
@@ -74,35 +74,38 @@ class KubeflowRun:
 def start(
     config: PipelineConfig, package: Package, values: dict[str, Any], name: str
 ) -> KubeflowRun:
-    """Submits the pipeline as a run called `name`; returns as soon as the server has taken it.
+    """Submit the pipeline as a run called `name`; return when the server has accepted it.
 
     Raises:
-      ConfigError: nobody answers at `kubeflow.endpoint`, what answers is not the API, or it does
-        not let us in.
-      SubmitError: the server refused the run, or it is not known whether it took it.
+      ConfigError: `kubeflow.endpoint` does not respond, is not the API, or denies access.
+      SubmitError: the server refused the run, or it is unknown whether the server accepted it.
     """
     settings = config.kubeflow
     endpoint = (settings.endpoint or "").rstrip("/")
-    with _quiet(), _told(config):
+    with _silent_kfp(), _readable_errors(config):
         client, several_users = _connect(endpoint)
         # A server for a single user refuses any namespace.
         namespace = settings.namespace if several_users else None
         experiment = client.create_experiment(settings.experiment, namespace=namespace)
     root = config.paths.root
     try:
-        with _quiet(), _told(config), file_to_send(config, package, values) as file:
+        with (
+            _silent_kfp(),
+            _readable_errors(config),
+            file_to_send(config, package, values) as file,
+        ):
             run = client.run_pipeline(
                 experiment.experiment_id,
                 name,
                 pipeline_package_path=str(file),
                 params=values,
                 pipeline_root=root if "://" in root else None,
-                # True would also switch it on for tasks that the compiled file leaves it off for.
+                # True would also enable the cache for tasks whose cache the file disables.
                 enable_caching=None if config.cache else False,
                 service_account=settings.service_account,
             )
-    except NoAnswer as error:
-        raise unknown_whether(error, name, f"{_ui(endpoint)}/#/runs") from None
+    except NoResponse as error:
+        raise possibly_submitted(error, name, f"{_ui(endpoint)}/#/runs") from None
     return KubeflowRun(
         client,
         run.run_id,
@@ -122,7 +125,7 @@ class _Health(NamedTuple):
 
 
 class _Rest(RESTClientObject):
-    """Without a timeout of its own a request of kfp's waits for ever."""
+    """A REST client with a timeout, because kfp's requests have none."""
 
     def request(self, *args: Any, _request_timeout: Any = None, **kwargs: Any) -> Any:
         return super().request(
@@ -131,14 +134,22 @@ class _Rest(RESTClientObject):
 
 
 class _Client(kfp.Client):
-    """kfp's client, whose constructor asks for the server's health and may take half a minute to
-    say, with five tracebacks, that there is none."""
+    """kfp's client with a quick check of the server's health.
+
+    The constructor of `kfp.Client` checks the health. Without a server the check of kfp takes half
+    a minute and prints five tracebacks.
+    """
 
     def get_kfp_healthz(self, sleep_duration: int = 5) -> _Health:
-        """Asks until there is an answer, a few seconds at most; the answer has to be the API's."""
+        """Request the server's health, with retries for a few seconds.
+
+        Raises:
+          ApiException: the response is an error, or not one of the API.
+        """
         api = self._healthz_api.api_client
         if not isinstance(api.rest_client, _Rest):
-            # What was never sent may be sent again, anything else not: it may have been a POST.
+            # Retry only a request that was not sent: the server may have received any other, and
+            # the request may be a POST.
             api.configuration.retries = urllib3.Retry(
                 None, connect=1, read=0, other=0, redirect=5, respect_retry_after_header=False
             )
@@ -160,75 +171,79 @@ class _Client(kfp.Client):
                     raise
                 time.sleep(pause)
         if not isinstance(health, dict):
-            raise ApiException(status=404, reason="a web page, perhaps one to sign in")
+            raise ApiException(status=404, reason="a web page, perhaps a login page")
         if health.get("apiServerReady") is False:
-            raise ApiException(status=503, reason="the UI answers, the API behind it does not")
+            raise ApiException(
+                status=503, reason="the UI responds, but its API server is not ready"
+            )
         return _Health(bool(health.get("multi_user")))
 
 
 def _connect(endpoint: str) -> tuple[_Client, bool]:
-    """The client, and whether the server tells users apart."""
-    # Not the namespace: the client would also send it where the server refuses it.
+    """Return the client, and whether the server is a multi-user one."""
+    # Without the namespace, because a single-user server refuses requests with one.
     client = _Client(host=endpoint, credentials=_credentials())
     return client, client.get_kfp_healthz().multi_user
 
 
 def _credentials() -> Any:
-    """The Kubernetes token that KF_PIPELINES_SA_TOKEN_PATH names, or that the pod was given."""
+    """Return the token in the file $KF_PIPELINES_SA_TOKEN_PATH, or that of the pod; None: none."""
     named = os.environ.get(TOKEN_VARIABLE)
     if named and not Path(named).is_file():
-        raise ConfigError(f"{TOKEN_VARIABLE}: no file {named!r}; it holds the token to sign in")
+        raise ConfigError(
+            f"{TOKEN_VARIABLE}: no file {named!r}; set the path of a file with a token"
+        )
     if named or Path(kfp_client.KF_PIPELINES_SA_TOKEN_PATH).is_file():
         return set_volume_credentials.ServiceAccountTokenVolumeCredentials()
     return None
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """kfp prints links of its own, and warns about servers older than any that we can use."""
+def _silent_kfp() -> Iterator[None]:
+    """Discard the links that kfp prints, and its warnings about servers older than supported."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         yield
 
 
 @contextlib.contextmanager
-def _told(config: PipelineConfig) -> Iterator[None]:
-    """Turns what kfp raises into one line that names the setting to look at."""
+def _readable_errors(config: PipelineConfig) -> Iterator[None]:
+    """Convert the exceptions of kfp to errors of one line that name the setting to check."""
     settings = config.kubeflow
     at = f"kubeflow.endpoint: {settings.endpoint}"
     try:
         yield
     except urllib3.exceptions.HTTPError as error:
-        problem = no_connection(error)
+        problem = no_response(error)
         if problem.sent:
-            raise NoAnswer(f"{at}: {problem}") from None
+            raise NoResponse(f"{at}: {problem}") from None
         raise ConfigError(
-            f"{at} cannot be reached ({problem}); is Kubeflow Pipelines there? "
-            f"From outside the cluster: `{PORT_FORWARD}`"
+            f"{at} is unreachable ({problem}). Check that Kubeflow Pipelines runs there; from "
+            f"outside the cluster run `{PORT_FORWARD}`"
         ) from None
     except ApiException as error:
         text, status = _server_message(error), error.status
-        # Servers before 2.0 answer 500 to somebody they do not know.
+        # Servers before 2.0 respond with 500 to a request without credentials.
         if status == 401 or "Unauthenticated" in text:
             raise ConfigError(
-                f"{at} wants to know who asks ({text}); name a file with a token in "
-                f"{TOKEN_VARIABLE}: `kubectl create token default-editor -n {settings.namespace} "
+                f"{at} requires authentication ({text}). Set {TOKEN_VARIABLE} to a file with a "
+                f"token from `kubectl create token default-editor -n {settings.namespace} "
                 "--audience pipelines.kubeflow.org`"
             ) from None
         if status == 403:
             raise ConfigError(
-                f"kubeflow.namespace: not allowed to run pipelines in {settings.namespace!r} "
+                f"kubeflow.namespace: no permission to run pipelines in {settings.namespace!r} "
                 f"({text})"
             ) from None
         if status == 404:
             raise ConfigError(
-                f"{at} is not the Kubeflow Pipelines API, or asks to sign in ({text}); after "
-                f"`{PORT_FORWARD}` it is http://127.0.0.1:8080, on a Kubeflow platform it ends in "
-                "/pipeline"
+                f"{at} is not the Kubeflow Pipelines API, or requires a login ({text}). After "
+                f"`{PORT_FORWARD}` the endpoint is http://127.0.0.1:8080; on a Kubeflow platform "
+                "it ends in /pipeline"
             ) from None
         if status and status < 500 and status != 429:
             raise SubmitError(f"Kubeflow Pipelines refused the run: {text}") from None
-        raise NoAnswer(f"{at}: {text}") from None
+        raise NoResponse(f"{at}: {text}") from None
 
 
 def _server_message(error: ApiException) -> str:

@@ -1,12 +1,12 @@
 """The KServe InferenceService (serving.kserve.io/v1beta1) that serves the pushed models.
 
-The server is TensorFlow Serving. A review is asked about through the signature `predict_text`:
+The server is TensorFlow Serving. The signature `predict_text` classifies reviews:
 
     curl -d '{"signature_name": "predict_text", "instances": ["great phone"]}' \
         http://HOST/v1/models/NAME:predict
 
-answers `{"predictions": [{"probability": 0.98, "label": 1}]}`; NAME is `name` of the settings, with
-dashes for underscores.
+returns `{"predictions": [{"probability": 0.98, "label": 1}]}`. NAME is the setting `name`, with
+dashes instead of underscores.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from platforms.checks import cluster_name
 from platforms.kubeflow.checks import on_volume
 
 RUNTIME_VERSION = "2.21.0"
-"""Of TensorFlow Serving, whose KServe default knows nothing of today's operations. It is to be no
-older than the TensorFlow of either stack: a server loads what its own version or an earlier one
-saved, and a model that is served may come from the image or from any machine that pushes."""
+"""The version of TensorFlow Serving; KServe's default one is too old for current operations.
+
+It must not be older than the TensorFlow of either stack: a server loads only models of its own
+version or an earlier one, and the image or any other machine may have pushed the model.
+"""
 
 _RESOURCES = {"cpu": "1", "memory": "2Gi"}
 _USER = 1000
-"""A server needs no rights, and the image of TensorFlow Serving names no user but root."""
+"""The user id of the server, which needs no privileges; its image runs as root by default."""
 _LABELS = {
     "app.kubernetes.io/name": "amazon-reviews",
     "app.kubernetes.io/component": "serving",
@@ -38,29 +40,29 @@ _LABELS = {
 
 
 def inference_service(config: PipelineConfig) -> dict[str, Any]:
-    """The manifest; TensorFlow Serving takes the newest of the versions that the Pusher left.
+    """Return the manifest; TensorFlow Serving loads the newest version that the Pusher wrote.
 
     Raises:
-      ConfigError: nothing is pushed to a place that the pods of the cluster see, or `name` is
-        none that a service can have.
+      ConfigError: no model is pushed to a path that the cluster's pods can read, or `name` is not a
+        valid name of a service.
     """
     name = cluster_name(config)
-    # KServe adds -predictor, and the whole is one DNS label.
+    # KServe appends -predictor, and the result must be one DNS label.
     if not re.fullmatch("[a-z]([a-z0-9-]{0,51}[a-z0-9])?", name):
         raise ConfigError(
-            f"name: {config.name} does not fit an InferenceService; at most 53 of a-z, 0-9, -, "
-            "the last no dash"
+            f"name: {config.name} is not a valid name of an InferenceService; use at most 53 "
+            "characters of a-z, 0-9 and -, without a dash at the end"
         )
     kubeflow = config.kubeflow
     predictor: dict[str, Any] = {
-        # None at all would save a pod, and make the first question wait for TensorFlow to start.
+        # With 0 the first request would have to wait for the start of TensorFlow Serving.
         "minReplicas": 1,
         "model": {
             "modelFormat": {"name": "tensorflow"},
             "runtimeVersion": RUNTIME_VERSION,
             "storageUri": _storage_uri(config),
             "resources": {"requests": dict(_RESOURCES), "limits": dict(_RESOURCES)},
-            # KServe gives its init container, which copies the model, the same one.
+            # KServe also applies it to its init container, which copies the model.
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": _USER,
@@ -82,7 +84,11 @@ def inference_service(config: PipelineConfig) -> dict[str, Any]:
 
 
 def render(config: PipelineConfig) -> str:
-    """The manifest as YAML, for `kubectl apply -f`; raises as `inference_service` does."""
+    """Return the manifest as YAML, for `kubectl apply -f`.
+
+    Raises:
+      ConfigError: see `inference_service`.
+    """
     return yaml.safe_dump(inference_service(config), sort_keys=False)
 
 
@@ -90,15 +96,15 @@ def _storage_uri(config: PipelineConfig) -> str:
     destination, place = config.push.destination, config.paths.serving
     if destination != "filesystem":
         raise ConfigError(
-            f"push.destination: {destination} leaves KServe no model to serve; set filesystem"
+            f"push.destination: {destination} pushes no model that KServe can read; set filesystem"
         )
     if "://" in place:
         return place
     volume = config.kubeflow.volume
     if volume is None or not on_volume(config, place):
         raise ConfigError(
-            f"paths.serving: {place} is not seen by the pods of KServe; set gs://BUCKET/FOLDER, "
-            "or a path under kubeflow.volume.mount"
+            f"paths.serving: {place} is not accessible from the pods of KServe; set "
+            "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"
         )
     return f"pvc://{volume.claim}/{PurePosixPath(place).relative_to(volume.mount)}".removesuffix(
         "/."

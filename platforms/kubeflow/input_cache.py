@@ -1,10 +1,10 @@
-"""Kubeflow's cache for ReviewExampleGen, and so for all that is made of its Examples.
+"""Kubeflow's cache for ReviewExampleGen, and therefore for every step that depends on its Examples.
 
-Kubeflow compares the parameters of a step and the ids of its input artifacts. It runs no driver of
-an ExampleGen, so it does not see the raw files: the compiled pipeline switches the cache off for
-ReviewExampleGen, whose Examples are then a new artifact in every run, for which nothing downstream
-is in the cache either. A submission that can list the files puts their fingerprint into the step's
-parameters, and switches the cache on.
+The cache key of Kubeflow consists of the parameters of a step and the ids of its input artifacts.
+Kubeflow runs no driver of an ExampleGen, so the key does not depend on the raw files, and the
+compiled pipeline disables the cache for ReviewExampleGen. Its Examples are then a new artifact in
+every run, so no later step is a cache hit either. A submission that can list the files adds their
+fingerprint to the step's parameters and enables the cache.
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ _TASK = "ReviewExampleGen"
 def file_to_send(
     config: PipelineConfig, package: Package, values: Mapping[str, Any]
 ) -> Iterator[Path]:
-    """The compiled file, or one with which ReviewExampleGen is answered from the cache if its
-    files are those of an earlier run.
+    """Yield the compiled file, or a copy that enables the cache for ReviewExampleGen.
 
     Args:
       config: the settings of the submission.
-      package: what was compiled.
+      package: the compiled pipeline.
       values: the run's parameters.
     """
     default = package.parameters.get("input_base", {}).get("defaultValue")
@@ -48,14 +47,14 @@ def file_to_send(
         try:
             spec = _with_fingerprint(package.spec, input_fingerprint(config, base))
         except InputError as error:
-            # Only the pods see it, perhaps.
+            # The input may be accessible from the pods only.
             logging.getLogger(__name__).warning(
-                "The input cannot be listed from here, so the run reads it again: %s", error
+                "The input cannot be listed from this machine, so the run reads it again: %s", error
             )
     if spec is None:
         yield package.file
         return
-    # Behind the pipeline there may be settings for Kubernetes.
+    # The file may have a second document with settings for Kubernetes.
     _, *others = yaml.safe_load_all(package.file.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, package.file.name)
@@ -64,15 +63,15 @@ def file_to_send(
 
 
 def input_fingerprint(config: PipelineConfig, input_base: str) -> str:
-    """A hash of the files that are read: their groups, paths, sizes and times of change.
+    """Return a hash of the input files: their groups, paths, sizes and modification times.
 
     Raises:
-      InputError: they cannot be listed from here.
+      InputError: the files cannot be listed from this machine.
     """
     folder = input_folder(input_base)
     sources = find_sources(folder, input_files(config)[1])
     if input_base == SAMPLE:
-        # Each copy of the sample has a time of its own, and all have one content.
+        # Copies of the sample differ in their modification time, not in their content.
         sources = [source._replace(modified=0.0) for source in sources]
     return fingerprint(folder, sources)
 

@@ -1,1 +1,1 @@
-"""Runs on this machine, under TFX's local engine."""
+"""Runs on this machine, by TFX's local engine."""

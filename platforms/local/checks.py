@@ -15,6 +15,8 @@ def check(config: PipelineConfig) -> None:
     """
     check_splits(config)
     if config.push.destination == "vertex":
-        raise ConfigError("push.destination: vertex is for --target vertex; set filesystem or none")
+        raise ConfigError(
+            "push.destination: vertex requires --target vertex; set filesystem or none"
+        )
     check_baseline(config, "local")
     check_dataflow(config)

@@ -1,7 +1,7 @@
 """The events of a local run: which component runs, and how the run ends.
 
-TFX's local runner logs when a component runs, finishes or is a cache hit. The sender listens to
-that log, so the runner stays TFX's own.
+TFX's local runner logs when a component runs, finishes or is a cache hit. A logging handler turns
+these records into events, so the runner stays TFX's own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from core import events, progress
 RUNNING, CACHED, FINISHED = "running", "cached", "finished"
 """States of a component, in the order in which they come."""
 PHASE, OUTCOME = "phase", "outcome"
-"""Other kinds of event. A phase is what happens while no component runs, in its key `doing`."""
+"""Other kinds of event. The key `doing` of a phase describes the work while no component runs."""
 
 _STATE_OF_MESSAGE = {
     "Component %s is running.": RUNNING,
@@ -23,10 +23,10 @@ _STATE_OF_MESSAGE = {
 
 
 class Sender(events.Sender):
-    """Turns the records of TFX's log into events.
+    """A handler that sends the records of TFX's log as events.
 
     Attributes:
-      component: the one that runs now, and so the one that failed if something does.
+      component: the component that runs now, and that failed if an exception is raised.
     """
 
     def __init__(self, descriptor: int | None):

@@ -1,7 +1,7 @@
-"""Locks between the runs of one machine: files under flock, which the kernel releases at any end.
+"""Locks between the runs on one machine, by flock: the kernel releases them when a process ends.
 
-A run holds the lock of its local `paths.root`. `amazon-reviews run` takes it and hands it to the
-pipeline's process as an open descriptor; under the TFX command line that process takes it itself.
+A run holds the lock of its local `paths.root`. `amazon-reviews run` acquires it and passes it to
+the pipeline's process as an open descriptor. A run of the TFX command line acquires it itself.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from platforms.local.places import make_folder
 DESCRIPTOR_VARIABLE = "PIPELINE_LOCK_FD"
 _FILE = ".lock"
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF}
-"""What file systems without locks answer."""
+"""Error numbers of file systems that do not support locks."""
 _SECONDS_TO_WRITE = 1.0
-"""For a holder that has just taken the lock to write its name into the file."""
+"""Seconds for a process that has just acquired the lock to write its name into the file."""
 
 
 def lock_root(root: str) -> int | None:
     """Lock a local `paths.root` until this process and those that inherit the lock have ended.
 
     Returns:
-      The descriptor of the lock; None where there is nothing to lock: a root in a bucket, or a file
-      system without locks, for which a line on stderr is the warning.
+      The descriptor of the lock. None if `root` is in a bucket, or on a file system without locks,
+      about which a line on standard error warns.
 
     Raises:
-      ConfigError: another process holds it; the line names that process.
+      ConfigError: another process holds the lock; the message names the process.
     """
     inherited = os.environ.pop(DESCRIPTOR_VARIABLE, None)
     if inherited is not None:
@@ -55,14 +55,16 @@ def lock_root(root: str) -> int | None:
         holder = _holder(lock)
         os.close(lock)
         raise ConfigError(
-            f"paths.root: {root} is in use by {holder}; wait for its end, or set another paths.root"
+            f"paths.root: {root} is in use by {holder}; repeat the command after its end, or set "
+            "another paths.root"
         ) from None
     except OSError as error:
         os.close(lock)
         if error.errno not in _UNSUPPORTED:
             raise
         print(
-            f"paths.root: {root} cannot be locked ({error.strerror}); start no second run on it",
+            f"paths.root: {root} cannot be locked ({error.strerror}); do not start a second run "
+            "with it at the same time",
             file=sys.stderr,
         )
         return None
@@ -84,16 +86,16 @@ def waiting_lock(path: str) -> Iterator[None]:
 
 
 def _holder(lock: int) -> str:
-    """Who wrote itself into the lock file: `process 12 (amazon-reviews run)`."""
+    """Return the process that the lock file names: `process 12 (amazon-reviews run)`."""
     deadline = time.monotonic() + _SECONDS_TO_WRITE
     while True:
         lines = os.pread(lock, 4096, 0).decode(errors="replace").splitlines()
         if len(lines) == 3:
             pid, host, command = lines
-            elsewhere = host != socket.gethostname()
-            # The name of a process that has ended is that of an earlier holder.
-            if elsewhere or os.path.exists(f"/proc/{pid}"):
-                return f"process {pid}{f' on {host}' if elsewhere else ''} ({command})"
+            is_remote = host != socket.gethostname()
+            # A process that has ended is an earlier holder of the lock.
+            if is_remote or os.path.exists(f"/proc/{pid}"):
+                return f"process {pid}{f' on {host}' if is_remote else ''} ({command})"
         if time.monotonic() > deadline:
             return "another process"
         time.sleep(0.02)

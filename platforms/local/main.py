@@ -1,6 +1,6 @@
-"""One local run in its own process: check, lock, run, report the result.
+"""The main function of a local run: check the settings, lock, run, report the result.
 
-`pipeline/local_runner.py` calls `main`.
+`pipeline/local_runner.py` calls it.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from platforms.local import events
 from platforms.local.locks import lock_root
 from platforms.local.preflight import check
 
-_LOOKED_AT = "tfx.tools.cli" in sys.modules
-"""Whether `tfx pipeline create` executes this file in its own process, only to see the pipeline."""
+_IN_TFX_COMMAND = "tfx.tools.cli" in sys.modules
+"""True if `tfx pipeline create` executes this module in its own process, to read the pipeline."""
 
 
 def main() -> int:
     """Run the pipeline; return the exit code.
 
-    A run whose model was not blessed is a finished run here, as it is for TFX.
+    The exit code is also 0 if the model was not blessed, as in TFX.
     """
-    # Under `tfx pipeline create` the arguments are those of the TFX command line.
-    arguments = _parser().parse_args([] if _LOOKED_AT else None)
+    # In `tfx pipeline create` the arguments are those of the TFX command line.
+    arguments = _parser().parse_args([] if _IN_TFX_COMMAND else None)
     logging.set_verbosity(logging.INFO)
-    # TFX logs the connection to ML Metadata, password and all.
-    logging.get_absl_logger().addFilter(tells_no_password)
+    # TFX logs the connection to ML Metadata, including the password.
+    logging.get_absl_logger().addFilter(has_no_password)
     sender = events.start_sending()
     try:
         sender.send(events.PHASE, doing="checking settings and input")
         config = load_config(arguments.config, arguments.set)
-        # Before the lock, which creates the root, for the places are checked first.
+        # Before the lock, because `lock_root` creates the root and `check` checks the paths.
         check(config)
-        if not _LOOKED_AT:
+        if not _IN_TFX_COMMAND:
             lock_root(config.paths.root)
         _run(config, sender)
     except (ConfigError, InputError) as error:
@@ -62,13 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def tells_no_password(record: LogRecord) -> bool:
-    """Whether a record of TFX's log is none of those that print the connection."""
+def has_no_password(record: LogRecord) -> bool:
+    """Return False for the records of TFX's log that contain the connection to ML Metadata."""
     return not str(record.msg).startswith(("Using deployment config", "Using connection config"))
 
 
 def first_error_line(error: BaseException) -> str:
-    """What went wrong in one line; Beam wraps whole tracebacks into its messages."""
+    """Return the cause of an exception in one line; Beam's messages contain whole tracebacks."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
@@ -79,7 +79,7 @@ def first_error_line(error: BaseException) -> str:
 
 def _run(config: PipelineConfig, sender: events.Sender) -> None:
     sender.send(events.PHASE, doing="loading TFX")
-    # Importing TensorFlow and TFX takes seconds; wrong settings have been reported before that.
+    # The import of TensorFlow and TFX takes seconds, so the settings are checked before.
     from pipeline.pipeline import create_pipeline
     from platforms.local.platform import Local
     from platforms.local.run import Runner

@@ -1,4 +1,4 @@
-"""Where ML Metadata is kept: a SQLite file by default, MySQL for a team."""
+"""The connection to ML Metadata: a SQLite file by default, or MySQL for a team."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MYSQL_PORT = 3306
 
 
 def connection_config(location: str) -> metadata.ConnectionConfigType:
-    """`paths.metadata` -> MLMD connection.
+    """Return the connection for `paths.metadata`.
 
     Args:
-      location: a file path, or mysql://USER@HOST[:PORT]/DATABASE; the password is taken from
-        the URL or, better, from $MYSQL_PASSWORD.
+      location: a file path, or mysql://USER@HOST[:PORT]/DATABASE. The password is read from the URL
+        or, preferably, from $MYSQL_PASSWORD.
 
     Raises:
-      ConfigError: a URL of another kind, or one that lacks user, host or database.
+      ConfigError: `location` is another URL, or lacks the user, the host or the database.
     """
     if "://" not in location:
         make_folder("paths.metadata", os.path.dirname(location))

@@ -1,4 +1,4 @@
-"""What a finished run came to, read from ML Metadata and the artifacts."""
+"""The outcome of a finished run, from ML Metadata and the artifacts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FINISHED = (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED)
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The result of one run, in numbers a person asks for.
+    """The result of one run.
 
     Attributes:
       lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
-      accuracy, auc: of the candidate on the whole test split.
-      blessed: whether the Evaluator found the model good enough.
-      reasons: why it did not.
-      pushed_to: folder of the pushed model; empty when nothing was pushed.
+      accuracy, auc: metrics of the candidate on the whole test split.
+      blessed: True if the Evaluator blessed the model.
+      reasons: the thresholds that the model did not reach; empty if it is blessed.
+      pushed_to: folder of the pushed model; empty if no model was pushed.
     """
 
     lines: dict[str, int]
@@ -38,15 +38,15 @@ class Outcome:
 
 
 class NoOutcomeError(RuntimeError):
-    """A run has no result to report; the message is one line."""
+    """A run without a result; the message is one line."""
 
 
 def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
-    """Return the outcome of one run, which must have reached its end.
+    """Return the outcome of one run, which must have finished.
 
     Args:
-      handle: an open connection to the ML Metadata that the run wrote.
-      run_id: the name of its `pipeline_run` context. Other runs may have written there since.
+      handle: an open connection to the ML Metadata of the run.
+      run_id: the name of the run's `pipeline_run` context; ML Metadata may contain later runs.
 
     Raises:
       NoOutcomeError: ML Metadata lacks an output of the run, or its pushed model was deleted.
@@ -75,7 +75,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
 
 
 class _Outputs:
-    """Output artifacts of the finished executions of one run, by component class and key."""
+    """The output artifacts of one run's finished executions, by component class and key."""
 
     def __init__(self, store: MetadataStore, run_id: str):
         self._run_id = run_id
@@ -88,7 +88,7 @@ class _Outputs:
         ]
         if not executions:
             return
-        # Two nodes may be of one type: the list of types is shorter than that of executions.
+        # Two nodes may have the same type, so there are fewer types than executions.
         names = {
             kind.id: kind.name.rpartition(".")[2]
             for kind in store.get_execution_types_by_id({e.type_id for e in executions})
@@ -118,7 +118,7 @@ class _Outputs:
 
 
 def _overall_metrics(evaluation: str) -> dict[str, float]:
-    """Metric -> value of the candidate on all examples; a lone model has no name in TFMA."""
+    """Return metric -> value of the candidate on all Examples; TFMA does not name a lone model."""
     for of_slice in tfma.load_metrics(evaluation):
         if not of_slice.slice_key.single_slice_keys:
             return {
@@ -135,15 +135,17 @@ def _failures(evaluation: str) -> list[str]:
     for slice_result in result.metric_validations_per_slice:
         for failure in slice_result.failures:
             name = failure.metric_key.name
-            seen = failure.metric_value.double_value.value
+            value = failure.metric_value.double_value.value
             threshold = failure.metric_threshold
             if failure.metric_key.is_diff:
                 allowed = -threshold.change_threshold.absolute.value
                 reasons.append(
-                    f"{name} is {-seen:.4f} below that of the latest blessed model, "
+                    f"{name} is {-value:.4f} below that of the latest blessed model, "
                     f"evaluation.max_accuracy_drop allows {allowed:g}"
                 )
             else:
                 lowest = threshold.value_threshold.lower_bound.value
-                reasons.append(f"{name} is {seen:.4f}, evaluation.min_accuracy asks for {lowest:g}")
+                reasons.append(
+                    f"{name} is {value:.4f}, evaluation.min_accuracy requires {lowest:g}"
+                )
     return reasons

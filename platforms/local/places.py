@@ -1,4 +1,4 @@
-"""Whether the folders and files that a run writes can be written; imports no TFX."""
+"""Checks that a run can write its folders and files; imports no TFX."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SQLITE_HEADER = b"SQLite format 3\0"
 
 
 def check_places(config: PipelineConfig) -> None:
-    """Check every local path that a run writes; nothing is created.
+    """Check every local path that a run writes, without creating any.
 
     Raises:
-      ConfigError: one of them cannot be made or written; the line names its key.
+      ConfigError: a path cannot be created or written; the message names its setting.
     """
     paths = config.paths
     _check_folder("paths.root", paths.root)
@@ -27,7 +27,7 @@ def check_places(config: PipelineConfig) -> None:
 
 
 def log_folder(config: PipelineConfig) -> str:
-    """Where the logs of the runs are: on this machine, because several processes append to them."""
+    """Return the folder for the logs, on this machine because several processes append to them."""
     root = config.paths.root
     return os.path.join(os.path.abspath("runs") if "://" in root else root, "logs")
 
@@ -36,26 +36,26 @@ def make_folder(key: str, folder: str) -> None:
     """Create a folder that the setting `key` names.
 
     Raises:
-      ConfigError: the file system refuses.
+      ConfigError: the folder cannot be created.
     """
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"{key}: {folder} cannot be made: {error.strerror}") from None
+        raise ConfigError(f"{key}: {folder} cannot be created: {error.strerror}") from None
 
 
 def mysql_url(location: str) -> SplitResult:
     """Parse a `paths.metadata` that is a URL: mysql://USER@HOST[:PORT]/DATABASE.
 
     Raises:
-      ConfigError: a URL of another kind, or one that lacks user, host or database.
+      ConfigError: `location` is another URL, or lacks the user, the host or the database.
     """
     url = urlsplit(location)
     if url.scheme != "mysql" or not (url.hostname and url.username and url.path.strip("/")):
-        # Without the rest of the URL, which may hold a password.
+        # Without the rest of the URL, which may contain a password.
         raise ConfigError(
-            f"paths.metadata: {url.scheme}://… is not usable, give a file path "
-            "or mysql://USER@HOST[:PORT]/DATABASE"
+            f"paths.metadata: {url.scheme}://… is not supported; set a file path or "
+            "mysql://USER@HOST[:PORT]/DATABASE"
         )
     return url
 
@@ -64,14 +64,14 @@ def _check_folder(key: str, folder: str) -> None:
     if "://" in folder:
         return
     existing = folder
-    # A link without a target is there, too: no folder can be created in its place.
+    # A link without a target counts as existing: no folder can be created in its place.
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)
     if not os.path.isdir(existing):
-        what = "a file" if os.path.exists(existing) else "a link to nothing"
-        raise ConfigError(f"{key}: {folder} cannot be made, {existing} is {what}")
+        kind = "a file" if os.path.exists(existing) else "a link without a target"
+        raise ConfigError(f"{key}: {folder} cannot be created, because {existing} is {kind}")
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise ConfigError(f"{key}: {folder} cannot be written, no permission for {existing}")
+        raise ConfigError(f"{key}: {folder} cannot be written: no permission for {existing}")
 
 
 def _check_database(key: str, file: str) -> None:
@@ -83,10 +83,10 @@ def _check_database(key: str, file: str) -> None:
     if not os.path.exists(file):
         return
     if not os.path.isfile(file):
-        raise ConfigError(f"{key}: {file} is a folder; name a file, or leave the key out")
+        raise ConfigError(f"{key}: {file} is a folder; set a file, or remove the setting")
     if not os.access(file, os.R_OK | os.W_OK):
-        raise ConfigError(f"{key}: {file} cannot be written, no permission")
+        raise ConfigError(f"{key}: {file} cannot be written: no permission")
     with open(file, "rb") as database:
         header = database.read(len(_SQLITE_HEADER))
     if header and header != _SQLITE_HEADER:
-        raise ConfigError(f"{key}: {file} is not an SQLite database; name another file")
+        raise ConfigError(f"{key}: {file} is not an SQLite database; set another file")

@@ -1,4 +1,4 @@
-"""The DAG on this machine, under TFX's local engine."""
+"""The DAG on this machine, for TFX's local engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from platforms.nodes import filesystem_pusher, resolve_model
 
 
 class Local:
-    """See `pipeline.platform.Platform`. A run takes its settings as they are, not as parameters."""
+    """See `pipeline.platform.Platform`. A local run has no runtime parameters."""
 
     def __init__(self, config: PipelineConfig):
         self._config = config

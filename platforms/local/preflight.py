@@ -1,4 +1,4 @@
-"""What can be found wrong before anything starts: credentials, folders, the input files' format."""
+"""The checks before a local run starts: credentials, folders, hyperparameters and input files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from trainer_module.distribute import machine
 
 
 def check(config: PipelineConfig) -> None:
-    """Checks `config` against this machine.
+    """Check the settings and the input on this machine.
 
     Raises:
-      ConfigError: a gs:// path without credentials, a folder that cannot be written, a
-        hyperparameter that the model does not know, or a training that this machine cannot do.
-      InputError: no file, an unreadable one, one of no known format, or files that contradict
-        or repeat each other.
+      ConfigError: a gs:// path without credentials, a folder that is not writable, an unknown
+        hyperparameter, or a training that this machine does not support.
+      InputError: there is no input file, a file is unreadable or of an unknown format, or files
+        contradict or repeat each other.
     """
     checks.check(config)
     places = {

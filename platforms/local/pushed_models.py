@@ -1,7 +1,7 @@
-"""Pushed models that `paths.serving` no longer serves: the cache must not answer with them.
+"""Pushed models that are no longer served from `paths.serving`, and therefore no cache hits.
 
-The output artifact of a Pusher is a record beside the pipeline's other artifacts. TFX's cache
-checks that this record exists, not the model that was copied to `paths.serving`.
+The output artifact of a Pusher is a record among the pipeline's other artifacts. TFX's cache checks
+that this record exists, but not the model that was copied to `paths.serving`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TYPE = "PushedModel"
 
 
 def destination(pushed: mlmd.Artifact) -> str:
-    """Return the folder that a PushedModel was copied to; empty when nothing was pushed."""
+    """Return the folder of a pushed model; empty if no model was pushed."""
     values = dict(pushed.custom_properties)
     if "pushed" not in values or values["pushed"].int_value != 1:
         return ""
@@ -29,10 +29,11 @@ def destination(pushed: mlmd.Artifact) -> str:
 
 
 def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
-    """Mark the models in ML Metadata that `serving` no longer serves: deleted ones, older ones.
+    """Mark the pushed models in ML Metadata that were deleted from `serving` or are not the newest.
 
-    TFX's cache takes no execution whose output is marked, so a Pusher of such a model pushes
-    again. Otherwise a return to earlier settings would leave the model of later ones in service.
+    TFX's cache ignores an execution whose output is marked, so the Pusher pushes such a model
+    again. Without the mark, a run with earlier settings would leave the model of later settings in
+    service.
     """
     try:
         pushed = handle.store.get_artifacts_by_type(_TYPE)
@@ -53,10 +54,10 @@ def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
 
 
 def _is_known(artifact: mlmd.Artifact, serving: str) -> bool:
-    """Whether this machine pushed the model into `serving`, and has not marked it since."""
+    """Return whether this machine pushed the model into `serving` and has not marked it yet."""
     return (
         artifact.state == mlmd.Artifact.LIVE
         and os.path.dirname(destination(artifact)) == serving.rstrip("/")
-        # Runs on several machines may share the records: only the one that pushed can tell.
+        # Several machines may share ML Metadata, but only the one that pushed has the record.
         and fileio.exists(artifact.uri)
     )

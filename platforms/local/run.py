@@ -1,4 +1,4 @@
-"""One run under TFX's local engine, and the result of that run."""
+"""One run of TFX's local engine, and its outcome."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from platforms.local.pushed_models import mark_replaced
 
 
 class Runner(LocalDagRunner):
-    """TFX's runner, which remembers the run that it made.
+    """TFX's local runner, extended by the outcome of its run.
 
     Attributes:
-      run_id: of the run that has ended; None before. It stays None under `tfx pipeline create`,
-        which replaces `run` to look at the pipeline.
+      run_id: id of the run after its end; None before. It stays None in `tfx pipeline create`,
+        which replaces `run` to read the pipeline.
     """
 
     def __init__(self, config: PipelineConfig):
@@ -34,7 +34,7 @@ class Runner(LocalDagRunner):
         with _first_connection(self._paths.metadata), self._metadata() as handle:
             mark_replaced(handle, self._paths.serving)
         super().run_with_ir(pipeline, **options)
-        # TFX has replaced the parameter that stood there by its value.
+        # During the run TFX has replaced the runtime parameter by its value.
         self.run_id = pipeline.runtime_spec.pipeline_run_id.field_value.string_value
 
     def outcome(self) -> Outcome:
@@ -52,9 +52,10 @@ class Runner(LocalDagRunner):
 
 
 def _first_connection(location: str) -> contextlib.AbstractContextManager[None]:
-    """Let one process at a time connect to an SQLite file that may be new.
+    """Return a lock for the first connection to an SQLite file that may be new.
 
-    Two that create ML Metadata's tables at the same time fail: "There are a subset of tables".
+    Two processes that create ML Metadata's tables at the same time fail: "There are a subset of
+    tables".
     """
     if "://" in location:
         return contextlib.nullcontext()

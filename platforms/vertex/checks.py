@@ -21,18 +21,20 @@ def check(config: PipelineConfig) -> None:
         ("vertex.region", config.vertex.region),
     ):
         if not value:
-            raise missing(key, "vertex", "that of Google Cloud where the pipeline is to run")
+            raise missing(key, "vertex", f"the Google Cloud {key.removeprefix('vertex.')} of runs")
     if config.data.input_base is None:
         raise missing("data.input_base", "vertex", "gs://BUCKET/FOLDER with the reviews")
     for key, path in places(config).items():
         if not path.startswith("gs://"):
-            raise ConfigError(f"{key}: {path} is not seen by Vertex AI; set gs://BUCKET/FOLDER")
+            raise ConfigError(
+                f"{key}: {path} is not accessible from Vertex AI; set gs://BUCKET/FOLDER"
+            )
     for name, resources in config.cluster.resources.items():
         gpu_type = resources.gpu_type
         if gpu_type and not re.fullmatch("[A-Z][A-Z0-9_]+", gpu_type):
             raise ConfigError(
-                f"cluster.resources.{name}.gpu_type: {gpu_type} is no accelerator of Vertex AI; "
-                "set for example NVIDIA_TESLA_T4"
+                f"cluster.resources.{name}.gpu_type: {gpu_type} is not an accelerator of Vertex "
+                "AI; set one, such as NVIDIA_TESLA_T4"
             )
     if config.push.destination == "vertex":
         _check_serving_image(config.vertex.serving_image)
@@ -41,11 +43,14 @@ def check(config: PipelineConfig) -> None:
 
 
 def _check_serving_image(image: str | None) -> None:
-    right = "TensorFlow Serving no older than the TensorFlow that trains, see docs/how-to/vertex.md"
+    right = (
+        "an image of TensorFlow Serving that is not older than the TensorFlow of the training, "
+        "see docs/how-to/vertex.md"
+    )
     if not image:
         raise missing("vertex.serving_image", "push.destination: vertex", right)
     if re.search(r"/prediction/tf2?-", image):
         raise ConfigError(
-            f"vertex.serving_image: {image} is a prebuilt prediction container; the newest has "
-            f"TensorFlow 2.15 and cannot load the model. Set {right}"
+            f"vertex.serving_image: {image} is a prebuilt prediction container, and the newest one "
+            f"has TensorFlow 2.15, which cannot load the model. Set {right}"
         )

@@ -1,7 +1,7 @@
-"""Vertex AI Pipelines: one run through the REST API, which takes a PipelineJob as it was compiled.
+"""Submission of one run to Vertex AI Pipelines by its REST API, which takes the compiled file.
 
-Not through `google.cloud.aiplatform`: that takes 15 s to import, makes buckets that are missing,
-and takes expired credentials for a server that does not answer.
+`google.cloud.aiplatform` is not used: its import takes 15 s, it creates missing buckets, and it
+reports expired credentials as a server that does not respond.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from google.auth.transport.requests import AuthorizedSession
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms.follow import (
-    NoAnswer,
+    NoResponse,
     Status,
     SubmitError,
     Task,
-    no_connection,
+    no_response,
     one_line,
-    unknown_whether,
+    possibly_submitted,
 )
 from platforms.google_cloud.credentials import LOGIN, find_credentials
 from platforms.package import Package
 
 CONNECT_AND_READ_SECONDS = (10.0, 60.0)
 PAUSES = (1.0, 2.0, 4.0)
-"""Seconds between the tries of a request. A run has an id of ours, so the same request sent twice
-makes one run."""
+"""Seconds between the retries of a request. Its run has an id of ours, so the same request sent
+twice creates one run."""
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -40,7 +40,7 @@ class Api(NamedTuple):
     """The REST API of a region.
 
     Attributes:
-      url: up to and with its version.
+      url: the URL up to the version, inclusive.
       session: a requests.Session that adds the credentials.
     """
 
@@ -49,7 +49,7 @@ class Api(NamedTuple):
 
 
 def connect(config: PipelineConfig) -> Api:
-    """The API of `vertex.region`, with the credentials of this machine; asks nobody yet.
+    """Return the API of `vertex.region` with this machine's credentials, without a request.
 
     Raises:
       ConfigError: there are no credentials.
@@ -81,20 +81,20 @@ class VertexRun:
         except _Refused as error:
             raise SubmitError(str(error)) from None
         except TransportError as error:
-            raise NoAnswer(f"the credentials cannot be refreshed: {error}") from None
+            raise NoResponse(f"the credentials cannot be refreshed: {error}") from None
         except GoogleAuthError as error:
-            raise SubmitError(f"the credentials no longer work: {error}") from None
+            raise SubmitError(f"the credentials are no longer valid: {error}") from None
         details = job.get("jobDetail", {}).get("taskDetails", [])
         state = job.get("state", "").removeprefix("PIPELINE_STATE_")
         return Status(state, tuple(_task(detail) for detail in details), _message(job))
 
 
 def start(config: PipelineConfig, package: Package, values: dict[str, Any], name: str) -> VertexRun:
-    """Submits the pipeline as a run with the id `name`; returns as soon as Vertex AI has taken it.
+    """Submit the pipeline as a run with the id `name`; return when Vertex AI has accepted it.
 
     Raises:
-      ConfigError: no or expired credentials, no permission, or a project or region that is none.
-      SubmitError: Vertex AI refused the run or does not answer.
+      ConfigError: missing or expired credentials, no permission, or a wrong project or region.
+      SubmitError: Vertex AI refused the run or does not respond.
     """
     project, region = config.vertex.project, config.vertex.region
     parent = f"projects/{project}/locations/{region}"
@@ -106,19 +106,19 @@ def start(config: PipelineConfig, package: Package, values: dict[str, Any], name
     try:
         _create(api, parent, name, _job(config, package, values, name))
     except _Refused as error:
-        raise _told(error, config) from None
-    except NoAnswer as error:
+        raise _readable_error(error, config) from None
+    except NoResponse as error:
         if error.sent:
-            raise unknown_whether(error, name, link) from None
+            raise possibly_submitted(error, name, link) from None
         raise ConfigError(
-            f"vertex.region: {error}; is {region} a region with Vertex AI, us-central1 for "
-            "example, and this machine on the Internet?"
+            f"vertex.region: {error}. Check that {region} is a region of Vertex AI, such as "
+            "us-central1, and that this machine has access to the Internet"
         ) from None
     except TransportError as error:
         raise SubmitError(f"the credentials cannot be refreshed: {error}") from None
     except GoogleAuthError as error:
         raise ConfigError(
-            f"vertex.project: the Google Cloud credentials do not work ({one_line(str(error))}); "
+            f"vertex.project: the Google Cloud credentials are not valid ({one_line(str(error))}); "
             f"run {LOGIN}"
         ) from None
     return VertexRun(api, f"{parent}/pipelineJobs/{name}", name, link)
@@ -153,20 +153,20 @@ def _create(api: Api, parent: str, name: str, job: dict[str, Any]) -> None:
         try:
             _request(api, "POST", f"{parent}/pipelineJobs", {"pipelineJobId": name}, job)
             return
-        except NoAnswer as error:
+        except NoResponse as error:
             sent = sent or error.sent
             if pause is None:
-                raise NoAnswer(str(error), sent) from None
+                raise NoResponse(str(error), sent) from None
             time.sleep(pause)
         except _Refused as error:
-            # Nobody else has this id: an earlier try got through, its answer did not.
+            # The id is ours alone: an earlier attempt succeeded, but its response was lost.
             if attempt and error.status == 409:
                 return
             raise
 
 
 class _Refused(Exception):
-    """An answer that asking again will not change."""
+    """An error that a retry does not change."""
 
     def __init__(self, status: int, message: str):
         super().__init__(one_line(message))
@@ -180,7 +180,13 @@ def _request(
     query: dict[str, str] | None = None,
     body: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Raises _Refused, NoAnswer where asking again may help, or GoogleAuthError."""
+    """Send a request and return the JSON of the response.
+
+    Raises:
+      _Refused: the request failed, and a retry does not help.
+      NoResponse: the request failed, and a retry may succeed.
+      GoogleAuthError: the credentials are not valid.
+    """
     try:
         response = api.session.request(
             method,
@@ -190,8 +196,8 @@ def _request(
             timeout=CONNECT_AND_READ_SECONDS,
         )
     except requests.exceptions.RequestException as error:
-        problem = no_connection(error.args[0] if error.args else error)
-        raise NoAnswer(f"{api.url}: {problem}", problem.sent) from None
+        problem = no_response(error.args[0] if error.args else error)
+        raise NoResponse(f"{api.url}: {problem}", problem.sent) from None
     try:
         answer = response.json()
     except ValueError:
@@ -199,38 +205,39 @@ def _request(
     if response.ok and isinstance(answer, dict):
         return answer
     message = _message(answer) if isinstance(answer, dict) else ""
-    text = message or f"{response.status_code} {response.reason}, and no answer of the API"
+    text = message or f"{response.status_code} {response.reason}, not a response of the API"
     if response.status_code == 429 or response.status_code >= 500:
-        raise NoAnswer(text)
+        raise NoResponse(text)
     raise _Refused(response.status_code, text)
 
 
-def _told(error: _Refused, config: PipelineConfig) -> Exception:
-    """One line that names the setting to look at."""
+def _readable_error(error: _Refused, config: PipelineConfig) -> Exception:
+    """Return an error of one line that names the setting to check."""
     vertex = config.vertex
     if error.status == 401:
         return ConfigError(
-            f"vertex.project: the credentials are not accepted ({error}); run {LOGIN}"
+            f"vertex.project: Vertex AI rejected the credentials ({error}); run {LOGIN}"
         )
     if error.status == 403 and "has not been used" in str(error):
         return ConfigError(
-            f"vertex.project: the Vertex AI API is off in {vertex.project}; switch it on with "
+            f"vertex.project: the Vertex AI API is disabled in {vertex.project}; enable it with "
             f"`gcloud services enable aiplatform.googleapis.com --project {vertex.project}`"
         )
     if error.status in (400, 403) and ("act as" in str(error) or "actAs" in str(error)):
         return ConfigError(
-            f"vertex.service_account: {error}; submitting needs roles/iam.serviceAccountUser on "
+            f"vertex.service_account: {error}; a submission requires "
+            "roles/iam.serviceAccountUser on "
             f"{vertex.service_account or 'the default account of Compute Engine'}"
         )
     if error.status == 403:
         return ConfigError(
-            f"vertex.project: not allowed in {vertex.project} ({error}); submitting needs "
+            f"vertex.project: no permission in {vertex.project} ({error}); a submission requires "
             "roles/aiplatform.user there"
         )
     if error.status == 404:
         return ConfigError(
-            f"vertex.region: {vertex.region} in {vertex.project} is not found ({error}); "
-            "is it a region with Vertex AI, us-central1 for example?"
+            f"vertex.region: {vertex.region} in {vertex.project} is not found ({error}). Check "
+            "that it is a region of Vertex AI, such as us-central1"
         )
     return SubmitError(f"Vertex AI refused the run: {error}")
 

@@ -37,7 +37,7 @@ class Vertex(Compiled):
         return self.parameter("input_base", input_files(self._config)[0])
 
     def warm_start(self) -> BaseNode:
-        # Vertex AI resolves models by its own queries, which implement TFX's strategy only.
+        # Vertex AI resolves models by queries of its own, which implement only TFX's strategies.
         return resolve_model(LatestBlessedModelStrategy, WARM_START)
 
     def baseline(self, candidate: BaseChannel) -> BaseNode:

@@ -1,1 +1,1 @@
-"""Code written by hand for speed, each module with the measurement that justifies it."""
+"""Code written by hand for speed; each module names the measurement that justifies it."""

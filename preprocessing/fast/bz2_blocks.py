@@ -1,8 +1,8 @@
-"""bz2 block by block: a file can be cut anywhere, its blocks decompressed on every core.
+"""Decompress bz2 block by block: from any position of a file, and on every core.
 
-A bz2 file is a row of blocks of at most 900 kB of content, each with its own checksum. A block
-starts with a mark of 48 bits, at any bit of the file, and needs nothing of those before it. So a
-block is found by its mark, and damage costs the blocks that it hits and no other.
+A bz2 file is a sequence of blocks of at most 900 kB of content, each with its own checksum. A block
+starts with a mark of 48 bits, at any bit of the file, and does not depend on the blocks before it.
+So a block can be found by its mark, and damage loses only the blocks that contain it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,32 @@ _MARK, _END = 0x314159265359, 0x177245385090
 _MARK_BITS, _CRC_BITS = 48, 32
 _HEADER = b"BZh9"
 _READ = 1 << 22
-_TAIL = 1 << 9  # bytes before a mark in which the end of the stream before it is looked for
-_LONGEST = 1 << 21  # bytes, more than a block of any content takes up
+_TAIL = 1 << 9  # bytes before a mark that are searched for the end of the previous stream
+_LONGEST = 1 << 21  # bytes; every compressed block is shorter
 _ERRORS = (OSError, EOFError, ValueError)
-DAMAGED, STOPS = "damaged", "the archive stops in the middle,"
+DAMAGED, TRUNCATED = "damaged", "truncated"
 
 
 class Content(NamedTuple):
-    """What a block holds; its mark stands at the bit `at` of the file."""
+    """The decompressed content of a block.
+
+    Attributes:
+      at: the bit of the file at which the block's mark starts.
+      data: the content.
+    """
 
     at: int
     data: bytes
 
 
 class Damage(NamedTuple):
-    """A stretch that cannot be read, after the mark at `at`.
+    """A part of a file that cannot be read.
 
-    It showed before the byte `position` of the file, and takes up `lost` bytes.
+    Attributes:
+      at: the bit of the file at which the last mark before the damage starts.
+      position: the byte of the file before which the damage was detected.
+      lost: the size of the part in bytes.
+      why: DAMAGED or TRUNCATED.
     """
 
     at: int
@@ -43,11 +52,11 @@ class Damage(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """The bits `at` to `until` of the file: from one mark to the next, or to the file's end."""
+    """The bits `at` to `until` of a file: from one mark to the next one or the end of the file."""
 
     at: int
     until: int
-    data: bytes  # the bytes that have these bits
+    data: bytes  # the bytes that contain these bits
     last: bool
 
     def value(self) -> int:
@@ -63,13 +72,13 @@ class _Span(NamedTuple):
 def read_blocks(
     raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int
 ) -> Iterator[Content | Damage]:
-    """The blocks whose marks stand from byte `start` of a bz2 file on, in order, to its end.
+    """Yield the blocks of a bz2 file whose marks start at byte `start` or later, in order.
 
     Args:
       raw: the compressed file.
-      start: a byte of it; at 0, where a file has its header, that is checked as well.
-      pool: what decompresses the blocks.
-      ahead: how many blocks it works on, or has done, before they are asked for.
+      start: a byte of the file; if it is 0, the header of the file is checked as well.
+      pool: the threads that decompress the blocks.
+      ahead: how many blocks are decompressed before the caller requests them.
     """
     waiting: deque[tuple[_Span, Future[list[Content | Damage]]]] = deque()
     spans = _spans(raw, start)
@@ -82,7 +91,8 @@ def read_blocks(
             span, future = waiting.popleft()
             found = future.result()
             if isinstance(found[-1], Damage) and waiting:
-                # By chance, once in 10^14 bits, a mark is content: then it parts a good block.
+                # About once in 10^14 bits, the content of a block looks like a mark, and cuts an
+                # intact block in two.
                 together = _read_span(span.joined(waiting[0][0]))
                 if not any(isinstance(part, Damage) for part in together):
                     waiting.popleft()[1].cancel()
@@ -94,10 +104,10 @@ def read_blocks(
 
 
 def find_marks(data: bytes, mark: int = _MARK) -> list[int]:
-    """The bits, ascending, at which a mark of 48 bits stands in `data`."""
+    """Return the bits of `data` at which a mark of 48 bits starts, ascending."""
     found = []
     for shift in range(8):
-        # A mark that starts at this bit of a byte fills the five bytes after that one.
+        # A mark that starts at this bit of a byte fills the next five bytes completely.
         inner = (mark << (8 - shift)).to_bytes(7, "big")[1:6]
         at = data.find(inner, 1)
         while at >= 0:
@@ -111,11 +121,11 @@ def find_marks(data: bytes, mark: int = _MARK) -> list[int]:
 
 
 def _spans(raw: BinaryIO, start: int) -> Iterator[_Span]:
-    """The spans from the first mark on; those before it too at the beginning of the file."""
+    """Yield the spans from the first mark on; if `start` is 0, from the beginning of the file."""
     raw.seek(start)
-    data, base = b"", start  # what is kept of the file, and the byte it starts at
-    at = None if start else 0  # where the span starts whose end is looked for
-    searched = 0  # bytes of `data` in which there is no mark left to find
+    data, base = b"", start  # the part of the file in memory, and the byte at which it starts
+    at = None if start else 0  # the start of the span whose end is not found yet
+    searched = 0  # bytes of `data` that have been searched for marks
 
     def span(until: int, last: bool = False) -> _Span:
         assert at is not None
@@ -152,7 +162,7 @@ def _read_span(span: _Span) -> list[Content | Damage]:
 
 
 def _ends(span: _Span) -> Iterator[int]:
-    """Where the block of a span may end, in bits from its start: the likely places first."""
+    """Yield where the block of a span may end, in bits from its start: likely places first."""
     lead = span.at & 7
     tail = max(0, len(span.data) - _TAIL)
     likely = [tail * 8 + bit - lead for bit in find_marks(span.data[tail:], _END)]
@@ -165,7 +175,10 @@ def _ends(span: _Span) -> Iterator[int]:
 
 
 def _decompress(block: int, bits: int) -> bytes | None:
-    """The content of a block of so many bits, made a file of its own; None if it is damaged."""
+    """Return the content of a block of `bits` bits; None if it is damaged.
+
+    The block is decompressed as a bz2 file of its own.
+    """
     checksum = block >> (bits - _MARK_BITS - _CRC_BITS) & ((1 << _CRC_BITS) - 1)
     end = (_END << _CRC_BITS) | checksum
     bits += _MARK_BITS + _CRC_BITS
@@ -179,18 +192,18 @@ def _decompress(block: int, bits: int) -> bytes | None:
 
 
 def _check_end(span: _Span, end: int) -> list[Content | Damage]:
-    """Damage in what follows the block that ends a stream: the checksum, the next header."""
+    """Return the damage behind the last block of a stream: in its checksum or the next header."""
     after = (span.at + end + _MARK_BITS + _CRC_BITS + 7) >> 3
     stop = (span.until + 7) >> 3
     if after > stop:
-        return [Damage(span.at, stop, 0, STOPS if span.last else DAMAGED)]
+        return [Damage(span.at, stop, 0, TRUNCATED if span.last else DAMAGED)]
     return _check_streams(span, span.data[after - (span.at >> 3) :])
 
 
 def _check_streams(span: _Span, data: bytes) -> list[Content | Damage]:
-    """Damage in the bytes at the end of a span that hold no block.
+    """Return the damage in the bytes at the end of a span that hold no block.
 
-    They are streams without content and, unless the file ends, the header of the next stream.
+    Such bytes are streams without content and, unless the file ends, the header of the next stream.
     """
     size = len(data)
     start = ((span.until + 7) >> 3) - size
@@ -208,21 +221,22 @@ def _check_streams(span: _Span, data: bytes) -> list[Content | Damage]:
             at = min(start + fed + 1, start + size)
             return [Damage(span.at, at, size, DAMAGED)]
         if not decoder.eof:
-            return [Damage(span.at, start + size, size, STOPS)]
+            return [Damage(span.at, start + size, size, TRUNCATED)]
         data, start, size = data[fed:], start + fed, size - fed
     return []
 
 
 def _salvage(span: _Span, value: int, bits: int) -> list[Content | Damage]:
-    """What can be had of a span with damage, fed to a decoder byte by byte until that fails.
+    """Return the readable content of a damaged span, and its damage.
 
-    Only whole blocks count: the decoder gives out content before it has checked it.
+    The span is decompressed byte by byte until the decoder fails. Only whole blocks count, because
+    the decoder returns content before it has verified the checksum.
     """
     data = _HEADER + (value >> (bits & 7)).to_bytes(bits >> 3, "big")
     decoder = bz2.BZ2Decompressor()
     parts: list[bytes] = []
     end = (span.until + 7) >> 3
-    position, why = end, STOPS if span.last else DAMAGED
+    position, why = end, TRUNCATED if span.last else DAMAGED
     for fed in range(len(data)):
         try:
             given = [decoder.decompress(data[fed : fed + 1])]

@@ -1,7 +1,7 @@
-"""Serialized tf.Examples of reviews, made without a protobuf object for each of them.
+"""Serialize tf.Examples of reviews without protobuf objects.
 
-A review's message is four features of one value each, so all but the values themselves follows
-from their lengths. Protobuf's own Python classes take ten times as long.
+The message of a review has four features of one value each. All its bytes except the values
+themselves follow from the lengths of the values. Protobuf's Python classes take ten times as long.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def encode_examples(
     titles: Sequence[bytes],
     bodies: Sequence[bytes],
 ) -> list[bytes]:
-    """Examples with TEXT, TITLE, BODY (bytes) and LABEL (int64), of columns of equal length.
+    """Return serialized Examples with TEXT, TITLE, BODY (bytes) and LABEL (int64).
 
     Args:
-      labels: 0 or 1.
-      texts: in UTF-8, as the other two.
-      titles: empty where a review has none.
+      labels: 0 or 1; all four columns have the same length.
+      texts: UTF-8, like titles and bodies.
+      titles: empty for a review without a title.
       bodies: the texts without the titles.
     """
     examples = []
@@ -51,7 +51,7 @@ def _varint(value: int) -> bytes:
 
 @lru_cache(maxsize=1 << 16)
 def _bytes_start(name: str, length: int) -> bytes:
-    """What stands before the one value, of `length` bytes, of the feature `name`."""
+    """Return the bytes that precede the value of the feature `name`, which has `length` bytes."""
     values = _VALUES + _varint(length)
     feature = _BYTES_LIST + _varint(len(values) + length) + values
     value = _VALUE + _varint(len(feature) + length) + feature

@@ -1,7 +1,7 @@
-"""Decompress bz2, gzip and zstd as a stream that hands out everything before any damage.
+"""Decompress bz2, gzip and zstd as a stream that returns all content before any damage.
 
-Beam's own decompression goes by the file's name and ends a truncated file without a word;
-this one goes by the file's first bytes and raises `CorruptArchive`.
+Beam's own decompression chooses by the name of the file, and accepts a truncated file silently.
+This module chooses by the first bytes of the file, and raises `CorruptArchive`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, Protocol
 from core.errors import InputError
 
 _READ = 1 << 16  # compressed bytes per step
-_PIECE = 1 << 20  # most bytes one step of decompression gives, whatever the archive claims
-_ZSTD_STEP = 1 << 12  # zstd has no such limit, so it is fed in steps small enough to bound it
-_ZSTD_WINDOW = 1 << 31  # the largest window the format's own `--long` option writes
+_PIECE = 1 << 20  # most bytes that one step of decompression returns
+_ZSTD_STEP = 1 << 12  # the zstd decoder has no such limit, so its steps have a small input
+_ZSTD_WINDOW = 1 << 31  # the largest window that zstd's `--long` option writes
 
 _MAGIC = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 # A zstd file may start with a skippable frame, as those of pzstd do. RFC 8878 gives it 16 magic
@@ -33,21 +33,22 @@ _NOT_READ = {
     b"\x04\x22\x4d\x18": "an lz4 archive",
 }
 SUFFIXES = (".bz2", ".gz", ".zst", ".zstd")
-"""How the names of archives end; what they are is for their first bytes to say."""
-MAGIC_BYTES = 6  # how much of a file `compression` wants to see
+"""The suffixes of the names of archives; `compression` detects the kind by the first bytes."""
+MAGIC_BYTES = 6  # the bytes at the start of a file that `compression` needs
 
 
 class CorruptArchive(Exception):
-    """A compressed file is damaged or stops early; raised by reading it.
+    """A damaged or truncated compressed file, detected while reading it.
 
     Attributes:
         path: the compressed file.
-        position: how many bytes of the compressed file were read before the damage showed.
-        why: what is wrong there.
+        position: the number of bytes of the compressed file that were read before the damage was
+            detected.
+        why: what is wrong there, such as "truncated".
     """
 
     def __init__(self, path: str, position: int, why: str) -> None:
-        # All three go to the base class: that is what lets a Beam worker pickle the error.
+        # A Beam worker can pickle the error only if the base class gets all three arguments.
         super().__init__(path, position, why)
         self.path = path
         self.position = position
@@ -58,17 +59,17 @@ class CorruptArchive(Exception):
 
     @property
     def detail(self) -> str:
-        """What is wrong and where, without the file's name."""
+        """The problem and its position, without the name of the file."""
         return f"{self.why} at byte {self.position:,} of the compressed file"
 
 
 class _Decoder(Protocol):
-    """Decompresses one member of an archive; a new one is made for each."""
+    """A decoder of a single member of an archive."""
 
-    errors: tuple[type[Exception], ...]  # what `feed` raises on damaged data
-    padding: bytes  # what may stand between members
+    errors: tuple[type[Exception], ...]  # the errors that `feed` raises on damaged data
+    padding: bytes  # the byte that may fill the space between members
     eof: bool
-    unused: bytes  # what was fed after the end of the member
+    unused: bytes  # the input after the end of the member
 
     def feed(self, data: bytes) -> Iterator[bytes]: ...
 
@@ -93,7 +94,7 @@ class _Bz2:
 
 class _Gzip:
     errors: tuple[type[Exception], ...] = (zlib.error,)
-    padding = b"\0"  # tape and block tools fill up with zeros
+    padding = b"\0"  # tools for tapes and block devices append zeros
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -105,7 +106,7 @@ class _Gzip:
             piece = self._inner.decompress(data, _PIECE)
             yield piece
             data = self._inner.unconsumed_tail
-            # A full piece may leave more in zlib's own buffer with no input left over.
+            # After a full piece zlib's own buffer may hold more content although no input is left.
             if self._inner.eof or not (data or len(piece) == _PIECE):
                 break
         self.eof, self.unused = self._inner.eof, self._inner.unused_data
@@ -136,11 +137,11 @@ _DECODERS: dict[str, type[_Decoder]] = {"bz2": _Bz2, "gzip": _Gzip, "zstd": _Zst
 
 
 def compression(path: str, head: bytes) -> str | None:
-    """The compression that a file's first `MAGIC_BYTES` bytes show; None for a plain file.
+    """Return the compression of a file by its first `MAGIC_BYTES` bytes; None for a plain file.
 
     Raises:
-        InputError: it is an archive of a kind that is not read here.
-        CorruptArchive: it is named as an archive and is too short to be one.
+        InputError: the file is an archive of an unsupported kind.
+        CorruptArchive: the file has the name of an archive but is too short to be one.
     """
     for magic, kind in _NOT_READ.items():
         if head.startswith(magic):
@@ -149,7 +150,7 @@ def compression(path: str, head: bytes) -> str | None:
         if head.startswith(magic):
             return _importable(path, kind)
     if len(head) < 4 and path.lower().endswith(SUFFIXES):
-        raise CorruptArchive(path, len(head), "the archive ends before it starts,")
+        raise CorruptArchive(path, len(head), "truncated before the end of its header,")
     return None
 
 
@@ -165,9 +166,9 @@ def _importable(path: str, kind: str) -> str:
 
 
 class DecompressedStream(io.RawIOBase):
-    """What is inside an archive. `read(n)` gives n bytes unless the end comes first.
+    """The content of an archive. `read(n)` returns n bytes, or fewer at the end.
 
-    Reading raises `CorruptArchive` once everything before the damage was read.
+    Reading raises `CorruptArchive` after all content before the damage has been read.
     """
 
     def __init__(self, path: str, raw: BinaryIO, kind: str) -> None:
@@ -175,7 +176,7 @@ class DecompressedStream(io.RawIOBase):
         self._pieces = _decompress(path, raw, _DECODERS[kind])
         self._left = b""
         self.damage: CorruptArchive | None = None
-        """What reading raised, or is about to raise."""
+        """The error that reading has raised, or is about to raise."""
 
     def readable(self) -> bool:
         return True
@@ -202,7 +203,7 @@ class DecompressedStream(io.RawIOBase):
         super().close()
 
     def _fill(self) -> bool:
-        """Fetches the next bytes; False at the end or at damage, which is kept for later."""
+        """Fetch the next bytes; return False at the end or at damage, and store the damage."""
         try:
             self._left = next((piece for piece in self._pieces if piece), b"")
         except CorruptArchive as damage:
@@ -211,8 +212,8 @@ class DecompressedStream(io.RawIOBase):
 
 
 def _decompress(path: str, raw: BinaryIO, new_decoder: type[_Decoder]) -> Iterator[bytes]:
-    at = 0  # where in the compressed file `raw` stands
-    start = given = 0  # where the current member starts, and how much of its content is out
+    at = 0  # the position of `raw` in the compressed file
+    start = given = 0  # the start of the current member; the bytes of its content yielded so far
     decoder: _Decoder | None = None
     while data := raw.read(_READ):
         before, at = at, at + len(data)
@@ -233,7 +234,7 @@ def _decompress(path: str, raw: BinaryIO, new_decoder: type[_Decoder]) -> Iterat
                 data = _skip_padding(raw, data, padding)
                 at = raw.tell()
     if decoder is not None:
-        raise CorruptArchive(path, at, "the archive stops in the middle,")
+        raise CorruptArchive(path, at, "truncated")
 
 
 def _skip_padding(raw: BinaryIO, data: bytes, padding: bytes) -> bytes:
@@ -249,11 +250,14 @@ def _skip_padding(raw: BinaryIO, data: bytes, padding: bytes) -> bytes:
 def _salvage(
     raw: BinaryIO, decoder: _Decoder, start: int, careful: int, given: int
 ) -> Generator[bytes, None, int]:
-    """Reads a damaged member once more, for what its last good bytes hold.
+    """Decompress a damaged member again, to recover the content directly before the damage.
 
-    A decoder that fails keeps what it had decompressed in that step, up to 64 KiB of archive.
-    So the member is decompressed again from `start`, without the `given` bytes that are out,
-    and from `careful` on a byte at a time. Returns the position of the byte that is wrong.
+    A decoder that fails discards the content of its last step, up to 64 KiB of the archive. So the
+    member is decompressed again from `start`, from `careful` on byte by byte. The first `given`
+    bytes of its content have been yielded before, and are skipped.
+
+    Returns:
+        The position of the first damaged byte.
     """
     raw.seek(start)
     at = start

@@ -16,12 +16,12 @@ class Batch:
     """Consecutive lines of a piece: its reviews, column by column, and the other lines.
 
     Attributes:
-      positions: of the reviews in the piece, from 1.
+      positions: line numbers of the reviews in the piece, from 1.
       labels: 0 negative, 1 positive.
       texts, titles, bodies: UTF-8.
       rejected: the lines that cannot be read.
-      neutrals: how many lines are left out as neutral.
-      lost: how many bytes of the (compressed) file are damaged.
+      neutrals: the number of lines that are left out as neutral.
+      lost: the number of damaged bytes in the (compressed) file.
     """
 
     positions: list[int] = field(default_factory=list)

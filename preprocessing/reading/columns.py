@@ -1,4 +1,4 @@
-"""Which columns of a CSV, JSON lines or Parquet file hold the label, the title and the text."""
+"""Find the columns of a CSV, JSON lines or Parquet file with the label, the title and the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from preprocessing.reading.records import ReadOptions
 
 
 class Columns(NamedTuple):
-    """Column names; a title is optional."""
+    """The names of the columns to read; a title is optional."""
 
     label: str
     title: str | None
@@ -20,10 +20,10 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """How one file is to be read: all that `ReadOptions` leaves open is decided.
+    """The complete instructions for reading one file, without the `auto` values of `ReadOptions`.
 
-    `header` is what a CSV file starts with; None when it has no header or is no CSV file.
-    `scale_is_guessed` says that the scale was found by looking at labels.
+    `header` is the header of a CSV file; None for a CSV file without a header and other formats.
+    `scale_is_guessed` is True if the scale was inferred from some of the labels.
     """
 
     format: str
@@ -34,7 +34,7 @@ class Layout:
     scale_is_guessed: bool = False
 
 
-# In the order they are tried: what is special comes before what is general.
+# In the order in which they are tried: special names before general ones.
 _CONVENTIONS = (
     ("overall", "summary", "reviewText"),  # Amazon reviews until 2018
     ("reviews.rating", "reviews.title", "reviews.text"),  # Datafiniti
@@ -49,58 +49,60 @@ _LOWER_CONVENTIONS = [
     (label.lower(), title.lower(), text.lower()) for label, title, text in _CONVENTIONS
 ]
 _LABEL, _TITLE, _TEXT = "label", "title", "text"
-HEADERLESS = Columns(_LABEL, _TITLE, _TEXT)  # what to call columns that have no names
+HEADERLESS = Columns(_LABEL, _TITLE, _TEXT)  # names for the columns of a file without a header
 _SHOWN = 30
-# A label column of these names, in any case, holds stars; what others hold is looked at.
+# A label column with one of these names holds stars. The scale of other columns is inferred from
+# their labels.
 STAR_COLUMNS = {label for label, _, _ in _LOWER_CONVENTIONS} - {_LABEL}
 
 
-def find_columns(path: str, present: Sequence[str], told: ReadOptions) -> Columns:
-    """The columns to read: those that are told, and the rest by the names known datasets use.
+def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
+    """Return the columns to read: those set in `options`, others by their names in known datasets.
 
-    Names are matched as they are written, then without regard to case.
+    Names are compared first with and then without regard to case.
 
     Raises:
-        InputError: a told column is not among `present`, or what is not told is not found.
+        InputError: a column that `options` names is not among `present`; or `options` does not name
+            the label or text column, and no known name is among `present`.
     """
     for setting in (_LABEL, _TITLE, _TEXT):
-        name = getattr(told, setting)
+        name = getattr(options, setting)
         if name is not None and name not in present:
             raise InputError(
-                f"{path} has no column '{name}' (data.columns.{setting}): {_there(present)}"
+                f"{path} has no column '{name}' (data.columns.{setting}): {_columns_text(present)}"
             )
-    found = _by_convention({name: name for name in present}, _CONVENTIONS, told)
+    found = _by_convention({name: name for name in present}, _CONVENTIONS, options)
     if found is None:
         any_case = {name.lower(): name for name in reversed(present)}
-        found = _by_convention(any_case, _LOWER_CONVENTIONS, told)
-    if found is None and told.label and told.text:
-        found = Columns(told.label, told.title, told.text)
+        found = _by_convention(any_case, _LOWER_CONVENTIONS, options)
+    if found is None and options.label and options.text:
+        found = Columns(options.label, options.title, options.text)
     if found is None:
-        missing = [name for name in (_LABEL, _TEXT) if getattr(told, name) is None]
+        missing = [name for name in (_LABEL, _TEXT) if getattr(options, name) is None]
         settings = " and ".join(f"data.columns.{name}" for name in missing)
         raise InputError(
-            f"{path}: set {settings}, no known column names are there: {_there(present)}"
+            f"{path} has no columns with known names: {_columns_text(present)}; set {settings}"
         )
     return found
 
 
 def _by_convention(
-    names: dict[str, str], conventions: Sequence[tuple[str, str, str]], told: ReadOptions
+    names: dict[str, str], conventions: Sequence[tuple[str, str, str]], options: ReadOptions
 ) -> Columns | None:
-    """The first convention whose label and text are in `names` (as compared -> as written)."""
+    """Return the first convention whose label and text are in `names` (compared -> as written)."""
     for convention in conventions:
         label, title, text = (names.get(name) for name in convention)
-        # With both told, a convention is only asked for the title that belongs to them.
-        if told.label and told.text and told.label != label and told.text != text:
+        # If both are set, only the title is open, and only their own convention knows its name.
+        if options.label and options.text and options.label != label and options.text != text:
             continue
-        label, text = told.label or label, told.text or text
+        label, text = options.label or label, options.text or text
         if label and text:
-            title = told.title or title
+            title = options.title or title
             return Columns(label, None if title in (label, text) else title, text)
     return None
 
 
-def _there(present: Sequence[str]) -> str:
+def _columns_text(present: Sequence[str]) -> str:
     shown = ", ".join(name[:60] for name in present[:_SHOWN]) or "none"
     more = f" and {len(present) - _SHOWN} more" if len(present) > _SHOWN else ""
     return f"its columns are {shown}{more}"

@@ -1,7 +1,7 @@
 """Cut files of lines into pieces that workers read independently, in any order.
 
-A file is cut at any byte; a line belongs to the piece in which it begins. bz2 is cut as well (see
-`preprocessing.fast.bz2_blocks`); gzip and zstd are streams that are read from their beginning.
+A file can be cut at any byte; a line belongs to the piece in which it begins. A bz2 file can be cut
+as well (see `preprocessing.fast.bz2_blocks`); a gzip or zstd file can only be read from its start.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ LINE_FORMATS = ("fasttext", "jsonl")
 """The formats with one review on each line, whose files can be cut."""
 
 _BZ2_BYTES = 8 << 20
-"""Compressed bytes of a piece. A worker also reads one block of the next piece, about 3 % more."""
+"""Compressed bytes of a piece. A worker also reads one block of the next piece: about 3 % more."""
 _PLAIN_BYTES = 32 << 20
 _UNPACKED = {None: 1.0, "bz2": 3.6, "gzip": 2.8, "zstd": 3.0}
-"""Compression -> how many times larger review text is than its archive."""
+"""Compression -> size of review text divided by the size of its archive."""
 
 
 class Piece(NamedTuple):
@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 
 
 def cut_file(path: str, layout: Layout) -> list[Piece]:
-    """Return the pieces of a file, in its order; a file that cannot be cut is one piece.
+    """Return the pieces of a file in their order; a file that cannot be cut is one piece.
 
     Raises:
       InputError: the file cannot be opened.

@@ -1,4 +1,4 @@
-"""The content of a piece, decompressed, and of what follows it in the file."""
+"""Decompress the content of a piece, and of the file behind the piece."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ _BLOCKS_AHEAD = 6
 
 
 class Chunk(NamedTuple):
-    """Some content; `own` if it is of the piece itself, and not of what follows the piece."""
+    """Decompressed content; `own` is False for content that follows the piece in the file."""
 
     data: bytes
     own: bool
 
 
 class Damage(NamedTuple):
-    """A part of an archive that cannot be read; `lost` is its size in bytes of the file."""
+    """A damaged part of an archive.
+
+    Attributes:
+      error: what is wrong and where.
+      lost: the size of the part in (compressed) bytes of the file.
+      own: whether the part is in the piece itself.
+    """
 
     error: CorruptArchive
     lost: int
@@ -31,7 +37,9 @@ class Damage(NamedTuple):
 
 
 def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk | Damage]:
-    """Yield the content of a piece and then, as long as the caller reads on, what follows it.
+    """Yield the content of a piece, and then the content that follows the piece in the file.
+
+    The last line of a piece may end behind the piece; the caller stops reading at its end.
 
     Args:
       piece: a piece of a file of lines.

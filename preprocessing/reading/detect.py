@@ -1,7 +1,7 @@
-"""Find out how one file is to be read: its format, its columns and what its labels show.
+"""Detect how to read one file: its format, its columns, and the numbers among its labels.
 
-The head of the file (1 MiB of its content) decides. Where that fits no format, the file's
-name does. What scale its labels are on is decided for all files of an input, see `agreement`.
+The head of the file (1 MiB of its content) decides; if it fits no format, the name of the file
+decides. `layouts` then chooses the scale of the labels for all files of an input together.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import label_values, open_parquet
-from preprocessing.reading.labels import ON_A_SCALE, SCALES, LabelReader, whole_number
-from preprocessing.reading.records import ReadOptions, Rejected, seen
+from preprocessing.reading.labels import SCALE_NUMBERS, SCALES, LabelReader, whole_number
+from preprocessing.reading.records import ReadOptions, Rejected, printable
 from preprocessing.reading.samples import csv_sample, samples
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
-_LINES_LOOKED_AT = 20
+_LINES_INSPECTED = 20
 _PARQUET = b"PAR1"
 _NAMES = {
     "fasttext": r"\.ft(\.txt)?",
@@ -41,7 +41,7 @@ _NAMES = {
 
 
 class Head(NamedTuple):
-    """The first lines of what is in a file; `is_all` says that there is nothing behind them."""
+    """The first lines of the content of a file; `is_all` if the file has no further content."""
 
     data: bytes
     is_all: bool
@@ -52,11 +52,15 @@ class Head(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """What one file shows.
+    """The result of inspecting one file.
 
-    `layout` is how to read it, except for the scale of its labels where that is to be guessed.
-    Then `numbers` are the numbers from 0 to 5 among the labels that were looked at; it is None
-    where the scale is known. `size` and `digest` are those of the head's content.
+    Attributes:
+        path: the file.
+        layout: how to read the file; its scale is not final if `numbers` is not None.
+        numbers: the numbers from 0 to 5 among the inspected labels; None if the scale is known.
+        size: of the head's content, in bytes.
+        digest: of the head's content.
+        is_all: whether the head is all of the content.
     """
 
     path: str
@@ -68,17 +72,18 @@ class Inspection(NamedTuple):
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
-    """Look at a file: what `options` leave open is found from its content, then its name.
+    """Inspect a file: detect what `options` leave open by its content, then by its name.
 
-    fastText shows by `__label__`, JSON lines by objects, Parquet by its magic bytes, CSV by a
-    header with known column names, or without a header by a label in front of one or two
-    texts. The scale of the labels is stars where the column's name says so (`rating`,
-    `overall`, `Score`, ...). Of other columns, such as `label`, and of a CSV file without a
-    header, labels from the head and from places all over the file are looked at.
+    The format is fastText if a line starts with `__label__`, JSON lines if a line is an object, and
+    Parquet by its magic bytes. It is CSV if there is a header with known column names, or, without
+    a header, a label followed by one or two texts. The scale of the labels is stars for columns
+    that are called so in known datasets (`rating`, `overall`, `Score`, ...). For other columns,
+    such as `label`, and for a CSV file without a header, labels in the head and at places all over
+    the file are inspected.
 
     Raises:
-        InputError: the file cannot be opened, is of no format that is read, lacks a column,
-            or an option has a value that does not exist.
+        InputError: the file cannot be opened, has an unknown format or lacks a column; or the value
+            of an option does not exist.
     """
     check_options(options)
     head = _read_head(path)
@@ -88,14 +93,16 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
 
 
 _Detected = tuple[Layout, Iterable[object] | None]
-"""How to read a file, and labels that show their scale; None where the scale is known."""
+"""The layout of a file, and some of its labels; None instead of labels if the scale is known."""
 
 
 def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
     data = head.data
     if not data:
-        # Nothing to read, or an archive damaged at its start: any line format tells so.
-        if options.format == "parquet" or (options.format == "auto" and _named(path) == "parquet"):
+        # The file is empty, or an archive that is damaged at its start. Reading it in any format of
+        # lines reports this.
+        wanted = _format_of_name(path) if options.format == "auto" else options.format
+        if wanted == "parquet":
             return _parquet_layout(path, options)
         return Layout("fasttext", neutral=options.neutral), None
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -112,7 +119,7 @@ def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
 
 
 def check_options(options: ReadOptions) -> None:
-    """Raises InputError when an option has a value that does not exist."""
+    """Raise InputError if the value of an option does not exist."""
     for setting, value, known in (
         ("data.format", options.format, ("auto", *FORMATS)),
         ("data.label_scale", options.label_scale, ("auto", *SCALES)),
@@ -123,7 +130,7 @@ def check_options(options: ReadOptions) -> None:
 
 
 def _read_head(path: str) -> Head:
-    """The first lines of what is in a file; of a damaged archive those that are whole."""
+    """Return the first lines of the content of a file; of a damaged archive the complete lines."""
     head = bytearray()
     try:
         with open_bytes(path) as stream:
@@ -140,7 +147,7 @@ def _read_head(path: str) -> Head:
 def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if head.startswith(_PARQUET):
         return "parquet"
-    lines = [line for line in head.splitlines() if line.strip()][:_LINES_LOOKED_AT]
+    lines = [line for line in head.splitlines() if line.strip()][:_LINES_INSPECTED]
     if any(fasttext.LINE.fullmatch(line) for line in lines):
         return "fasttext"
     if any(isinstance(parse_object(1, line), dict) for line in lines):
@@ -148,19 +155,20 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     with contextlib.suppress(InputError):
         _csv_columns(path, head, options)
         return "csv"
-    named = _named(path)
-    told = options.label or options.title or options.text
-    if named is None and told and len(next(_good_records(head), [])) > 1:
-        return "csv"  # what is left with columns; which ones it lacks is said later
-    if named is None or (named == "jsonl" and lines and lines[0].lstrip().startswith(b"[")):
+    by_name = _format_of_name(path)
+    has_columns = options.label or options.title or options.text
+    if by_name is None and has_columns and len(next(_good_records(head), [])) > 1:
+        return "csv"  # the only format with columns that is left; a missing column is found later
+    if by_name is None or (by_name == "jsonl" and lines and lines[0].lstrip().startswith(b"[")):
         raise InputError(
-            f"{path} is of no known format, it starts with '{seen(head)[:60]}': set data.format "
-            f"to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see data.columns)"
+            f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
+            f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
+            "data.columns)"
         )
-    return named
+    return by_name
 
 
-def _named(path: str) -> str | None:
+def _format_of_name(path: str) -> str | None:
     name = path.lower().rsplit("/", 1)[-1]
     for known, suffix in _NAMES.items():
         if re.search(suffix + r"(\.(bz2|gz|zst|zstd))?$", name):
@@ -173,9 +181,9 @@ def _numbers(labels: Iterable[object]) -> Iterator[int]:
         if isinstance(label, bytes):
             label = label.decode("utf-8", "replace")
         if isinstance(label, bool):
-            yield from (0, 1)  # truth values, even if only one of them was seen
+            yield from (0, 1)  # one boolean shows that the labels are booleans
         number = whole_number(label)
-        if number is not None and number in ON_A_SCALE:
+        if number is not None and number in SCALE_NUMBERS:
             yield number
 
 
@@ -198,8 +206,9 @@ def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
     objects = list(_objects(head.data))
     if not objects:
         raise InputError(
-            f"{path} has no JSON object at its head, it starts with '{seen(head.data)[:60]}': "
-            "JSON lines has one object on each line; or set data.format to what it is"
+            f"{path} has no JSON object at its start, it starts with "
+            f"'{printable(head.data)[:60]}': a JSON lines file has one object on each line; for "
+            "another format set data.format"
         )
     present = list(dict.fromkeys(name for fields in objects for name in fields))
     columns = find_columns(path, present, options)
@@ -228,7 +237,7 @@ def _parquet_layout(path: str, options: ReadOptions) -> _Detected:
             is_known = _known_scale(options, columns.label) is not None
             labels = [] if is_known else label_values(file, columns.label)
     except CorruptArchive as damage:
-        raise InputError(f"{damage}; fetch it again") from damage
+        raise InputError(f"{damage}; download it again") from damage
     layout = Layout("parquet", columns, neutral=options.neutral)
     return _layout(layout, columns.label, options, labels)
 
@@ -253,8 +262,8 @@ def _csv_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
 def _csv_columns(
     path: str, head: bytes, options: ReadOptions
 ) -> tuple[Columns, tuple[str, ...] | None]:
-    """The columns of a CSV file, and its header unless it has none."""
-    records = list(_good_records(head, _LINES_LOOKED_AT)) or [[]]
+    """Return the columns of a CSV file, and its header; None for a file without a header."""
+    records = list(_good_records(head, _LINES_INSPECTED)) or [[]]
     try:
         columns = find_columns(path, [name.strip() for name in records[0]], options)
     except InputError:
@@ -266,7 +275,7 @@ def _csv_columns(
 
 
 def _is_headerless(fields: list[str]) -> bool:
-    """Whether it is a review of a file without a header: a label, a title or none, a text."""
+    """Return whether a record is a review: a label, an optional title, a text."""
     if len(fields) not in (2, 3):
         return False
     is_number = whole_number(fields[0]) in range(6)

@@ -18,7 +18,7 @@ from preprocessing.reading.archives import (
 )
 
 _EVERYTHING = ("*", "**", "**/*")
-# What lies beside data in a folder that was downloaded or written by Spark or Beam.
+# Other files in a folder of data that was downloaded, or written by Spark or Beam.
 _NOT_DATA = re.compile(
     r"[._].*|(readme|license|licence|changelog|citation)([._-].*)?|.*\.(md|rst|crc|md5|sha256)",
     re.IGNORECASE,
@@ -36,15 +36,15 @@ class FoundFile(NamedTuple):
 def find_files(base: str, pattern: str) -> list[FoundFile]:
     """Find the files under the folder or `gs://` prefix `base` that match `pattern`, sorted.
 
-    Whatever reads, checks or fingerprints an input lists its files with this function, so that
-    all of them mean the same files. See `globs.compile_glob` for the pattern, which is relative
-    to `base`. A `base` is taken literally, whatever characters it has. When the pattern is `*`,
-    `**` or `**/*`, files that are not data are left out: hidden ones (`.name`, `_SUCCESS`),
-    README, LICENSE and the like, Markdown and checksums. Any other pattern is taken at its word.
+    All code that reads, checks or fingerprints an input lists its files with this function.
+    See `globs.compile_glob` for the pattern, which is relative to `base`. `base` is not a pattern,
+    whatever characters it contains. With the pattern `*`, `**` or `**/*`, files that are not data
+    are left out: hidden files (`.name`, `_SUCCESS`), README, LICENSE and the like, Markdown and
+    checksums. With any other pattern every match counts.
 
     Raises:
-        InputError: the folder is missing or is a file, nothing matches, or a file or the
-            folder cannot be read.
+        InputError: the folder is missing or is a file, no file matches, or a file or the folder
+            cannot be read.
     """
     if not base.strip() or not pattern.strip():
         raise InputError("data.input_base and the glob of a split must not be empty")
@@ -82,15 +82,17 @@ def _check_folder(base: str) -> None:
             "and data.splits can name the file in it"
         )
     if not os.access(base, os.R_OK | os.X_OK):
-        raise InputError(f"the folder {base} may not be read: give this user the permission")
+        raise InputError(
+            f"the folder {base} cannot be read: this user needs permission to list and open it"
+        )
 
 
 def _match(base: str, pattern: str) -> list[FoundFile]:
     folder = base.rstrip("/") or "/"
     pattern = relative_path(folder, pattern)
     prefix = globs.literal_prefix(pattern)
-    # Beam lists, and `globs` matches: in Beam's own globs `**/` needs at least one folder, and
-    # `?` may be a slash.
+    # Beam lists the files, and `globs` matches their names. In Beam's globs `**/` needs at least
+    # one folder, and `?` matches a slash.
     everything = "" if globs.is_literal(pattern) else "**"
     try:
         literal = re.sub(r"([\[*?])", r"[\1]", FileSystems.join(folder, prefix))
@@ -104,7 +106,7 @@ def _match(base: str, pattern: str) -> list[FoundFile]:
     return [
         FoundFile(found.path, int(found.size_in_bytes), float(found.last_updated_in_seconds or 0))
         for found in result.metadata_list
-        # A gs:// "folder" can have an empty object that only stands for its name.
+        # On gs:// a "folder" can be an empty object whose name ends with a slash.
         if not found.path.endswith("/") and matches(relative_path(folder, found.path))
     ]
 
@@ -114,15 +116,15 @@ def _is_data(relative: str) -> bool:
 
 
 def open_bytes(path: str) -> BinaryIO:
-    """Opens a file, local or remote, and decompresses it as its first bytes ask for.
+    """Open a file, local or remote, and decompress it by its first bytes.
 
-    bz2, gzip and zstd are told by their magic bytes, whatever the file is called; an archive
-    of several members is read whole. A file that is not compressed can be sought in.
+    bz2, gzip and zstd are detected by their magic bytes, whatever the name of the file. All members
+    of an archive are read. The stream of a file that is not compressed is seekable.
 
     Raises:
-        InputError: the file cannot be opened, or is an archive that is not read (zip, xz).
-        CorruptArchive: the file is named as an archive and is empty. Reading the stream
-            raises it too, after everything before the damage.
+        InputError: the file cannot be opened, or is an archive of an unsupported kind (zip, xz).
+        CorruptArchive: the file has the name of an archive and is empty. Reading the stream raises
+            it too, after all content before the damage.
     """
     raw = open_raw(path)
     try:
@@ -136,13 +138,13 @@ def open_bytes(path: str) -> BinaryIO:
 
 
 def file_size(path: str) -> int:
-    """Bytes of a file, as it is stored."""
-    # Not `FileSystems.match`, to which the `[` of a folder's name would be a pattern.
+    """Return the size of a file in bytes, as it is stored."""
+    # `FileSystems.match` would interpret a `[` in the name of a folder as a pattern.
     return int(FileSystems.get_filesystem(path).size(path))
 
 
 def open_raw(path: str) -> BinaryIO:
-    """Opens a file, local or remote, as it is stored; it can be sought in.
+    """Open a file, local or remote, as it is stored; the stream is seekable.
 
     Raises:
         InputError: the file cannot be opened.

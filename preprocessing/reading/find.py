@@ -1,4 +1,4 @@
-"""List the files of an input, group by group, and refuse those that hold the same reviews twice."""
+"""List the files of an input, group by group, and refuse two files with the same reviews."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from preprocessing.reading.archives import SUFFIXES
 from preprocessing.reading.files import find_files, relative_path
 
 HELD_OUT = {"eval": 1, "test": 2}
-"""The splits that a text is kept for when it also stands in files of a lower number."""
+"""Held-out split -> priority. A text in files of several splits belongs to the highest priority."""
 
 REMEDY = "remove one of them, or write a glob in data.splits that matches only one"
-"""What to do about two files with the same reviews."""
+"""The remedy for two files with the same reviews."""
 
 
 class SourceFile(NamedTuple):
-    """A file of an input, and the group (`train`, `eval`, `test` or `all`) that it is read for.
+    """A file of an input.
 
-    `size` is in bytes as it is stored, `modified` in seconds since 1970.
+    Attributes:
+      group: `train`, `eval`, `test` or `all`.
+      path: local or gs://.
+      size: in bytes, as it is stored.
+      modified: in seconds since 1970.
     """
 
     group: str
@@ -37,15 +41,15 @@ class SourceFile(NamedTuple):
 def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
     """Find the files of an input, ordered by group and path.
 
-    A file that matches the globs of several groups is read once: for test before eval, and for
-    eval before train, as a review that is in files of several groups is.
+    A file that matches the globs of several groups is read once: for test rather than eval, and for
+    eval rather than train. The same holds for a review in files of several groups.
 
     Args:
       base: folder or gs:// prefix.
       patterns: group -> glob below `base`, see `files.find_files`.
 
     Raises:
-      InputError: see `files.find_files`; every file of a group belongs to another one; or two
+      InputError: see `files.find_files`; or every file of a group belongs to another group; or two
         files are an archive and its unpacked copy, or two names of one file.
     """
     groups: dict[str, str] = {}
@@ -60,8 +64,8 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
         if group not in groups.values():
             path = find_files(base, pattern)[0].path
             raise InputError(
-                f"data.splits.{group}: no file is left of the glob '{pattern}', {path} is also "
-                f"in data.splits.{groups[path]}: name other files"
+                f"data.splits.{group}: every file that the glob '{pattern}' matches belongs to "
+                f"another split, {path} to data.splits.{groups[path]}: name other files"
             )
     _refuse_copies([file.path for file in sources])
     order = list(patterns)
@@ -69,7 +73,7 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
 
 
 def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
-    """Compute what changes when a file of an input is added, removed, renamed or written to."""
+    """Return a digest that changes if a file is added, removed, renamed or written to."""
     digest = hashlib.sha256()
     for file in sources:
         stored = [file.group, relative_path(base, file.path), file.size, file.modified]
@@ -94,7 +98,7 @@ def _refuse_copies(paths: Iterable[str]) -> None:
                 f"archives: {REMEDY}"
             )
         if FileSystems.get_scheme(path) is None:
-            # A link, be it a symbolic or a hard one, has the numbers of the file it leads to.
+            # A symbolic or hard link has the device and inode numbers of its target.
             status = os.stat(path)
             other = files.setdefault((status.st_dev, status.st_ino), path)
             if other != path:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import re
 
 _SPECIAL = "*?["
-# A `]` that comes first is one of the characters, and does not end them.
+# A `]` directly after `[` or `[!` is a character of the set, and does not end the set.
 _SET = re.compile(r"\[(!?)(\][^\]/]*|[^\]/]+)\]")
 
 
 def literal_prefix(glob: str) -> str:
-    """Return what a glob starts with up to its first special character."""
+    """Return the part of a glob before its first special character."""
     return re.split(r"[*?\[]", glob, maxsplit=1)[0]
 
 
 def is_literal(glob: str) -> bool:
-    """Return whether a glob has no special character, so that it matches one name only."""
+    """Return whether a glob has no special character and therefore matches a single name."""
     return not any(character in glob for character in _SPECIAL)
 
 
 def compile_glob(glob: str) -> re.Pattern[str]:
     """Compile a glob into a pattern for `fullmatch` on a relative path with `/` in it.
 
-    `?` is one character and `*` any number of them within a folder. `[abc]` and `[!abc]` are one
-    character as well, and a `[` without its `]` is itself. `**` is any number of characters
-    across folders, and `**/` any number of folders, none included.
+    `?` matches one character, and `*` any number of characters within a folder. `[abc]` and
+    `[!abc]` match one character; a `[` without a `]` matches itself. `**` matches any number of
+    characters across folders, and `**/` any number of folders, including none.
     """
     parts, at = [], 0
     while at < len(glob):

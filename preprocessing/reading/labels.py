@@ -1,4 +1,4 @@
-"""What labels mean on each scale."""
+"""The meaning of labels on each scale."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from decimal import Decimal
 from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE
 
 SCALES = ("stars", "zero_one", "one_two")
-WORDS = "words"  # no number among the labels, so none is understood
+WORDS = "words"  # the scale of files without numbers among their labels; it has no number
 NEUTRAL = -1
-ON_A_SCALE = range(6)
-"""Every number that a scale has."""
+SCALE_NUMBERS = range(6)
+"""The numbers that occur on any of the scales."""
 
 _WHOLE_NUMBER = re.compile(r"\s*([0-9])(?:\.0*)?\s*", re.ASCII)
 _PREFIX = "__label__"
@@ -28,23 +28,28 @@ _NEUTRAL_AS = {"leave_out": NEUTRAL, "negative": 0, "positive": 1}
 
 
 class LabelReader:
-    """Reads labels on one scale: stars (1-2, 3, 4-5), zero_one, one_two, or words only.
+    """A reader of labels on one scale: stars (1-2, 3, 4-5), zero_one, one_two, or words only.
 
-    `positive`, `negative`, `pos`, `neg`, `neutral` and fastText's `__label__1`, `__label__2`
-    are understood on every scale. `neutral` is as in `ReadOptions`. `guessed` says that the scale
-    was found by looking at labels, so that a number it does not have puts it into question.
+    The words `positive`, `negative`, `pos`, `neg`, `neutral` and fastText's `__label__1`,
+    `__label__2` are valid on every scale.
+
+    Args:
+      scale: one of SCALES, or WORDS.
+      neutral: the treatment of neutral labels, see `ReadOptions`.
+      guessed: the scale was inferred from some labels. A number that this scale lacks then
+        contradicts it.
     """
 
     def __init__(self, scale: str, neutral: str, guessed: bool = False) -> None:
         as_label = {NEUTRAL: _NEUTRAL_AS[neutral], 0: 0, 1: 1}
         self._numbers = {number: as_label[label] for number, label in _NUMBERS[scale].items()}
         self._words = {word: as_label[label] for word, label in _WORDS.items()}
-        self._truths = scale == "zero_one"
+        self._booleans = scale == "zero_one"
         self._guessed = guessed
 
     def read(self, value: object) -> int | None:
-        """0 negative, 1 positive, `NEUTRAL` to be left out; None when it is no label."""
-        number = whole_number(value, self._truths)
+        """Return 0 for negative, 1 for positive, `NEUTRAL` to leave it out, None for no label."""
+        number = whole_number(value, self._booleans)
         if number is not None:
             return self._numbers.get(number)
         if not isinstance(value, str):
@@ -57,18 +62,18 @@ class LabelReader:
         return self._words.get(word)
 
     def reason(self, value: object) -> str:
-        """Return why a value that `read` does not understand is rejected."""
-        contradicts = self._guessed and whole_number(value) in ON_A_SCALE
+        """Return why a value for which `read` returns None is rejected."""
+        contradicts = self._guessed and whole_number(value) in SCALE_NUMBERS
         return OTHER_SCALE if contradicts else BAD_LABEL
 
 
-def whole_number(value: object, truths: bool = True) -> int | None:
-    """`4`, `4.0`, `"4"` and `"4.0"` as 4, and with `truths` True as 1; None for the rest."""
+def whole_number(value: object, booleans: bool = True) -> int | None:
+    """Return `4`, `4.0`, `"4"`, `"4.0"` as 4; with `booleans`, True as 1; other values as None."""
     if isinstance(value, str):
         match = _WHOLE_NUMBER.fullmatch(value)
         return int(match[1]) if match else None
     if isinstance(value, bool):
-        return int(value) if truths else None
+        return int(value) if booleans else None
     if isinstance(value, int):
         return value
     if not isinstance(value, (float, Decimal)) or not math.isfinite(value):

@@ -1,7 +1,7 @@
-"""Decide how to read all files of an input, together.
+"""Decide how to read the files of an input, for all files together.
 
-What a column is called or what a `1` means is a property of the input. Of sorted files one may have
-the labels 1 and 2 alone, and only its siblings show that they are stars.
+The names of columns and the scale of labels are properties of the input, not of a file. In sorted
+data, one file may contain only the labels 1 and 2, and only another file shows that they are stars.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from preprocessing.reading.labels import SCALES, WORDS
 from preprocessing.reading.records import ReadOptions
 
 _FILES_AT_ONCE = 16
-"""Opening a remote file takes tens of milliseconds, nearly all of them waiting."""
+"""Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
 _NO_COINCIDENCE = 4096
-"""Bytes. Two short files may be equal because someone wrote the same short review twice."""
+"""Bytes from which equal files count as copies. Short files may be equal by coincidence."""
 _SETTING = f"set data.label_scale to one of {', '.join(SCALES)}"
 
 
 def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[Layout]:
-    """Decide how each file of an input is to be read, before any of them is.
+    """Return the layout of each file of an input.
 
     Raises:
-        InputError: see `detection.inspect`; the labels fit no scale or fit several with opposite
-            meanings; or two files of a group start with the same content.
+        InputError: see `detect.inspect`; or the labels fit no scale, or fit several scales with
+            opposite meanings; or two files of a group start with the same content.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         found = list(pool.map(lambda file: inspect(file.path, options), files))
@@ -38,7 +38,7 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
 
 
 def detect_format(path: str, options: ReadOptions) -> Layout:
-    """Decide how the only file of an input is to be read.
+    """Return the layout of the only file of an input.
 
     Raises:
         InputError: see `decide_layouts`.
@@ -47,7 +47,8 @@ def detect_format(path: str, options: ReadOptions) -> Layout:
 
 
 def _refuse_same_content(files: Sequence[SourceFile], found: Sequence[Inspection]) -> None:
-    # Across groups such reviews are rejected one by one, as duplicates of a held-out split.
+    # In files of different groups, reviews are compared one by one later, as duplicates of a
+    # held-out split.
     seen: dict[tuple[str, bytes], str] = {}
     for file, item in zip(files, found, strict=True):
         if item.size < _NO_COINCIDENCE:
@@ -64,18 +65,19 @@ def _with_scale(found: Iterable[Inspection]) -> list[Layout]:
     return [
         item.layout
         if item.numbers is None
-        # Words mean the same on every scale, so that no number can put them into question.
+        # Words mean the same on every scale, so no number can contradict them.
         else replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
         for item in found
     ]
 
 
 def _find_scale(found: Sequence[Inspection]) -> str:
-    """Find the scale of all labels that were looked at.
+    """Return the scale that fits all inspected labels.
 
-    A 0 means zero_one. Without one, a 3, 4 or 5 means stars, and a 2 without those one_two. A 1
-    alone fits all three with opposite meanings, except in CSV files without a header, which
-    come from one family of datasets that counts from 1. With no number, only words are understood.
+    A 0 means zero_one. Without a 0, a 3, 4 or 5 means stars; without these, a 2 means one_two. If
+    all numbers are 1, all three scales fit, with opposite meanings. CSV files without a header are
+    an exception: they come from one family of datasets, whose labels are 1 and 2. Without any
+    number the scale is WORDS.
     """
     first: dict[int, Inspection] = {}  # number -> the first file that has it
     for item in found:
@@ -95,13 +97,13 @@ def _find_scale(found: Sequence[Inspection]) -> str:
         raise InputError(
             f"{first[max(first)].path} has no label above {max(first)}, and {stars[0].path} has "
             f"stars in its column {column.label if column else 'label'}: 2 is positive on the "
-            f"scale one_two and negative on stars, {_SETTING}, or read the files in two runs"
+            f"scale one_two and negative on stars; {_SETTING}, or read the files in two runs"
         )
     if 2 in first or all(_is_headerless(item.layout) for item in found if item.numbers):
         return "one_two"
     raise InputError(
-        f"{first[1].path}: every label that was looked at is 1, which is positive on the scale "
-        f"zero_one and negative on one_two and stars: {_SETTING}"
+        f"{first[1].path}: every inspected label is 1, which is positive on the scale zero_one and "
+        f"negative on one_two and stars: {_SETTING}"
     )
 
 
@@ -120,7 +122,7 @@ def _no_scale(first: dict[int, Inspection], low: int, high: int) -> str:
 
 
 def _with_common_titles(layouts: list[Layout]) -> list[Layout]:
-    """Give JSON lines the title that their siblings have: a head may lack an optional key."""
+    """Give JSON lines files the title column of their siblings: a head may lack an optional key."""
     titles = {
         (layout.columns.label, layout.columns.text): layout.columns.title
         for layout in layouts

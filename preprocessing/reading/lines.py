@@ -1,4 +1,4 @@
-"""Split content into lines."""
+"""Split decompressed content into lines."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ _CHUNK = 1 << 20
 
 
 class Lines(NamedTuple):
-    """Whole lines, without the last line break, and the number of the first one in its piece."""
+    """Complete lines without the last line break; `first` is the number of the first line."""
 
     first: int
     data: bytes
 
 
 class Lost(NamedTuple):
-    """A line that cannot be read; `bytes` is the size of the damage that it stands for, or 0."""
+    """A line that cannot be read; `bytes` is the size of the damage that it represents, or 0."""
 
     record: Rejected
     bytes: int = 0
 
 
 def split_lines(chunks: Iterable[Chunk | Damage], start: int) -> Iterator[Lines | Lost]:
-    """Yield every line of a piece, many at a time; numbers count from 1.
+    """Yield every line of a piece, many at a time; line numbers start at 1.
 
-    A line that is too long is lost, and not held in memory. Damage is one lost line, and ends what
-    can be read of a gzip or zstd file.
+    A line that is too long is lost, and is not kept in memory. Damage is one lost line. A gzip or
+    zstd file cannot be read behind it.
 
     Args:
-      chunks: the content of the piece and of what follows it; see `decompress`.
+      chunks: the content of the piece and the content behind it; see `decompress`.
       start: the byte of the file at which the piece starts.
     """
     number = 0
     tail: bytes | None = b""  # the unfinished line so far; None once it is too long
-    skipping = start > 0  # up to the beginning of a line
+    skipping = start > 0  # until the beginning of a line
     for chunk in chunks:
         if isinstance(chunk, Damage):
             if not chunk.own:
-                return  # the last line is cut; the next piece reports the damage
+                return  # the damage cuts the last line; the next piece reports it
             number += 1
             yield Lost(rejected(number, CORRUPT_ARCHIVE, chunk.error.detail), chunk.lost)
             tail, skipping = b"", True
@@ -52,7 +52,7 @@ def split_lines(chunks: Iterable[Chunk | Damage], start: int) -> Iterator[Lines 
         data = chunk.data
         if skipping:
             if not chunk.own:
-                return  # the line that continues here began before this piece
+                return  # this line began before the piece
             begins = data.find(b"\n") + 1
             if not begins:
                 continue
@@ -92,15 +92,15 @@ def stream_lines(
 ) -> Iterator[tuple[int, bytes | None]]:
     """Yield the lines of a stream with their numbers, from 1, without `\\n` and `\\r\\n`.
 
-    A line of more than `max_bytes` bytes is None; it is never held in memory whole. What follows
-    the last `\\n` is a line unless it is empty. With `keep_cr` the `\\r` stays.
+    A line of more than `max_bytes` bytes is None, and is never in memory as a whole. The bytes
+    behind the last `\\n` are a line unless they are empty. With `keep_cr` the `\\r` is kept.
 
     Raises:
-      CorruptArchive: the stream is a damaged archive. The lines before the damage have been
-        yielded; a line that the damage cuts has not.
+      CorruptArchive: the stream is a damaged archive. All lines before the damage have been
+        yielded, without the line that the damage cuts.
     """
     number = 0
-    # The line that the last chunk ended in; None once it is too long.
+    # The unfinished line at the end of the last chunk; None once it is too long.
     tail: bytes | None = b""
     while chunk := stream.read(_CHUNK):
         first, *others = chunk.split(b"\n")

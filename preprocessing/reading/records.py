@@ -1,4 +1,4 @@
-"""What reading gives: reviews, left-out neutrals and rejected lines, and the options for it."""
+"""The results of reading (reviews, left-out neutrals, rejected lines) and its options."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Review(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What the model reads: `title: body`, or the body alone when the title is blank."""
+        """The text that the model reads: `title: body`, or the body if the title is blank."""
         return f"{self.title}: {self.body}" if self.title.strip() else self.body
 
 
@@ -50,7 +50,7 @@ class Neutral(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A line that cannot be read: `reason` is one of `REASONS`, `detail` what was seen."""
+    """A line that cannot be used: `reason` is one of `REASONS`, `detail` the offending content."""
 
     position: int
     reason: str
@@ -62,10 +62,10 @@ Record = Review | Neutral | Rejected
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read files; what is not told is found out from each file.
+    """The options for reading files; the values `auto` and None are detected from each file.
 
     `label`, `title` and `text` are column names. `label_scale` is auto, stars, zero_one or
-    one_two; `neutral` says what 3 stars become: leave_out, negative or positive.
+    one_two; `neutral` is the treatment of 3 stars: leave_out, negative or positive.
     """
 
     format: str = "auto"
@@ -76,8 +76,8 @@ class ReadOptions:
     neutral: str = "leave_out"
 
 
-def seen(value: object) -> str:
-    """A value as printable text of at most 200 characters, for `Rejected.detail`."""
+def printable(value: object) -> str:
+    """Return a value as printable text of at most 200 characters, for `Rejected.detail`."""
     if isinstance(value, bytes):
         value = value[:_DETAIL_CHARACTERS].decode("utf-8", "backslashreplace")
     if isinstance(value, str):
@@ -91,12 +91,12 @@ def seen(value: object) -> str:
 
 
 def rejected(position: int, reason: str, value: object) -> Rejected:
-    """A `Rejected` whose detail is `seen(value)`."""
-    return Rejected(position, reason, seen(value))
+    """Return a `Rejected` whose detail is `printable(value)`."""
+    return Rejected(position, reason, printable(value))
 
 
 def text_problem(text: str) -> str | None:
-    """Why a text cannot be UTF-8 in an Example: lone surrogates and NUL; None if it can."""
+    """Return why a text cannot be in an Example: a lone surrogate or NUL; None if it can."""
     if "\0" in text:
         return "a NUL character"
     if text.isascii():
@@ -109,9 +109,9 @@ def text_problem(text: str) -> str | None:
 
 
 def as_text(value: Any) -> str | None:
-    """A field's value as text; None when it is an object, which is no text.
+    """Return the value of a field as text; None for an object, which has no text.
 
-    A missing value is empty, a number is written out, a list's items are joined by spaces.
+    A missing value becomes an empty text, a number its digits, a list its items joined by spaces.
     """
     if value is None or (isinstance(value, float) and value != value):
         return ""
@@ -127,9 +127,9 @@ def as_text(value: Any) -> str | None:
 
 
 def make_review(position: int, label: int, title: str, body: str) -> Record:
-    """The record for fields that were read; a `label` of `labels.NEUTRAL` is left out.
+    """Return the record for the fields of a review: `Neutral` if the label is `labels.NEUTRAL`.
 
-    Text that cannot be UTF-8 and a blank title with a blank body are rejected.
+    Text that cannot be encoded as UTF-8, and a blank title with a blank body, are rejected.
     """
     problem = text_problem(title) or text_problem(body)
     if problem:

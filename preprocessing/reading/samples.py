@@ -1,4 +1,4 @@
-"""Samples of a file from beyond its head: a sorted file has only one kind of label there."""
+"""Samples of a file behind its head: the head of a sorted file has only one kind of label."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PLACES = 8
 _BYTES = 1 << 16
 _BZ2_PLACES = 3
 _LAST_BZ2_BYTES = 1 << 20
-"""Of a bz2 file's end: more than a block takes up, so that the last one begins in them."""
+"""Bytes at the end of a bz2 file that are searched. They contain the start of the last block."""
 
 
 def samples(path: str) -> Iterator[bytes]:
-    """Yield whole lines from places all over a file, its end among them.
+    """Yield complete lines from places all over a file, including its end.
 
-    A gzip or zstd file yields nothing: only reading all of it would lead to another place.
+    A gzip or zstd file yields nothing, because it can only be read from its start.
     """
     try:
         with open_raw(path) as raw:
@@ -67,10 +67,10 @@ def _bz2(raw: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def csv_sample(lines: bytes, width: int) -> list[list[str]]:
-    """Return the records of some lines of a CSV file that have so many fields.
+    """Return those records with `width` fields that are certainly in some lines of a CSV file.
 
-    The first line may be inside a quoted field, which cannot be seen from it. So the lines are
-    read both ways, and the records are returned that come out in the end whichever is right.
+    The first line may or may not be inside a quoted field. So the lines are parsed under both
+    assumptions, and the last records, as far as both results agree, are returned.
     """
     outside = _records(lines, width)
     if b'"' not in lines:

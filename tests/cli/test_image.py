@@ -84,7 +84,7 @@ def test_buildah_builds_where_there_is_no_docker(machine):
     assert (Path(program).name, arguments) == ("buildah", ["push", IMAGE])
 
 
-def test_cloud_build_is_told_what_its_steps_ask_for(machine, monkeypatch):
+def test_cloud_build_gets_the_substitutions_of_its_steps(machine, monkeypatch):
     monkeypatch.setenv("PIPELINE_SET", f"cluster.image={IMAGE},vertex.project=my-project")
     result, (_, *arguments) = machine("gcloud")("build", "--tool", "cloudbuild", "--gpu")
     assert result.exit_code == 0
@@ -105,7 +105,7 @@ def test_cloud_build_is_told_what_its_steps_ask_for(machine, monkeypatch):
     assert build["substitutions"]["_BASE"] == dockerfile_argument("BASE")
 
 
-def test_an_image_without_a_name_is_refused(machine, monkeypatch):
+def test_an_image_requires_a_name(machine, monkeypatch):
     monkeypatch.delenv("PIPELINE_SET")
     call = machine("docker")
     for command in ("build", "push"):
@@ -116,7 +116,7 @@ def test_an_image_without_a_name_is_refused(machine, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("tools", "arguments", "says"),
+    ("tools", "arguments", "message"),
     [
         ([], ["build"], "neither docker nor buildah is on PATH"),
         (["docker"], ["build", "--tool", "buildah"], "buildah is not on PATH"),
@@ -124,14 +124,14 @@ def test_an_image_without_a_name_is_refused(machine, monkeypatch):
         (["buildah"], ["push"], "buildah push failed with exit code 7"),
     ],
 )
-def test_what_stops_it_is_one_line_and_exit_code_1(machine, tools, arguments, says):
+def test_a_failure_is_one_line_and_exit_code_1(machine, tools, arguments, message):
     result, _ = machine(*tools, code=7)(*arguments)
     assert result.exit_code == 1
-    assert says in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-def test_an_installed_package_says_that_it_takes_a_checkout(tmp_path):
+def test_an_installed_package_reports_that_it_requires_a_checkout(tmp_path):
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package)
     done = subprocess.run(

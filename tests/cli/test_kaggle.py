@@ -60,12 +60,12 @@ def downloads(tmp_path, monkeypatch):
 
 
 def test_both_files_come_into_the_folder(tmp_path, downloads):
-    said = []
-    files = kaggle.fetch(str(tmp_path / "data"), said.append)
+    lines = []
+    files = kaggle.fetch(str(tmp_path / "data"), lines.append)
     assert [Path(file).read_text() for file in files] == list(kaggle.FILES)
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == sorted(kaggle.FILES)
     assert [path for _, path in downloads] == list(kaggle.FILES)
-    assert len(said) == 2
+    assert len(lines) == 2
 
 
 def test_what_is_there_is_not_fetched_again(tmp_path, downloads):
@@ -77,22 +77,22 @@ def test_what_is_there_is_not_fetched_again(tmp_path, downloads):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
-        (requests.exceptions.ConnectionError("refused"), "Kaggle was not reached"),
+        (requests.exceptions.ConnectionError("refused"), "Kaggle is unreachable"),
         (exceptions.UnauthenticatedError(), "KAGGLE_USERNAME and KAGGLE_KEY"),
-        (exceptions.DataCorruptionError("hash"), "could not be fetched: hash"),
+        (exceptions.DataCorruptionError("hash"), "could not be downloaded: hash"),
         (OSError(28, "No space left on device"), "No space left on device"),
     ],
 )
-def test_what_goes_wrong_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, error, told):
+def test_what_goes_wrong_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, error, message):
     def download(dataset, path):
         raise error
 
     monkeypatch.setattr(kagglehub, "dataset_download", download)
     with pytest.raises(kaggle.FetchError) as raised:
         kaggle.fetch(str(tmp_path / "data"), lambda line: None)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert kaggle.FILES[0] in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "data").exists()
@@ -117,7 +117,7 @@ def test_a_url_is_written_through_its_file_system(tmp_path, monkeypatch, capsys,
     written = {path.name: path.read_text() for path in (tmp_path / "bucket").iterdir()}
     assert written == {name: name for name in kaggle.FILES}
     assert not list(tmp_path.glob("store:*"))
-    assert "is there already" in command(monkeypatch, capsys, base, "data", "fetch")[1]
+    assert "exists already" in command(monkeypatch, capsys, base, "data", "fetch")[1]
     assert len(downloads) == 2
 
 
@@ -126,15 +126,15 @@ def no_credentials(scopes=None):
 
 
 @pytest.mark.parametrize(
-    ("base", "told"),
+    ("base", "message"),
     [
-        ("gs://bucket/reviews", "gs://bucket/reviews needs Google Cloud credentials"),
+        ("gs://bucket/reviews", "gs://bucket/reviews requires Google Cloud credentials"),
         ("nowhere://bucket", "nowhere://bucket cannot be read"),
         ("{file}/reviews", "is a file"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_2_before_any_download(
-    tmp_path, monkeypatch, capsys, downloads, base, told
+    tmp_path, monkeypatch, capsys, downloads, base, message
 ):
     monkeypatch.setattr(google.auth, "default", no_credentials)
     monkeypatch.chdir(tmp_path)
@@ -143,7 +143,7 @@ def test_a_place_that_cannot_be_written_is_2_before_any_download(
     code, _, error = command(monkeypatch, capsys, base, "data", "fetch")
     assert code == 2
     [line] = error.splitlines()
-    assert line.startswith("data.input_base: ") and told in line
+    assert line.startswith("data.input_base: ") and message in line
     assert downloads == []
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -155,7 +155,6 @@ def test_an_output_file_is_no_url(tmp_path, monkeypatch, capsys, words):
     code, _, error = command(monkeypatch, capsys, "gs://bucket", *words, output)
     assert code == 2
     assert error == (
-        "--output: gs://bucket/file.yaml is not a file of this machine; "
-        "write to a local file and copy it\n"
+        "--output: gs://bucket/file.yaml is not a local path. Write a local file and copy it\n"
     )
     assert list(tmp_path.iterdir()) == []

@@ -13,13 +13,13 @@ from cli.monitor import Watched
 from core.events import receive
 from pipeline.config import PipelineConfig
 from platforms.local import events
-from platforms.local.main import first_error_line, tells_no_password
+from platforms.local.main import first_error_line, has_no_password
 
 
 def watched(*received):
     state = Watched()
     for event in received:
-        state.take(event)
+        state.update(event)
     return state
 
 
@@ -35,7 +35,7 @@ RUNNING = {"event": "running", "component": "Trainer"}
 def test_a_component_runs_and_ends():
     state = watched(RUNNING)
     assert state.components[0].state == "running"
-    state.take({"event": "finished", "component": "Trainer"})
+    state.update({"event": "finished", "component": "Trainer"})
     assert state.components[0].state == "done"
     assert state.components[0].ended is not None
 
@@ -66,21 +66,21 @@ def test_what_several_files_report_adds_up():
 
 def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():
     state = Watched.of(["Transform", "Trainer", "Pusher"])
-    state.take({"event": "phase", "doing": "loading TFX"})
+    state.update({"event": "phase", "doing": "loading TFX"})
     assert [c.state for c in state.components] == ["waiting"] * 3
     assert "loading TFX" in shown(state)
-    state.take({"event": "running", "component": "Transform"})
+    state.update({"event": "running", "component": "Transform"})
     assert "loading TFX" not in shown(state)
-    state.take({"event": "finished", "component": "Transform"})
-    state.take(RUNNING)
+    state.update({"event": "finished", "component": "Transform"})
+    state.update(RUNNING)
     failed = {"event": "failed", "component": "Trainer", "error": "boom", "input": False}
-    assert state.take(failed).name == "Trainer"
+    assert state.update(failed).name == "Trainer"
     assert [c.state for c in state.components] == ["done", "failed", "not run"]
 
 
 def test_a_failure_after_the_last_component_is_not_its_own():
     state = watched(RUNNING, {"event": "finished", "component": "Trainer"})
-    state.take({"event": "failed", "component": None, "error": "boom", "input": False})
+    state.update({"event": "failed", "component": None, "error": "boom", "input": False})
     assert state.components[0].state == "done"
 
 
@@ -93,7 +93,7 @@ def test_a_sender_forgets_a_component_that_has_finished():
 
 def test_what_looks_like_markup_is_shown_as_it_is():
     state = watched({"event": "running", "component": "[red]:x:"}, progress(3, 9, "a"))
-    state.take({**progress(3, 9), "unit": "[b]files"})
+    state.update({**progress(3, 9), "unit": "[b]files"})
     assert "[red]:x:" in shown(state)
     assert "3/9 [b]files" in shown(watched(RUNNING, {**progress(3, 9), "unit": "[b]files"}))
 
@@ -175,12 +175,12 @@ def test_the_first_real_error_line(error, line):
 
 def test_the_connection_to_ml_metadata_is_not_logged(caplog):
     log = absl_logging.get_absl_logger()
-    log.addFilter(tells_no_password)
+    log.addFilter(has_no_password)
     try:
         with caplog.at_level("INFO", logger=log.name):
             absl_logging.info("Using connection config:\n %s", "password: secret")
             absl_logging.info("Component %s is running.", "Trainer")
     finally:
-        log.removeFilter(tells_no_password)
+        log.removeFilter(has_no_password)
     assert "secret" not in caplog.text
     assert "Component Trainer is running." in caplog.text

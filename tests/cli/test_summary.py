@@ -39,7 +39,7 @@ def test_every_line_is_accounted_for(lines, line):
 @pytest.mark.parametrize(
     ("destination", "blessed", "code", "last"),
     [
-        ("none", True, 0, "not pushed, as push.destination: none says"),
+        ("none", True, 0, "not pushed (push.destination: none)"),
         ("filesystem", True, 0, 'next: amazon-reviews predict "Battery died in a week"'),
         ("none", False, 3, "not blessed: too bad"),
         ("filesystem", False, 3, "not blessed: too bad"),

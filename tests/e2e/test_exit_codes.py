@@ -77,7 +77,7 @@ def test_too_many_rejected_lines_are_2_with_the_first_few_shown(tmp_path):
 def test_data_of_one_class_stop_at_the_gate_with_feature_and_reason(tmp_path):
     done = workspace(tmp_path, {"a.txt": fasttext(2, 200)}).run()
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "failed: DataGate: the data do not fit the schema: train: label: " in done.stdout
+    assert "failed: DataGate: the data does not fit the schema: train: label: " in done.stdout
     assert "unique values" in done.stdout
     assert "Transform" not in done.stdout
 

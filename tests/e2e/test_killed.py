@@ -48,8 +48,8 @@ def test_killed_in_training_a_run_without_the_cache_goes_on_where_it_was(tmp_pat
     states = workspace.states(done.stdout)
     assert set(states.values()) == {"done"}
     newest = max((workspace.root / "logs").iterdir())
-    assert "Going on after step" in newest.read_text()
+    assert "Resuming after step" in newest.read_text()
     assert list(checkpoints.iterdir()) == []
     assert states.keys() == {*PIPELINE_NODES} - {"Pusher"}
-    assert "not pushed, as push.destination: none says" in done.stdout
+    assert "not pushed (push.destination: none)" in done.stdout
     assert workspace.pushed() == []

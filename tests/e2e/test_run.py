@@ -98,7 +98,7 @@ def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(fini
     done = workspace.run("evaluation.min_accuracy=0.999")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "not blessed: binary_accuracy is 0.9" in done.stdout
-    assert "evaluation.min_accuracy asks for 0.999" in done.stdout
+    assert "evaluation.min_accuracy requires 0.999" in done.stdout
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
     assert ran == {"LatestBlessedModel", "Evaluator", "Pusher"}
     after = workspace.artifacts()

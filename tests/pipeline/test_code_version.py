@@ -28,7 +28,7 @@ DEPENDS_ON = {
         "components/review_example_gen/splits.py",
         "components/review_example_gen/stages.py",
         "components/tfrecords.py",
-        "components/handover.py",
+        "components/worker_results.py",
         *READERS,
     ),
     "ReviewSchemaGen": ("components/schema/executor.py",),

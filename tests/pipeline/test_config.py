@@ -59,7 +59,7 @@ def test_urls_are_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "overrides", "told"),
+    ("text", "overrides", "message"),
     [
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("training: {epoch: 1}", "", "training.epoch: unknown key, did you mean epochs?"),
@@ -104,8 +104,8 @@ def test_urls_are_left_alone(tmp_path):
             "cluster.resources.Trainer.memory: String should match pattern",
         ),
         ("", "kubeflow.volume={claim: a, claim: b}", "kubeflow.volume: '{claim: a, claim: b}' is"),
-        ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is no URL, write gs://bucket/"),
-        ("", "data.input_base=gs:bucket", "data.input_base: gs:bucket is no URL, write gs://b"),
+        ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is not a valid URL; write gs:"),
+        ("", "data.input_base=gs:bucket", "data.input_base: gs:bucket is not a valid URL"),
         ("", "name='mine,training.epochs=3", "name: 'mine,training.epochs=3 has a ' without a"),
         ("", 'name="mine,training.epochs=3', 'name: "mine,training.epochs=3 has a " without a'),
         (
@@ -121,10 +121,10 @@ def test_urls_are_left_alone(tmp_path):
         ("training: {epochs: x, model: y}", "", "(and 1 more)"),
     ],
 )
-def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, told):
+def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, message):
     with pytest.raises(ConfigError) as error:
         load(tmp_path, text, overrides)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -43,7 +43,7 @@ JOB = {
 
 
 class Submission:
-    """One `amazon-reviews submit`: what it takes, what it said, its exit code."""
+    """One `amazon-reviews submit`: its settings, the server and the lines that it reported."""
 
     def __init__(self, target, server, folder):
         self.target, self.server = target, server
@@ -59,7 +59,7 @@ class Submission:
         text = yaml.safe_dump_all([SPEC, PLATFORM]) if target == "kubeflow" else json.dumps(JOB)
         self.file.write_text(text)
 
-    def __call__(self, *parameters, wait=False, target=None, say=None, patience=60.0, **changes):
+    def __call__(self, *parameters, wait=False, target=None, report=None, patience=60.0, **changes):
         for key, value in changes.items():
             section, name = key.split("__") if "__" in key else (None, key)
             (self.settings[section] if section else self.settings)[name] = value
@@ -69,7 +69,7 @@ class Submission:
             self.file,
             read_parameters(parameters),
             wait,
-            say or self.lines.append,
+            report or self.lines.append,
             poll_seconds=0.01,
             patience_seconds=patience,
         )

@@ -1,4 +1,4 @@
-"""What a target needs of the settings is told in one line that names the key."""
+"""A setting that a target requires, and that is missing or wrong, is one line with its key."""
 
 import pytest
 
@@ -9,22 +9,22 @@ from tests.platforms.settings import REQUIRED, settings
 
 
 @pytest.mark.parametrize("target", ["vertex", "kubeflow"])
-def test_what_is_required_is_enough(target):
+def test_the_required_settings_are_sufficient(target):
     check_target(settings(target), target)
 
 
-def test_the_local_engine_needs_nothing():
+def test_the_local_engine_requires_no_settings():
     check_target(load_config("sample", environ={}), "local")
 
 
-def test_kubeflow_takes_the_sample_and_a_volume():
+def test_kubeflow_supports_the_sample_and_a_volume():
     volume = "kubeflow.volume={claim: c, mount: /data},paths.serving=/data/serving"
     more = f"cluster.image=i,paths.root=gs://bucket/root,{volume}"
     check_target(load_config("sample", environ={"PIPELINE_SET": more}), "kubeflow")
 
 
 @pytest.mark.parametrize("target", REQUIRED)
-def test_nothing_is_taken_from_a_preset_alone(target):
+def test_a_cluster_requires_more_than_the_preset_sample(target):
     with pytest.raises(ConfigError, match=r"^cluster\.image: not set"):
         check_target(load_config("sample", environ={}), target)
 
@@ -35,7 +35,7 @@ def test_nothing_is_taken_from_a_preset_alone(target):
         ("vertex", "vertex.project=null", "vertex.project: not set"),
         ("vertex", "vertex.region=null", "vertex.region: not set"),
         ("vertex", "data.input_base=null", "data.input_base: not set"),
-        ("vertex", "paths.root=/here", "paths.root: /here is not seen by Vertex AI; set gs://"),
+        ("vertex", "paths.root=/here", "paths.root: /here is not accessible from Vertex AI; set"),
         ("vertex", "paths.serving=/here", "paths.serving: /here"),
         ("vertex", "push.destination=vertex", "vertex.serving_image: not set"),
         (
@@ -46,15 +46,15 @@ def test_nothing_is_taken_from_a_preset_alone(target):
         (
             "vertex",
             "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/gpu}}",
-            "cluster.resources.Trainer.gpu_type: nvidia.com/gpu is no accelerator of Vertex AI",
+            "cluster.resources.Trainer.gpu_type: nvidia.com/gpu is not an accelerator of Vert",
         ),
-        ("vertex", "evaluation.baseline_model=gs://b/m", "evaluation.baseline_model is for"),
+        ("vertex", "evaluation.baseline_model=gs://b/m", "evaluation.baseline_model: requires"),
         ("vertex", "name=" + "x" * 200, "name: "),
-        ("kubeflow", "paths.root=/here", "paths.root: /here is no bucket; set gs://"),
-        ("kubeflow", "paths.checkpoints=/here", "paths.checkpoints: /here is not seen by the pods"),
+        ("kubeflow", "paths.root=/here", "paths.root: /here is not a bucket; set gs://"),
+        ("kubeflow", "paths.checkpoints=/here", "paths.checkpoints: /here is not accessible f"),
         ("kubeflow", "data.input_base=/here", "data.input_base: /here"),
         ("kubeflow", "evaluation.baseline_model=/here", "evaluation.baseline_model: /here"),
-        ("kubeflow", "push.destination=vertex", "push.destination: vertex is for --target vertex"),
+        ("kubeflow", "push.destination=vertex", "push.destination: vertex requires --target vert"),
         (
             "kubeflow",
             "kubeflow.volume={claim: c, mount: /data},paths.serving=/database/serving",
@@ -63,7 +63,8 @@ def test_nothing_is_taken_from_a_preset_alone(target):
         (
             "kubeflow",
             "cluster.resources={Trainer: {gpus: 2}},training.devices=4",
-            "training.devices: 4 asked for, 2 GPUs are there (cluster.resources.Trainer.gpus is 2",
+            "training.devices: 4 devices, but only 2 GPUs are available "
+            "(cluster.resources.Trainer.gpus is 2",
         ),
         (
             "vertex",
@@ -74,7 +75,7 @@ def test_nothing_is_taken_from_a_preset_alone(target):
         ("kubeflow", "beam={runner: dataflow, dataflow: {project: p}}", "beam.dataflow.region"),
     ],
 )
-def test_what_does_not_fit_is_named(target, more, line):
+def test_the_error_names_the_unsuitable_setting(target, more, line):
     with pytest.raises(ConfigError) as error:
         check_target(settings(target, more=more), target)
     assert str(error.value).startswith(line)
@@ -84,16 +85,16 @@ def test_what_does_not_fit_is_named(target, more, line):
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        ("data.splits={train: a}", "data.input_base: not set, and data.splits needs it"),
-        ("push.destination=vertex", "push.destination: vertex is for --target vertex"),
-        ("evaluation.baseline_model=/m", "evaluation.baseline_model is for --target kubeflow"),
+        ("data.splits={train: a}", "data.input_base: not set, and data.splits requires it"),
+        ("push.destination=vertex", "push.destination: vertex requires --target vert"),
+        ("evaluation.baseline_model=/m", "evaluation.baseline_model: requires --target kubeflow"),
         (
             "beam={runner: dataflow, dataflow: {project: p, region: r}}",
             "paths.root: ",
         ),
     ],
 )
-def test_what_only_clusters_have_is_refused_on_this_machine(more, line):
+def test_settings_for_clusters_are_refused_on_this_machine(more, line):
     with pytest.raises(ConfigError) as error:
         check_target(load_config("sample", environ={"PIPELINE_SET": more}), "local")
     assert str(error.value).startswith(line)
@@ -102,7 +103,7 @@ def test_what_only_clusters_have_is_refused_on_this_machine(more, line):
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        ("cluster.resources={Trainr: {cpu: 1}}", "no component Trainr"),
+        ("cluster.resources={Trainr: {cpu: 1}}", "unknown component Trainr"),
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: data}", "kubeflow.volume.mount"),
         ("kubeflow.training_timeout_hours=0.0", "kubeflow.training_timeout_hours"),

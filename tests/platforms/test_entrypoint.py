@@ -187,7 +187,7 @@ def test_an_integer_parameter_is_an_integer(value):
     for whole in (2, 2.0, "2"):
         check_integers({"inputs": {"parameterValues": {"epochs": whole, "rate": 0.5}}}, spec)
     check_integers({}, spec)
-    with pytest.raises(InputError, match=r"parameter epochs: an integer, not "):
+    with pytest.raises(InputError, match=r"parameter epochs: must be an integer, not "):
         check_integers({"inputs": {"parameterValues": {"epochs": value}}}, spec)
 
 

@@ -1,4 +1,4 @@
-"""What a training on a cluster is told of the settings: nothing is lost on the way to its pods."""
+"""Every setting of a training on a cluster reaches its pods."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def load(folder, text):
     return load_config(str(file), environ={})
 
 
-def test_a_tfjob_is_told_every_setting(tmp_path):
+def test_a_tfjob_gets_every_setting(tmp_path):
     job = tfjob_settings(load(tmp_path, KUBEFLOW)).model_dump()
     assert job.pop("poll_seconds") > 0
     assert job == {
@@ -83,7 +83,7 @@ def test_every_training_pod_runs_as_the_service_account_of_the_settings(tmp_path
     assert accounts == ["trainer"] * len(specs)
 
 
-def test_a_custom_job_is_told_every_setting(tmp_path):
+def test_a_custom_job_gets_every_setting(tmp_path):
     job = custom_job_settings(load(tmp_path, VERTEX)).model_dump()
     assert job.pop("poll_seconds") > 0
     assert job == {
@@ -101,7 +101,7 @@ def test_a_custom_job_is_told_every_setting(tmp_path):
 
 
 @pytest.mark.parametrize(("more", "endpoint"), [("", "reviews"), ("  endpoint:\n", "my-reviews")])
-def test_an_endpoint_is_told_every_setting(tmp_path, more, endpoint):
+def test_an_endpoint_gets_every_setting(tmp_path, more, endpoint):
     text = VERTEX.replace("  endpoint: reviews\n", more) if more else VERTEX
     settings = endpoint_settings(load(tmp_path, text)).model_dump()
     assert settings.pop("poll_seconds") > 0

@@ -1,4 +1,4 @@
-"""Parameters of a run: a wrong value is refused before it is sent, and again by the step."""
+"""Parameters of a run: the submission and the step refuse a wrong value."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import sys
 import pytest
 import yaml
 
+from cli import command
 from platforms.compile import compile_pipeline
 from tests.platforms.settings import settings
 
@@ -20,7 +21,7 @@ WRONG = {
     "no epoch": ({}, "epochs=0", "parameter epochs: .*greater than or equal to 1, not 0"),
     "percent": ({}, "min_accuracy=92", "parameter min_accuracy: .*less than or equal to 1, not 92"),
     "no folder": ({}, "input_base=", "parameter input_base: .*at least 1 character"),
-    "local folder": ({}, "input_base=/data", "parameter input_base: /data is not seen by"),
+    "local folder": ({}, "input_base=/data", "parameter input_base: /data is not accessible"),
     "a cluster": (
         {},
         "strategy=parameter_server",
@@ -49,14 +50,14 @@ def test_the_command_refuses_it(
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump({**submission.settings, "training": training}))
     monkeypatch.setenv("PIPELINE_CONFIG", "")  # the command sets it
-    command = ["amazon-reviews", "submit", "--target", target, "--config", str(config)]
-    monkeypatch.setattr(sys, "argv", [*command, "--parameter", given])
+    words = ["amazon-reviews", "submit", "--target", target, "--config", str(config)]
+    monkeypatch.setattr(sys, "argv", [*words, "--parameter", given])
     with pytest.raises(SystemExit) as end:
         command.main()
     assert end.value.code == 2
-    told = capfd.readouterr().err.splitlines()
-    assert len(told) == 1, told
-    assert re.match(line, told[0]), told[0]
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1, lines
+    assert re.match(line, lines[0]), lines[0]
     assert not submission.server.asked("POST")
 
 
@@ -95,7 +96,7 @@ def run_step(folder, component, more="", **given):
     [
         ("Trainer", "", {"strategy": "mirored"}, "parameter strategy: Input should be 'auto'"),
         ("Trainer", "", {"epochs": 0}, "parameter epochs: Input should be greater than"),
-        ("Trainer", "", {"epochs": 2.5}, "parameter epochs: an integer, not 2.5"),
+        ("Trainer", "", {"epochs": 2.5}, "parameter epochs: must be an integer, not 2.5"),
         (
             "Trainer",
             "training={strategy: multi_worker_mirrored, workers: 2}",
@@ -109,6 +110,6 @@ def run_step(folder, component, more="", **given):
 def test_the_step_refuses_it(tmp_path, component, more, given, line):
     done = run_step(tmp_path, component, more, **given)
     assert done.returncode == 2, done.stderr
-    told = done.stderr.splitlines()[-1]
-    assert told.partition("Executor: ")[2].startswith(line), told
+    lines = done.stderr.splitlines()[-1]
+    assert lines.partition("Executor: ")[2].startswith(line), lines
     assert "Traceback" not in done.stderr

@@ -78,7 +78,7 @@ def test_length_buckets_and_labels(transformed):
     assert {int(row[features.LABEL][0]) for row in rows} == {0, 1}
 
 
-def test_only_what_the_model_reads_comes_out():
+def test_only_features_of_the_model_are_computed():
     inputs = {
         features.TEXT: tf.constant([["good phone"]]),
         features.LABEL: tf.constant([[1]], tf.int64),

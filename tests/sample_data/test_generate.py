@@ -80,10 +80,10 @@ def plain(text):
 @pytest.mark.parametrize("favourable", [True, False])
 def test_plain_sentences_are_short_whole_and_varied(favourable):
     dice = Dice(5)
-    said = [Speaker(dice).say(favourable) for _ in range(3000)]
-    assert len(set(said)) > 2000
-    assert median(len(sentence.split()) for sentence in said) <= 6
-    assert not {"{", "}", "(", ")", "|"} & set("".join(said))
+    sentences = [Speaker(dice).say(favourable) for _ in range(3000)]
+    assert len(set(sentences)) > 2000
+    assert median(len(sentence.split()) for sentence in sentences) <= 6
+    assert not {"{", "}", "(", ")", "|"} & set("".join(sentences))
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""A small model with the signature that a pushed one is asked through."""
+"""A small model with the signature of a pushed model."""
 
 import tensorflow as tf
 
 
 class Good(tf.Module):
-    """Finds a text positive that has "good" in it; the probability is 0.9 or 0.1."""
+    """A model that predicts 0.9 for texts that contain "good", and 0.1 for others."""
 
     def __init__(self, probability=0.9):
         super().__init__()
@@ -20,6 +20,6 @@ class Good(tf.Module):
 
 
 def push(folder, probability=0.9):
-    """Writes the model to a local folder or a URL that TensorFlow knows."""
+    """Write the model to a local folder or a URL that TensorFlow supports."""
     model = Good(probability)
     tf.saved_model.save(model, str(folder), signatures={"predict_text": model.predict_text})

@@ -1,4 +1,4 @@
-"""`amazon-reviews predict` on standard input: a stream, answered line by line."""
+"""`amazon-reviews predict` on standard input: a stream, with a prediction for each line."""
 
 import io
 import os
@@ -30,7 +30,7 @@ def start(root, *words, **options):
     return subprocess.Popen([*COMMAND, *words], env=environment, **{**pipes, **options})
 
 
-def test_each_line_is_answered_before_the_next_one_is_there(root):
+def test_the_prediction_of_a_line_precedes_the_next_line(root):
     process = start(root)
     process.stdin.write(b"good phone\n")
     process.stdin.flush()

@@ -1,4 +1,4 @@
-"""Which pushed model is asked."""
+"""The pushed model that the predictor loads."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_the_highest_version_is_the_latest(tmp_path):
     assert latest_model(str(tmp_path)) == str(tmp_path / "10")
 
 
-def test_what_is_no_whole_model_is_passed_over(tmp_path):
+def test_incomplete_models_are_skipped(tmp_path):
     push(tmp_path, "1")
     push(tmp_path, "2", whole=False)
     push(tmp_path, "notes")
@@ -25,7 +25,7 @@ def test_what_is_no_whole_model_is_passed_over(tmp_path):
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_without_a_model_it_says_where_it_looked(tmp_path, there):
+def test_without_a_model_the_error_names_the_folder(tmp_path, there):
     serving = tmp_path / "serving"
     if there:
         serving.mkdir()

@@ -1,4 +1,4 @@
-"""Which stack tools/bootstrap.py chooses, and what it says where none can be installed."""
+"""The stack that tools/bootstrap.py chooses, and its errors if none can be installed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def chosen(glibc: tuple[int, int], *interpreters: Interpreter) -> Choice:
         ((2, 39), ["3.12.3"], NEW, "3.12.3"),
         ((2, 41), ["3.10.13", "3.11.7"], NEW, "3.11.7"),
         ((2, 41), ["3.14.0", "3.12.1", "3.13.5"], NEW, "3.12.1"),  # the first found, not the newest
-        ((2, 41), ["3.14.0", "3.10.13"], OLD, "3.10.13"),  # what is there before what is fetched
+        ((2, 41), ["3.14.0", "3.10.13"], OLD, "3.10.13"),  # installed before downloaded
     ],
 )
 def test_newest_stack_that_an_interpreter_here_can_run(glibc, versions, stack, version):
@@ -42,10 +42,10 @@ def test_newest_stack_that_an_interpreter_here_can_run(glibc, versions, stack, v
 
 
 @pytest.mark.parametrize(("glibc", "stack"), [((2, 36), OLD), ((2, 39), NEW), ((3, 0), NEW)])
-def test_uv_fetches_an_interpreter_where_none_fits(glibc, stack):
+def test_uv_downloads_an_interpreter_if_none_fits(glibc, stack):
     choice = chosen(glibc, interpreter("3.9.18"), interpreter("3.14.0"))
     assert (choice.stack, choice.interpreter) == (stack, None)
-    assert "which uv fetches" in str(choice)
+    assert "which uv downloads" in str(choice)
 
 
 def test_an_interpreter_with_headers_is_preferred():
@@ -58,37 +58,35 @@ def test_an_interpreter_without_wheels_is_passed_over():
     assert chosen((2, 41), free_threaded, plain).interpreter == plain
 
 
-def test_choice_says_in_one_line_what_and_why():
+def test_the_choice_is_one_line_with_the_reason():
     choice = chosen((2, 36), interpreter("3.10.13"))
     assert str(choice) == (
-        "stack: tfx 1.16 on Python 3.10.13 (glibc 2.36 is older than the 2.39 that tfx 1.21 needs)"
+        "stack: tfx 1.16 on Python 3.10.13 (glibc 2.36 is older than 2.39, which tfx 1.21 requires)"
     )
 
 
 @pytest.mark.parametrize(
-    ("system", "machine", "glibc", "said"),
+    ("system", "machine", "glibc", "message"),
     [
         ("Darwin", "arm64", None, "Linux only, this is Darwin"),
         ("Windows", "AMD64", None, "Linux only, this is Windows"),
         ("Linux", "aarch64", (2, 41), "x86_64 only, this is aarch64"),
-        ("Linux", "x86_64", None, "needs glibc"),
+        ("Linux", "x86_64", None, "requires glibc"),
         ("Linux", "x86_64", (2, 17), "glibc 2.17 is older than 2.28"),
     ],
 )
-def test_a_machine_that_fits_neither_stack_is_told_why_and_what_to_use(
-    system, machine, glibc, said
-):
-    with pytest.raises(UnsuitableMachine, match=said) as error:
+def test_the_error_of_an_unsuitable_machine_has_reason_and_remedy(system, machine, glibc, message):
+    with pytest.raises(UnsuitableMachine, match=message) as error:
         choose(system, machine, glibc, [interpreter("3.10.13"), interpreter("3.12.1")])
     assert "Debian 13 or Ubuntu 24.04" in str(error.value)
 
 
-def test_nothing_is_missing_on_a_whole_machine():
+def test_nothing_is_missing_on_a_complete_machine():
     choice = chosen((2, 41), interpreter("3.13.5"))
     assert missing(choice, True, choice.interpreter, "apt-get") == ""
 
 
-def test_all_that_is_missing_is_said_at_once():
+def test_everything_that_is_missing_is_reported_at_once():
     python = interpreter("3.13.5", path=os.path.realpath("/usr/bin/python3"), headers=False)
     text = missing(chosen((2, 41), python), False, None, "apt-get")
     assert text.splitlines()[-1] == (
@@ -104,7 +102,7 @@ def test_headers_of_another_interpreter_have_a_versioned_package():
     assert "python3.12-dev" in missing(chosen((2, 41), python), True, python, None)
 
 
-def test_a_fetched_interpreter_brings_its_headers():
+def test_a_downloaded_interpreter_has_its_headers():
     choice = chosen((2, 41))
     assert missing(choice, True, interpreter("3.9.2"), None) == ""
 
@@ -168,8 +166,8 @@ def test_requirements_are_pins_and_nothing_else(stack):
         assert "://" not in rest and "--" not in rest, line
 
 
-def test_no_process_compiles_what_it_imports():
-    """Also where PYTHONDONTWRITEBYTECODE is set, and in modules that nothing has imported yet."""
+def test_no_process_compiles_its_imports():
+    """The bytecode of all modules is installed, also with PYTHONDONTWRITEBYTECODE."""
     package = Path(importlib.util.find_spec("tfx").origin).parent
     files = list(package.rglob("*.py"))
     assert len(files) > 500

@@ -22,11 +22,11 @@ TRAINING = {
     "seed": 1,
 }
 FILES = {"train": (120, 90, 40), "eval": (50,)}
-"""Examples in each file."""
+"""The number of Examples in each file."""
 
 
 def reviews(count):
-    """Words alone say little here; `not` in front of them turns the label."""
+    """Single words are uninformative here; `not` in front of a word reverses the label."""
     for i in range(count):
         word, label = [("good", 1), ("bad", 0)][i % 2]
         negated = i % 3 == 0
@@ -44,7 +44,7 @@ def ground(tmp_path, monkeypatch, log):
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
-    """Folder with `train-*.gz`, `eval-*.gz` (transformed TFRecords) and the transform graph."""
+    """Return a folder with `train-*.gz`, `eval-*.gz` (TFRecords) and the transform graph."""
     # Not at the top: tests of what needs no TensorFlow would wait for it too.
     import tensorflow as tf
     import tensorflow_transform.beam as tft_beam
@@ -77,9 +77,9 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def records(tmp_path_factory):
-    """The same without a transform graph, in no time: 64 train Examples in one file, 20 eval ones.
+    """Write 64 train and 20 eval Examples without a transform graph, which takes no time.
 
-    The first n-gram of each is its number, as is its only word; the second one is its label.
+    The first n-gram of an Example and its only word are its number; the second n-gram is its label.
     """
     import tensorflow as tf
 
@@ -108,7 +108,7 @@ def _example(row):
 
 
 def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **training):
-    """A TrainingJob on `prepared` that writes to `folder`."""
+    """Return a TrainingJob on `prepared` that writes to `folder`."""
     return TrainingJob(
         train_files=[str(prepared / train)],
         eval_files=[str(prepared / "eval-*.gz")],
@@ -123,7 +123,7 @@ def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **trainin
 
 
 def run_task(job, folder, *words, environ=None, timeout=400):
-    """`python -m trainer_module.task` on the job; (exit code, everything it printed)."""
+    """Run `python -m trainer_module.task` on the job; return (exit code, output)."""
     folder.mkdir(exist_ok=True, parents=True)
     file = folder / "job.json"
     file.write_text(job.model_dump_json())
@@ -150,6 +150,6 @@ def predict(folder, texts):
 
 
 def learned_negation(folder):
-    """Whether the exported model knows what `not` does."""
+    """Return whether the exported model has learned the effect of `not`."""
     labels = predict(folder, ["very good", "not good", "very bad", "not bad"])["label"]
     return labels.numpy().tolist() == [1, 0, 0, 1]

@@ -12,8 +12,8 @@ from trainer_module.settings import Training, TrainingJob
 
 REPOSITORY = str(Path(__file__).parents[2])
 
-# What each stand-in for `trainer_module.task` begins with. `me` is the name of its task; `note`
-# leaves a file behind that says something about it; `wait_for` waits for the file of another one,
+# The first lines of each stand-in for `trainer_module.task`. `me` is the name of its task; `note`
+# writes a file with a text about it; `wait_for` waits for the file of another task, and
 # `wait_until_gone` for its end.
 STAND_IN = """
 import json, os, signal, socket, sys, time
@@ -51,7 +51,7 @@ SERVE = f'if me != "chief 0": {FOREVER}\n'
 
 
 class Ground:
-    """A folder with a job, and the stand-ins that run it."""
+    """A folder with a job, and a local cluster of scripts that run instead of the training."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -77,15 +77,15 @@ class Ground:
         local_cluster.run(job, self.command(script))
 
     def notes(self, kind):
-        """What was noted, as (task, process id) -> text."""
+        """Return the notes as (task, process id) -> text."""
         found = {}
         for file in self.folder.glob(f"{kind} *"):
             words = file.name.split()
             found[" ".join(words[1:-1]), int(words[-1])] = file.read_text()
         return found
 
-    def told(self, kind):
-        """The same as task -> text."""
+    def texts(self, kind):
+        """Return the notes as task -> text."""
         return {name: text for (name, _), text in self.notes(kind).items()}
 
     def alive(self):
@@ -95,7 +95,7 @@ class Ground:
 
 
 def failure(ground, script, **training):
-    """The message of the failed training, which has to come soon."""
+    """Run a script that fails within a minute, and return the message of the error."""
     started = time.monotonic()
     with pytest.raises(local_cluster.TrainingFailed) as error:
         ground.run(script, **training)

@@ -1,11 +1,11 @@
-"""A model of one weight, for tests of what happens around a training."""
+"""A model with a single weight, for tests of callbacks and checkpoints."""
 
 import tensorflow as tf
 import tf_keras
 
 
 def make_model(value=0.0):
-    """One weight, and an optimizer that remembers something of it."""
+    """Return a model with a single weight, and with an optimizer that has a state."""
     model = tf_keras.Sequential([tf_keras.layers.Dense(1, use_bias=False)])
     model.build([None, 1])
     model.compile(tf_keras.optimizers.legacy.Adagrad(0.1), "mse")
@@ -14,7 +14,7 @@ def make_model(value=0.0):
 
 
 def take_step(model):
-    """Without Keras's own step, which takes AutoGraph seconds."""
+    """Train without Keras's own step, whose conversion by AutoGraph takes seconds."""
     kernel = model.layers[0].kernel
     model.optimizer.apply_gradients([(tf.ones_like(kernel), kernel)])
 

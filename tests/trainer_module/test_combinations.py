@@ -1,4 +1,4 @@
-"""Which settings of a training go together: what does not is refused, what is accepted trains."""
+"""Combinations of settings: contradictions are refused, all others train."""
 
 import itertools
 import json
@@ -66,7 +66,7 @@ def refusals(settings):
     ]
 
 
-def test_of_all_combinations_those_are_refused_that_are_listed():
+def test_exactly_the_listed_combinations_are_refused():
     for values in itertools.product(*VALUES.values()):
         settings = dict(zip(VALUES, values, strict=True))
         expected = refusals(settings)
@@ -99,8 +99,8 @@ def test_a_refusal_is_one_line_and_exit_code_2(
         words.append(f"training.strategy={strategy}")
         options = [word for each in words for word in ("--set", each)]
         assert task.main([str(tmp_path / "job.json"), *options]) == 2
-        [told] = capsys.readouterr().err.splitlines()
-        assert line.format(strategy) in told
+        [message] = capsys.readouterr().err.splitlines()
+        assert line.format(strategy) in message
 
 
 def tf_config(**counts):
@@ -128,11 +128,11 @@ PEERS = tf_config(worker=2)
         ({"mixed_precision": "float16"}, {"TPU_NAME": "t"}, r"float16.* tpu \(auto: t\); set bfl"),
         ({"devices": 2}, {"TPU_NAME": "t"}, r"training.devices: 2, but tpu \(auto: t\) trains on"),
         ({"devices": 2}, {"TF_CONFIG": PEERS}, r"training.devices: 2, but multi_worker_mirrored"),
-        ({"devices": 3}, {"CUDA_VISIBLE_DEVICES": "0,1"}, r"devices: 3 asked for, 2 GPUs"),
+        ({"devices": 3}, {"CUDA_VISIBLE_DEVICES": "0,1"}, r"devices: 3 devices, but only 2 GPUs"),
         (
             {"strategy": "mirrored", "devices": 3},
             {"CUDA_VISIBLE_DEVICES": "0,1"},
-            "devices: 3 asked for, 2 GPUs",
+            "devices: 3 devices, but only 2 GPUs",
         ),
         (
             {"strategy": "parameter_server", "workers": 3},
@@ -143,7 +143,7 @@ PEERS = tf_config(worker=2)
         ({}, {"TF_CONFIG": "worker"}, "TF_CONFIG: not JSON"),
     ],
 )
-def test_what_a_machine_lacks_is_found_before_anything_starts(settings, environ, line):
+def test_missing_devices_are_found_before_a_process_starts(settings, environ, line):
     with pytest.raises(ValueError, match=line) as error:
         machine.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
     assert len(str(error.value).splitlines()) == 1
@@ -164,7 +164,7 @@ def test_what_a_machine_lacks_is_found_before_anything_starts(settings, environ,
         ({"strategy": "parameter_server", "workers": 9}, {}),
     ],
 )
-def test_what_a_machine_can_do_passes(settings, environ):
+def test_possible_settings_pass(settings, environ):
     machine.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
 
 
@@ -176,7 +176,7 @@ def test_what_a_machine_can_do_passes(settings, environ):
         (SERVERS, {"strategy": "multi_worker_mirrored"}, "but TF_CONFIG names parameter servers"),
     ],
 )
-def test_a_process_of_a_cluster_refuses_what_its_cluster_cannot_do(
+def test_a_process_refuses_settings_that_contradict_its_cluster(
     prepared, tmp_path, monkeypatch, environ, training, line
 ):
     monkeypatch.setenv("TF_CONFIG", environ)
@@ -212,9 +212,9 @@ EVERYTHING = {
     ],
     ids=lambda training: "-".join(str(value) for value in training.values()),
 )
-def test_what_is_accepted_trains_with_everything_else_set(prepared, tmp_path, training):
+def test_accepted_settings_train_with_all_other_settings(prepared, tmp_path, training):
     done = run_task(make_job(prepared, tmp_path, **{**EVERYTHING, **training}), tmp_path)
     assert done.code == 0, done.log
-    assert "does nothing from now on" not in done.log
+    assert "is disabled after an error" not in done.log
     assert list((tmp_path / "run").rglob("*.xplane.pb")), "nothing was profiled"
     assert summary(tmp_path)["val_loss"] > 0

@@ -1,4 +1,4 @@
-"""Real trainings that something happens to: what is killed, what is full, what goes on."""
+"""Faults in real trainings: kills, signals, a full disk."""
 
 import resource
 import signal
@@ -56,7 +56,7 @@ def task_of(process, kind, index):
         ("parameter_server", "ps", 0),
     ],
 )
-def test_a_kill_ends_the_job_with_one_line_and_the_next_run_goes_on(
+def test_a_kill_ends_the_job_with_one_line_and_the_next_run_resumes(
     prepared, tmp_path, strategy, kind, index
 ):
     job = make_job(
@@ -76,11 +76,11 @@ def test_a_kill_ends_the_job_with_one_line_and_the_next_run_goes_on(
 
     again = run_task(job, tmp_path, "--set", "training.epochs=4")
     assert again.code == 0, again.log
-    assert "Going on after step" in again.log
+    assert "Resuming after step" in again.log
     assert learned_negation(tmp_path)
 
 
-def test_a_worker_beside_parameter_servers_comes_back(prepared, tmp_path):
+def test_a_worker_under_parameter_servers_is_restarted(prepared, tmp_path):
     job = make_job(
         prepared,
         tmp_path,
@@ -133,5 +133,5 @@ def test_a_full_disk_while_checkpointing_is_one_line(prepared, tmp_path):
     assert process.wait(timeout=120) == 1
     last = (tmp_path / "log").read_text().strip().splitlines()[-1]
     assert "checkpoints: the checkpoint of step 16 cannot be written (" in last
-    assert "make room and run again" in last
+    assert "free space there and run again" in last
     assert not (tmp_path / "model").exists()

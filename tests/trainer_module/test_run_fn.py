@@ -1,4 +1,4 @@
-"""What TFX says to the Trainer becomes a job, all of it, which is trained in the right place."""
+"""run_fn: FnArgs of TFX to a job, and the process or processes that train it."""
 
 from types import SimpleNamespace
 
@@ -32,7 +32,7 @@ def fn_args(tmp_path):
     return make
 
 
-def test_a_job_has_everything_that_tfx_says(fn_args, tmp_path):
+def test_a_job_has_all_arguments_of_tfx(fn_args, tmp_path):
     job = run_fn.make_job(fn_args(epochs=7, hyperparameters={"scale_floor": 0.5}))
     assert (job.train_files, job.eval_files) == (["train-*"], ["eval-*"])
     assert (job.transform_graph, job.base_model) == ("graph", "base")
@@ -42,7 +42,7 @@ def test_a_job_has_everything_that_tfx_says(fn_args, tmp_path):
     assert job.transform == Transform(ngrams=1, ngram_buckets=512)
 
 
-def test_what_a_tuner_found_comes_before_what_is_set(fn_args):
+def test_the_values_of_a_tuner_override_the_settings(fn_args):
     args = fn_args(learning_rate=0.1, hyperparameters={"scale_floor": 0.5, "scale_smoothing": 2.0})
     args.hyperparameters = {"values": {"learning_rate": 0.3, "scale_floor": 0.7}}
     training = run_fn.make_job(args).training

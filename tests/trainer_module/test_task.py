@@ -78,7 +78,7 @@ def test_settings_of_the_command_line_come_first(file, training):
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("training.epoch=1", r"training.epoch: unknown key, did you mean epochs\?"),
         ("name=a", "name: unknown key"),
@@ -91,29 +91,29 @@ def test_settings_of_the_command_line_come_first(file, training):
         ("training.epochs.x=1", "--set: training.epochs.x: training.epochs is not a section"),
     ],
 )
-def test_a_wrong_setting_is_one_line_and_exit_code_2(file, training, capsys, setting, said):
+def test_a_wrong_setting_is_one_line_and_exit_code_2(file, training, capsys, setting, message):
     assert task.main([file, "--set", setting]) == 2
     assert training.jobs == []
-    assert re.search(said, error_line(capsys))
+    assert re.search(message, error_line(capsys))
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "cannot be read: .*No such file"),
         ("{", "not JSON: "),
         pytest.param("[" * 100_000, "not JSON: ", id="brackets"),
-        ("[]", "holds a list, a training job is a mapping"),
+        ("[]", "contains a list, a training job is a mapping"),
         ("{}", r"train_files: Field required"),
         (b"\xff", "not JSON: "),
     ],
 )
-def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, training, capsys, content, said):
+def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, training, capsys, content, message):
     file = tmp_path / "job.json"
     if content is not None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert task.main([str(file)]) == 2
-    assert re.match(f"{re.escape(str(file))}: {said}", error_line(capsys))
+    assert re.match(f"{re.escape(str(file))}: {message}", error_line(capsys))
 
 
 def test_a_malformed_tf_config_is_one_line_and_exit_code_2(file, training, capsys, monkeypatch):
@@ -122,13 +122,13 @@ def test_a_malformed_tf_config_is_one_line_and_exit_code_2(file, training, capsy
     assert error_line(capsys).startswith("TF_CONFIG: not JSON: 'worker 0'")
 
 
-def test_what_our_own_code_finds_wrong_is_one_line_and_exit_code_2(file, training, capsys):
+def test_a_value_error_of_this_project_is_one_line_and_exit_code_2(file, training, capsys):
     training.act = lambda: Cluster.from_environ({"TF_CONFIG": "worker 0"})
     assert task.main([file]) == 2
     assert error_line(capsys).startswith("TF_CONFIG: not JSON")
 
 
-def test_what_our_own_code_says_of_a_failure_is_one_line_and_exit_code_1(file, training, capsys):
+def test_an_error_of_this_project_is_one_line_and_exit_code_1(file, training, capsys):
     def fail():
         raise local_cluster.TrainingFailed("worker 1 was\nkilled")
 
@@ -199,19 +199,19 @@ def test_the_loss_of_another_process_has_an_exit_code_of_its_own(
         monkeypatch.setenv("TF_CONFIG", Cluster(cluster, "chief", 0).to_json())
     training.act = fail
     assert task.main([file]) == code
-    said = capsys.readouterr().err.splitlines()
-    assert bool([line for line in said if "another process of the cluster is gone" in line]) == (
+    lines = capsys.readouterr().err.splitlines()
+    assert bool([line for line in lines if "another process of the cluster is gone" in line]) == (
         code == GONE
     )
 
 
-def test_a_loss_of_another_process_is_no_excuse_for_a_wrong_setting(file, training, monkeypatch):
+def test_a_wrong_setting_has_its_exit_code_in_a_cluster_too(file, training, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", Cluster(WORKERS, "chief", 0).to_json())
     training.act = lambda: Cluster.from_environ({"TF_CONFIG": "worker 0"})
     assert task.main([file]) == 2
 
 
-def test_the_exit_code_of_a_training_that_was_told_to_end_is_kept(file, training):
+def test_the_exit_code_of_a_terminated_training_is_kept(file, training):
     def end():
         raise SystemExit(143)
 
@@ -219,7 +219,7 @@ def test_the_exit_code_of_a_training_that_was_told_to_end_is_kept(file, training
     assert task.main([file]) == 143
 
 
-def test_the_parent_is_told_what_failed(file, training, monkeypatch):
+def test_the_parent_receives_the_failure(file, training, monkeypatch):
     receiving, sending = os.pipe()
     # The standard input of a test run is no pipe that a parent holds open.
     monkeypatch.setattr(events, "end_with_parent", lambda: None)
@@ -253,7 +253,7 @@ Additional GRPC error information from remote target /job:worker/task:0:
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "expected"),
     [
         (IN_USER_CODE, "NotFoundError: /data/train-0.gz; No such file or directory"),
         (IN_A_GRAPH, "RuntimeError: Collective ops is aborted by: Socket closed"),
@@ -261,15 +261,15 @@ Additional GRPC error information from remote target /job:worker/task:0:
         ("", "RuntimeError"),
     ],
 )
-def test_the_parent_is_told_the_line_that_matters(file, training, monkeypatch, message, told):
+def test_the_parent_receives_the_relevant_line(file, training, monkeypatch, message, expected):
     def fail():
         raise RuntimeError(message)
 
-    said = []
-    monkeypatch.setattr(events.Sender, "fail", lambda self, error: said.append(error))
+    received = []
+    monkeypatch.setattr(events.Sender, "fail", lambda self, error: received.append(error))
     training.act = fail
     assert task.main([file]) == 1
-    assert said == [told]
+    assert received == [expected]
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_without_a_cluster_it_starts_one_of_its_own(file, training, monkeypatch,
     assert f"training.{settings[0]}".endswith(started[0].training.strategy)
 
 
-def test_in_a_cluster_it_takes_its_own_place(file, training, monkeypatch):
+def test_in_a_cluster_it_trains_in_its_own_process(file, training, monkeypatch):
     monkeypatch.setattr(local_cluster, "run", lambda job: pytest.fail("started another cluster"))
     cluster = Cluster({"worker": ["a:1", "b:1"]}, "worker", 1)
     monkeypatch.setenv("TF_CONFIG", cluster.to_json())
@@ -293,7 +293,7 @@ def test_in_a_cluster_it_takes_its_own_place(file, training, monkeypatch):
     assert len(training.jobs) == 1
 
 
-def test_what_is_wrong_is_told_without_waiting_for_tensorflow():
+def test_errors_are_reported_before_tensorflow_is_imported():
     code = "import sys, trainer_module.task; print({'tensorflow', 'tf_keras'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 from tests.trainer_module.conftest import learned_negation, make_job, predict, summary
-from trainer_module.loop.callbacks import LossIsNoNumber
+from trainer_module.loop.callbacks import NonFiniteLossError
 from trainer_module.loop.checkpoints import CheckpointError, SaveRegularly
 from trainer_module.training import train
 
@@ -25,13 +25,13 @@ def probabilities(folder):
 
 @pytest.fixture(scope="module")
 def trained(prepared, tmp_path_factory):
-    """A folder with what one uninterrupted training left."""
+    """Return the folder of an uninterrupted training, with its outputs."""
     folder = tmp_path_factory.mktemp("trained")
     train(make_job(prepared, folder))
     return folder
 
 
-def test_a_training_leaves_a_model_that_learned_logs_figures_and_no_checkpoint(trained):
+def test_a_training_writes_a_model_logs_and_figures_and_removes_its_checkpoints(trained):
     assert learned_negation(trained)
     assert list((trained / "run" / "logs" / "train").iterdir()), "no TensorBoard logs"
     assert not (trained / "checkpoints").exists()
@@ -43,7 +43,7 @@ def test_a_training_leaves_a_model_that_learned_logs_figures_and_no_checkpoint(t
 
 
 def test_the_saved_model_holds_no_keras_object(trained):
-    """Keras would have rewritten and traced each once more, for seconds."""
+    """Keras would rewrite and trace each of them again, for seconds."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     written = (trained / "model" / "saved_model.pb").read_bytes()
@@ -53,7 +53,7 @@ def test_the_saved_model_holds_no_keras_object(trained):
 
 
 @pytest.mark.parametrize("at_once", [1, 7])
-def test_the_custom_loop_does_what_fit_does(prepared, trained, tmp_path, at_once):
+def test_the_custom_loop_and_fit_have_equal_results(prepared, trained, tmp_path, at_once):
     train(make_job(prepared, tmp_path, loop="custom", steps_per_execution=at_once))
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
     ours, fits = summary(tmp_path), summary(trained)
@@ -68,7 +68,7 @@ def test_several_steps_per_execution_change_nothing(prepared, trained, tmp_path)
 
 
 def test_static_shapes_under_xla_learn_the_same(prepared, trained, tmp_path):
-    """What fills up the last batch changes neither gradients nor losses."""
+    """The padding of the last batch changes neither gradients nor losses."""
     train(make_job(prepared, tmp_path, jit_compile=True))
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
     padded, ragged = summary(tmp_path), summary(trained)
@@ -94,7 +94,7 @@ def test_mixed_precision_exports_a_float32_model(prepared, tmp_path, precision):
 
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])
-def test_sigterm_in_the_middle_of_an_epoch_saves_and_the_next_training_goes_on(
+def test_sigterm_within_an_epoch_saves_and_the_next_training_resumes(
     prepared, trained, tmp_path, monkeypatch, loop
 ):
     seen = []
@@ -131,7 +131,7 @@ def test_early_stopping_ends_when_the_eval_loss_stays(prepared, tmp_path):
     assert summary(tmp_path)["steps"] == 2 * 16
 
 
-def test_a_loss_that_is_no_number_stops_at_its_step_and_exports_nothing(
+def test_a_loss_that_is_not_finite_stops_at_its_step_and_exports_nothing(
     prepared, tmp_path, monkeypatch
 ):
     from trainer_module.loop import schedule
@@ -140,7 +140,9 @@ def test_a_loss_that_is_no_number_stops_at_its_step_and_exports_nothing(
         return tf.where(step < 19, 0.01, float("nan"))
 
     monkeypatch.setattr(schedule.WarmUp, "__call__", explodes_at_step_20)
-    with pytest.raises(LossIsNoNumber, match=r"the loss is nan at step 21, nothing was exported"):
+    with pytest.raises(
+        NonFiniteLossError, match=r"the loss is nan at step 21, nothing was exported"
+    ):
         train(make_job(prepared, tmp_path))
     assert not (tmp_path / "model").exists()
 
@@ -162,10 +164,10 @@ def test_no_example_is_an_error_that_names_the_files(prepared, tmp_path):
         train(make_job(prepared, tmp_path, train="nothing-*.gz"))
 
 
-def test_an_unknown_hyperparameter_is_told_with_those_that_are_known(prepared, tmp_path):
+def test_an_unknown_hyperparameter_is_an_error_that_lists_the_known_ones(prepared, tmp_path):
     job = make_job(prepared, tmp_path, hyperparameters={"depth": 3})
-    told = "training.hyperparameters.depth: .*known here: scale_floor"
-    with pytest.raises(ValueError, match=told):
+    message = "training.hyperparameters.depth: .*known here: scale_floor"
+    with pytest.raises(ValueError, match=message):
         train(job)
 
 
@@ -182,7 +184,7 @@ class TestWarmStart:
         )
         assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-4)
 
-    def test_what_does_not_fit_is_said_and_the_training_starts_afresh(
+    def test_weights_that_do_not_fit_are_logged_and_not_used(
         self, prepared, trained, tmp_path, caplog
     ):
         job = make_job(
@@ -192,7 +194,7 @@ class TestWarmStart:
             hyperparameters={"scale_floor": 0.5},
         )
         train(job)
-        assert "Warm start: no, hyperparameters ({}, now {'scale_floor': 0.5}) differs" in (
+        assert "Warm start skipped: hyperparameters ({}, now {'scale_floor': 0.5}) differs" in (
             caplog.text
         )
         assert learned_negation(tmp_path)

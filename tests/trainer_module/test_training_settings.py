@@ -1,4 +1,4 @@
-"""Every setting of `training`: what a training does differently because of it.
+"""Every setting of `training`: its effect on a training.
 
 Most are seen in what the training loop is given; the others in a short training.
 """
@@ -19,7 +19,7 @@ from trainer_module.models import text_cnn
 from trainer_module.settings import Training
 
 STEPS = 4
-"""Of an epoch: 64 Examples in batches of 16."""
+"""Steps of an epoch: 64 Examples in batches of 16."""
 
 TESTED_ELSEWHERE = {
     "devices": "trainer_module/distribute/test_strategies.py",
@@ -161,13 +161,13 @@ def test_every_setting_is_tested():
 
 
 @pytest.mark.parametrize(("setting", "others", "look", "expected"), CASES)
-def test_a_training_does_as_it_is_set(given, setting, others, look, expected):
+def test_every_setting_has_its_effect(given, setting, others, look, expected):
     assert look(given(**others, **setting)) == expected
 
 
 def test_hyperparameters_are_those_of_the_exported_model_too(records, tmp_path):
     job = make_job(records, tmp_path, **WORDS, hyperparameters={"embedding_width": 4})
-    exported = SimpleNamespace(model=training._plain(job, text_cnn))
+    exported = SimpleNamespace(model=training._plain_model(job, text_cnn))
     assert embedding(exported).output_dim == 4
 
 
@@ -241,14 +241,14 @@ def test_early_stopping_ends_with_the_best_weights(fit, monkeypatch, loop, patie
     """The second of five epochs is the best one."""
     losses, weights = [0.5, 0.1, 0.4, 0.3, 0.2], []
 
-    class Scripted(callbacks.StopAtNoNumber):
+    class Scripted(callbacks.StopOnNonFiniteLoss):
         """The first of the callbacks that read an epoch's logs, which they share."""
 
         def on_epoch_end(self, epoch, logs=None):
             logs["val_loss"] = losses[epoch]
             weights.append(self.model.get_weights())
 
-    monkeypatch.setattr(training, "StopAtNoNumber", Scripted)
+    monkeypatch.setattr(training, "StopOnNonFiniteLoss", Scripted)
     trained = fit(early_stopping=patience, epochs=5, loop=loop)
     assert len(weights) == last
     best = 1 if patience else last - 1

@@ -1,4 +1,4 @@
-"""The Tuner: how many trials there are, what each of them trains, and which one is the best."""
+"""The Tuner: the number of trials, the training of each, and the best one."""
 
 from types import SimpleNamespace
 
@@ -85,7 +85,7 @@ def test_a_trial_is_a_training_of_its_own_on_one_device(records, tmp_path, jobs)
 
 
 def test_a_trial_that_is_repeated_tries_the_same(records, tmp_path, jobs):
-    """The seed decides what is tried."""
+    """The seed decides the values of the trials."""
 
     def tried(place, seed):
         before = len(jobs)

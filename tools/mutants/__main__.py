@@ -1,10 +1,10 @@
-"""Puts faults into the packages, one at a time, and counts how many of them the tests find.
+"""Insert faults into the packages, one at a time, and count how many of them the tests find.
 
 usage: python tools/mutants [--sample N] [--seed N] [--jobs N] [PACKAGE ...]
 
-Cosmic Ray makes the mutants: a sample of N for each package, all of them with `--sample 0`. For
-each one the tests that import the changed module run, the nearest first, until one of them fails.
-The report is in .cache/mutants/report.txt, with the change that each survivor is.
+Cosmic Ray creates the mutants: a sample of N for each package, or all mutants with `--sample 0`.
+For each mutant the tests that import the changed module run, the nearest ones first, until one of
+them fails. The report with the diff of each survivor is .cache/mutants/report.txt.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.split("\n")[0])
     parser.add_argument("packages", nargs="*", default=list(PACKAGES), metavar="PACKAGE")
     parser.add_argument("--sample", type=int, default=60, help="mutants per package; 0: all")
-    parser.add_argument("--seed", type=int, default=0, help="another seed draws other mutants")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
 
     FOLDER.mkdir(parents=True, exist_ok=True)
     trees = [_copy(FOLDER / f"tree-{number}") for number in range(options.jobs)]
     os.chdir(trees[0])
-    sys.path.append(str(trees[0]))  # where grimp looks for packages
+    sys.path.append(str(trees[0]))  # grimp finds packages by sys.path.
     chosen = [
         mutation
         for package in options.packages
@@ -60,8 +60,8 @@ def main() -> None:
     with open(FOLDER / "report.txt", "w", encoding="utf-8") as report:
         for result in _results(trees, chosen):
             results.append(result)
-            said = "killed" if result.killed else "SURVIVED"
-            line = f"{said:8} {result.seconds:4.0f} s  {result.mutation}"
+            outcome = "killed" if result.killed else "SURVIVED"
+            line = f"{outcome:8} {result.seconds:4.0f} s  {result.mutation}"
             print(f"{len(results):4}/{len(chosen)}  {line}", flush=True)
             print(line if result.killed else f"{line}\n{result.change}", file=report, flush=True)
     for package in options.packages:
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _copy(tree: Path) -> Path:
-    """A clone with the working tree's changes, so that no mutant ever is in the working tree."""
+    """Clone the repository with its uncommitted changes; mutants exist only in clones."""
     shutil.rmtree(tree, ignore_errors=True)
     subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, tree], check=True)
     names = subprocess.run(

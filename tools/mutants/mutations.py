@@ -1,4 +1,4 @@
-"""The mutants that Cosmic Ray can make of a package, without those that change nothing."""
+"""The mutants of a package that Cosmic Ray can create, except those without an effect."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cosmic_ray import plugins
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import MutationVisitor, use_mutation
 
-# "is" and "==" are the same for None, True and False, where this project uses "is".
+# This project uses "is" only for None, True and False, for which "==" is equivalent.
 _EQUIVALENT = re.compile(r"_(Is_Eq|IsNot_NotEq|Eq_Is|NotEq_IsNot)$")
 
 
 class Mutation(NamedTuple):
-    """One fault: the number `occurrence` of the places where `operator` can change `module`."""
+    """A fault: `operator` applied to occurrence number `occurrence` in `module`."""
 
     module: Path
     operator: str
@@ -35,7 +35,7 @@ class Mutation(NamedTuple):
 def draw_mutations(package: str, seed: int) -> Iterator[Mutation]:
     """Yield the mutants of every module below the folder `package`, in random order.
 
-    Of the operators that replace the same operator at the same place one is drawn.
+    If several mutants replace the same operator at the same place, one of them is drawn.
     """
     places: dict[tuple[str, tuple[int, int], str], list[Mutation]] = defaultdict(list)
     for mutation in _find_mutations(package):
@@ -50,7 +50,7 @@ def draw_mutations(package: str, seed: int) -> Iterator[Mutation]:
 
 @contextlib.contextmanager
 def mutated(tree: Path, mutation: Mutation) -> Iterator[str]:
-    """Put the mutant into its file below `tree`, and the original back; yield the lines changed."""
+    """Apply the mutation below `tree` in this context; yield the changed lines as a diff."""
     operator = plugins.get_operator(mutation.operator)()
     with use_mutation(tree / mutation.module, operator, mutation.occurrence) as (before, after):
         lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
@@ -79,7 +79,7 @@ def _is_change(mutation: Mutation) -> bool:
 
 
 def _meaning(source: str) -> str:
-    """Return the code without its annotations, which are not evaluated."""
+    """Return a dump of the syntax tree without annotations, which have no effect at run time."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):

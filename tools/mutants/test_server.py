@@ -1,7 +1,7 @@
-"""Imports what takes long once, then forks for each run of pytest that it is asked for.
+"""A server that imports the slow libraries once, and forks for each requested run of pytest.
 
-A line of standard input is a request, a line of standard output the exit code of its run; 0 as well
-when its time is up. Only packages of others are imported here: each fork imports ours anew.
+A line of standard input is a request. A line of standard output is the exit code of its run, or 0
+after a timeout. The server imports no module of this repository: each fork imports them itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import tfx.v1  # noqa: F401
 
 
 def run(arguments: list[str], seconds: float, log: str) -> int:
-    """Run pytest in a fork, and end all processes of the fork with it."""
+    """Run pytest in a fork; return its exit code, after killing all processes of the fork."""
     child = os.fork()
     if not child:
         os.setsid()

@@ -1,4 +1,4 @@
-"""Which tests a module has: those that import it, and the others of its package."""
+"""The tests of a module: the tests that import it, and the tests of its package."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Tests:
         self._graph = grimp.build_graph("tests", *_CODE, cache_dir=None)
 
     def of(self, module: Path) -> list[str]:
-        """Return the test files of a module that are nearest to it, those first.
+        """Return the test files that are nearest to a module, in order of their distance.
 
-        Tests of whole runs are left out: they would find many faults, and take minutes each.
+        Tests of whole runs are excluded, because each takes minutes.
         """
         name = ".".join(module.with_suffix("").parts).removesuffix(".__init__")
         own = self._graph.find_descendants(f"tests.{module.parts[0]}")
@@ -36,6 +36,6 @@ class Tests:
         return [test.replace(".", "/") + ".py" for test in nearest[:_MOST]]
 
     def _distance(self, test: str, module: str) -> int:
-        """Imports from a test to a module; a test that starts a program need not have any."""
+        """Return the length of the import chain; 4 if a test starts a program instead."""
         chain = self._graph.find_shortest_chain(test, module)
         return len(chain) if chain else 4

@@ -1,4 +1,4 @@
-"""Runs tests in forks of a process that has imported TensorFlow and TFX."""
+"""A worker, which runs tests in forks of a process that has imported TensorFlow and TFX."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _SERVER = Path(__file__).with_name("test_server.py")
-# A test that a fault keeps from ending fails; the slowest that there is takes half of this.
+# Timeout of a test, which may hang because of a fault; the slowest test takes half of it.
 _SECONDS_PER_TEST = 200
-# For the fast tests, and again for the slow ones; a mutant that none has found by then survives.
+# Timeout of all fast tests, and of all slow tests. A mutant survives if no test fails before.
 _SECONDS = 300
 
 
 class Worker:
-    """One such process, whose working folder is a tree with a mutant."""
+    """A process of test_server.py whose working folder is a clone with a mutant."""
 
     def __init__(self, tree: Path, log: Path):
         self.tree = tree
         environment = {
             **os.environ,
-            # Before the entry that leads from .venv to the tree that is not changed.
+            # Takes precedence over the entry of .venv, which is the unchanged checkout.
             "PYTHONPATH": str(tree),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONWARNINGS": "ignore",
@@ -38,13 +38,13 @@ class Worker:
         )
 
     def fails(self, files: Sequence[str]) -> bool:
-        """Return whether a test of these files fails; those that are fast run first."""
+        """Return whether a test in these files fails; the fast tests run first."""
         return bool(files) and any(
             self._run([*files, "-m", marks]) not in (0, 5) for marks in ("not slow", "slow")
         )
 
     def _run(self, arguments: Sequence[str]) -> int:
-        """pytest's exit code; 0 as well when time is up before a test failed."""
+        """Return the exit code of pytest; 0 after a timeout."""
         assert self._process.stdin and self._process.stdout
         every = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
         every += [f"--timeout={_SECONDS_PER_TEST}", "--timeout-method=thread"]

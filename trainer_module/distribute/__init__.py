@@ -1,1 +1,1 @@
-"""Processes, devices and strategies of a training."""
+"""The processes, devices and strategies of a training."""

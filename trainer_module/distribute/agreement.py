@@ -1,4 +1,4 @@
-"""What the processes that train in step tell each other beside gradients."""
+"""Values that synchronous training processes exchange in addition to gradients."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from trainer_module.distribute.cluster import Cluster
 
 
 class Agreement:
-    """Sums over all processes; each of them has to ask at the same point.
+    """Collective sums over the processes; all of them must call a method at the same point.
 
-    Where the strategy is not a MultiWorkerMirroredStrategy there is nobody to ask.
+    Under any strategy but MultiWorkerMirroredStrategy this process is the only one.
 
     Attributes:
-      processes: how many train in step.
-      process: which of them this one is, from 0 on.
+      processes: the number of processes that train synchronously.
+      process: the number of this process, from 0.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy, cluster: Cluster | None):
@@ -27,27 +27,27 @@ class Agreement:
 
     @property
     def needed(self) -> bool:
-        """Whether there is anybody else."""
+        """Whether there are other processes."""
         return self.processes > 1
 
     def sum(self, here: tf.Tensor) -> tf.Tensor:
-        """The sum of what each process gives, of one shape and floating-point dtype."""
+        """Return the sum of `here` over all processes; shape and floating-point dtype are equal."""
         return self._sum(here) if self.needed else here
 
     def any(self, here: bool) -> bool:
-        """Whether it is true in any process."""
+        """Return whether `here` is true in any process."""
         return bool(self.sum(tf.constant(float(here))) > 0)
 
     def wait_for_all(self) -> None:
-        """Return when every process has come here, after which each of them may end.
+        """Block until every process has called this method; then each of them may end.
 
         Raises:
-          tf.errors.OpError: one of them died before it came here.
+          tf.errors.OpError: a process ended before it called this method.
         """
         self.any(True)
-        # A process that has the sum may still have to send its part of it to another one. None
-        # gets to the end of a second sum before all have the first, so that each may end then;
-        # the second one fails where a process has ended already.
+        # A process that has the result may still have to send its part to another process. No
+        # process completes a second sum before all have the result of the first, so after it each
+        # process may end. The second sum fails if another process has already ended.
         with contextlib.suppress(tf.errors.OpError):
             self.any(True)
 
@@ -56,7 +56,7 @@ class Agreement:
         replicas_here = self._strategy.num_replicas_in_sync // self.processes
 
         def of_replica(value: tf.Tensor) -> tf.Tensor:
-            # A process speaks once, through its first replica.
+            # Only the first replica of a process contributes the value.
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
             return tf.where(tf.equal(replica % replicas_here, 0), value, tf.zeros_like(value))
 

@@ -36,19 +36,19 @@ def attach() -> events.Sender:
 
 
 class Child:
-    """A process that was started, its log passed on to this one's log line by line.
+    """A child process, whose output is copied to the log of this process line by line.
 
     Args:
       name: for the log, such as `worker 1`.
       command: program and arguments.
-      environ: of the process.
-      cores: CPU cores that it may run on; None: those of this process.
+      environ: its environment variables.
+      cores: the CPU cores on which it may run; None: the cores of this process.
       on_end: called with the Child, in another thread, once it has ended.
       on_progress: called with the arguments of each `core.progress.report` of the child.
 
     Attributes:
       code: exit code, negative for a signal; None until `on_end` is called.
-      failure: what it said it failed of.
+      failure: the reason of its failure, if the child has sent one.
       noticed: `time.monotonic()` of the first sign of its end.
     """
 
@@ -78,7 +78,7 @@ class Child:
                     stderr=subprocess.STDOUT,
                     pass_fds=[writing_end],
                     env={**environ, events.VARIABLE: str(writing_end)},
-                    # Ctrl-C at the terminal is for the parent, which tells its children.
+                    # Only the parent receives Ctrl-C from the terminal, and ends its children.
                     start_new_session=True,
                 )
         except BaseException:
@@ -96,26 +96,26 @@ class Child:
 
     @property
     def killed_by(self) -> str | None:
-        """Name of the signal that ended it, or that it says it ended itself for."""
+        """The name of the signal that ended the process, directly or by its exit code."""
         if self.code is None or self.lost_peer:
             return None
-        # The shell's way to say it, which a process that handles the signal uses.
+        # 128 + signal is the convention of shells, and of processes that handle a signal.
         number = -self.code if self.code < 0 else self.code - 128
         return signal.Signals(number).name if number in set(signal.Signals) else None
 
     @property
     def lost_peer(self) -> bool:
-        """Whether it ended because another process of the cluster was gone."""
+        """Whether the process ended because another process of the cluster was gone."""
         return self.code == lost_peer.EXIT_CODE
 
     @property
     def killed_from_outside(self) -> bool:
-        """Whether it got a signal that no process gets because another one has ended."""
+        """Whether the process received a signal that the end of a peer never causes."""
         return self.killed_by in _FROM_OUTSIDE
 
     @property
-    def how(self) -> str:
-        """How it ended, in words that follow its name."""
+    def outcome(self) -> str:
+        """The end of the process as a predicate for its name, such as "was killed (SIGTERM)"."""
         if self.killed_from_outside:
             return f"was killed ({self.killed_by})"
         if self.killed_by:
@@ -126,22 +126,22 @@ class Child:
 
     @property
     def error(self) -> str:
-        """Why it ended, as far as one line can tell: what it said itself, else from its log."""
+        """The reason of its end in one line: `failure`, or the best line of its log."""
         if self.failure:
             return self.failure
-        lines = [line for line in self._lines if line.strip()] or ["it said nothing"]
+        lines = [line for line in self._lines if line.strip()] or ["no output"]
         return next((line for line in reversed(lines) if _ERROR_LINE.search(line)), lines[-1])
 
-    def says(self, text: str) -> bool:
-        """Whether the end of its log, or the failure it told, has this text."""
+    def log_contains(self, text: str) -> bool:
+        """Return whether the end of its log, or `failure`, contains `text`."""
         return any(text in line for line in [*self._lines, self.failure or ""])
 
     def terminate(self) -> None:
-        """Sends SIGTERM, unless it has ended."""
+        """Send SIGTERM, unless the process has ended."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """Sends SIGKILL, unless it has ended."""
+        """Send SIGKILL, unless the process has ended."""
         self._process.kill()
 
     def _read_log(self) -> None:
@@ -166,7 +166,7 @@ class Child:
         self.noticed = self.noticed or time.monotonic()
         deadline = time.monotonic() + _SECONDS_TO_DRAIN
         for reader in readers:
-            # A process that the child started may hold its ends of the pipes open.
+            # A process that the child started may keep its ends of the pipes open.
             reader.join(max(0.0, deadline - time.monotonic()))
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -176,7 +176,7 @@ class Child:
 
 @contextlib.contextmanager
 def _on_cores(cores: set[int] | None) -> Iterator[None]:
-    """A process that this thread starts meanwhile runs on these cores, from its first moment."""
+    """Within the context, let processes that this thread starts run on `cores` from the start."""
     if cores is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""TF_CONFIG: the cluster that this process is a task of, read and checked without TensorFlow."""
+"""TF_CONFIG: the cluster of this process, read and checked without TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
 )
 _REFUSED = {
-    "master": "TensorFlow 1's name; call that task chief",
-    "evaluator": "training evaluates by itself after every epoch; leave that task out",
+    "master": "this is TensorFlow 1's name; use chief",
+    "evaluator": "training evaluates after every epoch without such a task; remove it",
 }
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 _LAST_PORT = 65535
@@ -28,12 +28,12 @@ _LONGEST = 120
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster of more than one task, and which of them this process is.
+    """A cluster and the task of this process in it.
 
     Attributes:
       spec: task type (`chief`, `worker`, `ps`) -> `host:port` of each task of that type; no empty
         lists.
-      task_type, task_index: of this process.
+      task_type, task_index: the task of this process.
     """
 
     spec: dict[str, list[str]]
@@ -42,10 +42,10 @@ class Cluster:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Cluster | None:
-        """The cluster of `environ['TF_CONFIG']`.
+        """Return the cluster of `environ['TF_CONFIG']`; None without a cluster.
 
-        None where there is none: the variable is not set, empty or `{}`, the cluster is empty, or
-        it is one task alone, which is what TFJob and Vertex AI set for a single replica.
+        There is no cluster if the variable is not set, empty or `{}`, if the cluster is empty, or
+        if it has a single task. TFJob and Vertex AI set a cluster of one task for a single replica.
 
         Raises:
           ValueError: TF_CONFIG is malformed; the message is one line.
@@ -66,7 +66,7 @@ class Cluster:
         return cls(spec, task_type, task_index)
 
     def to_json(self) -> str:
-        """The value of TF_CONFIG that says this."""
+        """Return the value of TF_CONFIG for this cluster and task."""
         task = {"type": self.task_type, "index": self.task_index}
         return json.dumps({"cluster": self.spec, "task": task})
 
@@ -77,40 +77,40 @@ class Cluster:
 
     @property
     def chief(self) -> bool:
-        """Whether this task writes what the cluster writes once: the model, the logs."""
+        """Whether this task is the one that writes the model and the logs."""
         return self.task_type == CHIEF or (
             CHIEF not in self.spec and self.task_type == WORKER and self.task_index == 0
         )
 
     @property
     def serves(self) -> bool:
-        """Whether this task only does what the coordinator asks of it, until it is ended."""
+        """Whether this task only executes requests of the coordinator, until it is ended."""
         return self.has_parameter_servers and self.task_type != CHIEF
 
     @property
     def name(self) -> str:
-        """As in `worker 1`; there is but one `chief`."""
+        """The name of this task, such as `worker 1` or `chief`."""
         return CHIEF if self.task_type == CHIEF else f"{self.task_type} {self.task_index}"
 
     @property
     def address(self) -> str:
-        """host:port of this process."""
+        """The host:port of this process."""
         return self.spec[self.task_type][self.task_index]
 
     @property
     def processes(self) -> int:
-        """All tasks."""
+        """The number of all tasks."""
         return sum(map(len, self.spec.values()))
 
     @property
     def workers(self) -> int:
-        """Tasks that compute gradients, each on a part of the data."""
+        """The number of tasks that compute gradients, each on a part of the data."""
         workers = len(self.spec.get(WORKER, []))
         return workers if self.has_parameter_servers else workers + len(self.spec.get(CHIEF, []))
 
     @property
     def worker_number(self) -> int:
-        """Which of the `workers` this one is, as tf.distribute counts them: the chief is 0."""
+        """The number of this worker as tf.distribute counts workers: the chief is 0."""
         before = CHIEF in self.spec and self.task_type == WORKER and not self.has_parameter_servers
         return self.task_index + before
 
@@ -118,11 +118,11 @@ class Cluster:
 def _parse(text: str) -> dict[str, Any]:
     try:
         config = json.loads(text)
-    # A number of thousands of digits and brackets nested a thousand deep are no JSON to Python.
+    # Python's parser fails at a number of thousands of digits, and at a thousand nested brackets.
     except (ValueError, RecursionError):
-        raise _error(f"not JSON: {_short(text)}; it would be {_EXAMPLE}") from None
+        raise _error(f"not JSON: {_short(text)}; a correct value is {_EXAMPLE}") from None
     if not isinstance(config, dict):
-        raise _error(f"{_short(config)} is not a mapping; it would be {_EXAMPLE}")
+        raise _error(f"{_short(config)} is not a mapping; a correct value is {_EXAMPLE}")
     return config
 
 
@@ -130,7 +130,7 @@ def _spec(config: dict[str, Any]) -> dict[str, list[str]]:
     cluster = config.get("cluster")
     if not isinstance(cluster, dict):
         seen = f"cluster is {_short(cluster)}" if "cluster" in config else "no cluster"
-        raise _error(f"{seen}; it would be {_EXAMPLE}")
+        raise _error(f"{seen}; a correct value is {_EXAMPLE}")
     owners: dict[str, str] = {}
     for kind, addresses in cluster.items():
         _check_type(kind, "cluster")
@@ -139,7 +139,9 @@ def _spec(config: dict[str, Any]) -> dict[str, list[str]]:
         for index, address in enumerate(addresses):
             _check_address(address, f"cluster.{kind}[{index}]")
             if address in owners:
-                raise _error(f"{owners[address]} and {kind} {index} both are at {address}")
+                raise _error(
+                    f"{owners[address]} and {kind} {index} have the same address {address}"
+                )
             owners[address] = f"{kind} {index}"
     return {kind: list(addresses) for kind, addresses in cluster.items() if addresses}
 
@@ -147,7 +149,7 @@ def _spec(config: dict[str, Any]) -> dict[str, list[str]]:
 def _check_type(kind: Any, where: str) -> None:
     if not isinstance(kind, str) or kind not in (CHIEF, WORKER, PS):
         reason = _REFUSED.get(kind) if isinstance(kind, str) else None
-        why = reason or f"known are {CHIEF}, {WORKER} and {PS}"
+        why = reason or f"known types are {CHIEF}, {WORKER} and {PS}"
         raise _error(f"{where}: unknown task type {_short(kind)}; {why}")
 
 
@@ -162,11 +164,11 @@ def _task(config: dict[str, Any], spec: dict[str, list[str]]) -> tuple[str, int]
     if not isinstance(task, dict) or not {"type", "index"} <= set(task):
         raise _error(
             f"task is {_short(task)}; "
-            'it would say which task this process is, {"type": "worker", "index": 0}'
+            'it must be the task of this process, such as {"type": "worker", "index": 0}'
         )
     kind, index = task["type"], task["index"]
     _check_type(kind, "task.type")
-    # Job templates of Vertex AI and of TFJob fill the index in as text.
+    # In job templates of Vertex AI and TFJob the index is a string.
     if isinstance(index, str) and re.fullmatch("[0-9]{1,6}", index):
         index = int(index)
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
@@ -181,14 +183,14 @@ def _task(config: dict[str, Any], spec: dict[str, list[str]]) -> tuple[str, int]
 def _check_roles(spec: dict[str, list[str]]) -> None:
     chiefs = len(spec.get(CHIEF, []))
     if chiefs > 1:
-        raise _error(f"{chiefs} chiefs; a cluster has one chief, or none and worker 0 is it")
+        raise _error(f"{chiefs} chiefs; a cluster has one chief; without it worker 0 is the chief")
     if PS in spec and not (chiefs and WORKER in spec):
         missing = WORKER if chiefs else CHIEF
         raise _error(f"ps tasks but no {missing}; they need a chief and at least one worker")
 
 
 def _short(value: Any) -> str:
-    """In one short line, however large or deep the value is."""
+    """Return a value in one short line, however large or deep it is."""
     text = _SHORT.repr(value)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 

@@ -1,7 +1,7 @@
-"""A cluster of processes on this machine, for one training: started, watched, ended.
+"""A cluster of processes on this machine for one training.
 
 Each process is `python -m trainer_module.task JOB` with a TF_CONFIG of its own. None outlives the
-training: neither an error, nor SIGTERM or Ctrl-C, nor a kill of this process leaves one behind.
+training: not after an error, SIGTERM or Ctrl-C, and not after a kill of this process.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from trainer_module.settings import Training, TrainingJob
 
 COMMAND = (sys.executable, "-m", "trainer_module.task")
 JOB_FILE = "job.json"
-"""In `model_run_dir`: the job, as `python -m trainer_module.task` takes it."""
+"""The file in `model_run_dir` with the job, the argument of `python -m trainer_module.task`."""
 BAD_SETTINGS = 2
-"""Exit code of a process that found a setting wrong."""
+"""The exit code of a process for a wrong setting."""
 
 _PORT_TAKEN = "Could not start gRPC server"
-"""All that TensorFlow says when it cannot listen on its port."""
+"""TensorFlow's whole message if it cannot listen on its port."""
 _ATTEMPTS = 3
-"""At a cluster whose ports nobody else takes."""
+"""Attempts to start a cluster; an attempt fails if another process has taken one of its ports."""
 _RESTARTS = 3
-"""Of workers beside parameter servers, all together."""
-_SETTLE_SECONDS = 2.0
-"""In which the process that took the others with it shows, if its end is not noticed first."""
+"""Restarts of workers under parameter servers, over all workers."""
+_SECONDS_TO_FIND_CAUSE = 2.0
+"""Time to wait for the end of the process that caused the failure, if others ended before it."""
 _SECONDS_TO_SAVE = 30.0
-"""Between SIGTERM and SIGKILL, for a checkpoint."""
+"""Time between SIGTERM and SIGKILL if a checkpoint may be written."""
 _SECONDS_TO_END = 5.0
-"""The same, where there is nothing to save."""
+"""Time between SIGTERM and SIGKILL if there is nothing to save."""
 _SECONDS_BEHIND_CHIEF = 60.0
-"""That other workers may take to end once the chief has."""
+"""Time for the other workers to end after the chief."""
 
 
 class TrainingFailed(RuntimeError):
-    """A process of the cluster failed, and the training with it; the message is one line."""
+    """A training that failed because of one of its processes; the message is one line."""
 
 
 class _PortTaken(Exception):
-    """Somebody got hold of a port between the choice of it and its use."""
+    """A port that another process took after this one had chosen it."""
 
 
 def has_peers(training: Training) -> bool:
-    """Whether a training takes more than one process."""
+    """Return whether a training needs more than one process."""
     return training.strategy == "parameter_server" or training.workers > 1
 
 
 def processes(training: Training) -> dict[str, int]:
-    """Task type -> how many processes of it a training takes."""
+    """Return task type -> number of processes that a training needs."""
     if training.strategy == "parameter_server":
         return {
             cluster.CHIEF: 1,
@@ -72,10 +72,10 @@ def processes(training: Training) -> dict[str, int]:
 
 
 def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a process that has used TensorFlow already has to leave this training to `run`.
+    """Return whether a process that has already used TensorFlow must delegate a training to `run`.
 
-    That is every cluster but the one that TF_CONFIG names, and every training that splits the CPU
-    or sets up collective operations, which TensorFlow does only before its first operation.
+    This is so for several processes without TF_CONFIG. It is also so for a training that splits the
+    CPU or uses collective operations, both of which TensorFlow sets up before its first operation.
 
     Raises:
       ValueError: TF_CONFIG is malformed.
@@ -87,21 +87,21 @@ def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bo
 
 
 def run(job: TrainingJob, command: Sequence[str] = COMMAND) -> None:
-    """Trains in as many processes of this machine as `job` asks for, one at least.
+    """Train in as many processes of this machine as `job` requires, at least one.
 
-    Their logs go to this process's log, the chief's progress is reported as this process's own,
-    CPU cores and GPUs are shared out among the workers. A worker beside parameter servers that
-    dies is started again. SIGTERM and SIGINT, if this is the main thread, let the training write a
-    checkpoint before it ends; the second one does not wait for that.
+    Their logs go to the log of this process, and it reports the chief's progress as its own. CPU
+    cores and GPUs are divided among the workers. Under parameter servers a worker that dies is
+    restarted. In the main thread, SIGTERM and SIGINT end the training after a checkpoint; a second
+    signal ends it without one.
 
     Args:
       job: written to `JOB_FILE` in its `model_run_dir`.
-      command: what each process runs; the path of the job is added to it.
+      command: the command of each process; the path of the job is appended to it.
 
     Raises:
-      ValueError: a setting is wrong; the message is what the process said.
+      ValueError: a setting is wrong; the message is that of the process.
       TrainingFailed: a process died, or could not be started.
-      SystemExit, KeyboardInterrupt: SIGTERM, SIGINT came.
+      SystemExit, KeyboardInterrupt: this process received SIGTERM or SIGINT.
     """
     command = [*command, _write(job)]
     logging.info("Training with: %s", " ".join(command))
@@ -113,12 +113,12 @@ def run(job: TrainingJob, command: Sequence[str] = COMMAND) -> None:
             return
         except _PortTaken as taken:
             if attempt == _ATTEMPTS:
-                raise TrainingFailed(f"{taken}; so it went {_ATTEMPTS} times") from None
-            logging.warning("%s; starting again, on other ports", taken)
+                raise TrainingFailed(f"{taken}; gave up after {_ATTEMPTS} attempts") from None
+            logging.warning("%s; retrying with other ports", taken)
 
 
 class _LocalCluster:
-    """One attempt at a training: its processes have all ended when the context is left."""
+    """The processes of one attempt at a training; when the context ends, all of them have ended."""
 
     def __init__(self, training: Training, command: Sequence[str]):
         self._command = command
@@ -131,7 +131,7 @@ class _LocalCluster:
 
     def __enter__(self) -> _LocalCluster:
         self._exits.enter_context(_signals_into(self._events))
-        # In reverse: the servers end last, because without them the chief could save nothing.
+        # Called in reverse order: the servers end last, because the chief needs them to save.
         self._exits.callback(self._end, serving=True)
         self._exits.callback(self._end, serving=False)
         return self
@@ -144,7 +144,7 @@ class _LocalCluster:
             self._start(name)
 
     def watch(self) -> None:
-        """Returns when the training is over; `run` says what is raised, beside _PortTaken."""
+        """Return when the training is over; raise _PortTaken, or an error that `run` documents."""
         chief = next(child for child in self._children.values() if self._task(child).chief)
         while chief.code != 0:
             ended = self._next_end()
@@ -153,15 +153,15 @@ class _LocalCluster:
             if self._may_restart(ended):
                 self._restarts += 1
                 logging.warning(
-                    "%s %s; starting it again (%d of %d times)",
+                    "%s %s; restarting it (%d of %d restarts)",
                     ended.name,
-                    ended.how,
+                    ended.outcome,
                     self._restarts,
                     _RESTARTS,
                 )
                 self._start(ended.name)
                 continue
-            self._settle(chief)
+            self._wait_for_cause(chief)
             if chief.code != 0:
                 raise self._failure()
         self._wait_for_workers()
@@ -184,11 +184,11 @@ class _LocalCluster:
         return self._places[child.name].task
 
     def _next_end(self, deadline: float | None = None) -> Child:
-        """The next child that ends.
+        """Return the next child that ends.
 
         Raises:
-          queue.Empty: the deadline, of `time.monotonic()`, has come.
-          SystemExit, KeyboardInterrupt: this process was told to end.
+          queue.Empty: the deadline, by `time.monotonic()`, has passed.
+          SystemExit, KeyboardInterrupt: this process received SIGTERM or SIGINT.
         """
         timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
         event = self._events.get(timeout=timeout)
@@ -204,13 +204,13 @@ class _LocalCluster:
             and task.task_type == cluster.WORKER
             and self._restarts < _RESTARTS
             and ended.code != BAD_SETTINGS
-            and not ended.says(_PORT_TAKEN)
+            and not ended.log_contains(_PORT_TAKEN)
         )
 
-    def _settle(self, chief: Child) -> None:
-        """Waits until it shows which process failed first, or that the chief succeeded."""
+    def _wait_for_cause(self, chief: Child) -> None:
+        """Wait until the process that caused the failure has ended, or the chief has succeeded."""
         children = self._children.values()
-        deadline = time.monotonic() + _SETTLE_SECONDS
+        deadline = time.monotonic() + _SECONDS_TO_FIND_CAUSE
         with contextlib.suppress(queue.Empty):
             while chief.code != 0 and not any(map(self._is_cause, children)):
                 if all(child.code is not None for child in children):
@@ -219,13 +219,13 @@ class _LocalCluster:
 
     @staticmethod
     def _is_cause(child: Child) -> bool:
-        """Whether it ended in a way that the end of no other process explains."""
-        wrong = child.code == BAD_SETTINGS or child.says(_PORT_TAKEN)
+        """Return whether the process ended for a reason other than the end of a peer."""
+        wrong = child.code == BAD_SETTINGS or child.log_contains(_PORT_TAKEN)
         return child.killed_from_outside or wrong
 
     def _failure(self) -> Exception:
         for child in self._children.values():
-            if child.says(_PORT_TAKEN):
+            if child.log_contains(_PORT_TAKEN):
                 address = self._task(child).address
                 return _PortTaken(
                     f"{child.name} cannot listen on {address}, another process took that port"
@@ -235,7 +235,8 @@ class _LocalCluster:
             for child in self._children.values()
             if child.noticed is not None and (child.code != 0 or self._task(child).serves)
         ]
-        # One that found a setting wrong may have told so, and not have ended yet; another has.
+        # Of several processes with a wrong setting, the first to send its failure may not have
+        # ended yet. So the exit code counts before the time.
         first = min(
             failed,
             key=lambda child: (
@@ -248,24 +249,26 @@ class _LocalCluster:
         if first.code == BAD_SETTINGS:
             return ValueError(first.error)
         return TrainingFailed(
-            f"{first.name} {first.how}; nothing was exported, run again to continue from the "
+            f"{first.name} {first.outcome}; nothing was exported, run again to continue from the "
             "last checkpoint"
         )
 
     def _wait_for_workers(self) -> None:
-        """Once the chief has ended, lets the other workers end too; servers never do."""
-        workers = self._those_that_serve(False)
+        """Wait for the other workers to end after the chief; servers never end by themselves."""
+        workers = self._select(serving=False)
         try:
             self._wait_for(workers, _SECONDS_BEHIND_CHIEF)
         except queue.Empty:
-            logging.warning("%s: still there though training is over", _names(workers))
+            logging.warning("%s: still running after the training has finished", _names(workers))
         for child in workers:
             if child.code:
-                logging.warning("%s %s, but training was over by then", child.name, child.how)
+                logging.warning(
+                    "%s %s, ignored because the training has finished", child.name, child.outcome
+                )
 
     def _end(self, *, serving: bool) -> None:
-        """Ends processes with SIGTERM, and with SIGKILL in the end or when told to end again."""
-        children = self._those_that_serve(serving)
+        """End processes by SIGTERM; after a timeout or a second signal to this one, by SIGKILL."""
+        children = self._select(serving=serving)
         for child in children:
             child.terminate()
         try:
@@ -277,33 +280,34 @@ class _LocalCluster:
             raise
 
     def _kill(self, children: Sequence[Child]) -> None:
-        logging.warning("Killing what does not end: %s", _names(children))
+        logging.warning("Killing processes that are still running: %s", _names(children))
         for child in children:
             child.kill()
         with contextlib.suppress(queue.Empty, SystemExit, KeyboardInterrupt):
             self._wait_for(children, _SECONDS_TO_END)
 
     def _wait_for(self, children: Sequence[Child], seconds: float) -> None:
-        """Until all of them have ended; see `_next_end` for what is raised."""
+        """Wait until all of them have ended; `_next_end` documents the errors."""
         deadline = time.monotonic() + seconds
         while any(child.code is None for child in children):
             self._next_end(deadline)
 
-    def _those_that_serve(self, serving: bool) -> list[Child]:
+    def _select(self, *, serving: bool) -> list[Child]:
+        """Return the parameter servers and their workers, or all other processes."""
         return [c for c in self._children.values() if self._task(c).serves == serving]
 
 
 def _names(children: Sequence[Child]) -> str:
-    """Of those that have not ended."""
+    """Return the names of the children that have not ended."""
     return ", ".join(child.name for child in children if child.code is None)
 
 
-def _report(said: dict[str, Any]) -> None:
-    progress.report(**said)
+def _report(progress_values: dict[str, Any]) -> None:
+    progress.report(**progress_values)
 
 
-def _ignore(said: dict[str, Any]) -> None:
-    """The other workers take the same steps as the chief."""
+def _ignore(progress_values: dict[str, Any]) -> None:
+    """Discard the progress of a worker, which takes the same steps as the chief."""
 
 
 def _write(job: TrainingJob) -> str:
@@ -322,7 +326,7 @@ def _write(job: TrainingJob) -> str:
 
 @contextlib.contextmanager
 def _signals_into(events: queue.SimpleQueue[Any]) -> Iterator[None]:
-    """SIGTERM and SIGINT become events; where they cannot, in another thread, they stay as is."""
+    """Turn SIGTERM and SIGINT into events; outside the main thread leave them unchanged."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

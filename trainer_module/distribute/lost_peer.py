@@ -1,7 +1,7 @@
-"""The loss of another process of the cluster, told apart from an error of this process.
+"""Distinguish the loss of another process of the cluster (a peer) from an error of this process.
 
-A process that lost a peer is not at fault: the training continues from its last checkpoint once
-the processes of the cluster have been restarted.
+A process that lost a peer is not the cause of the failure. The training continues from its last
+checkpoint after a restart of the processes of the cluster.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from collections.abc import Iterator
 from trainer_module.distribute.cluster import Cluster
 
 EXIT_CODE = 138
-"""Exit code of a process that lost a peer: 128 + SIGUSR1, which Kubeflow's training operator
-reserves for the errors after which a program asks to be restarted."""
+"""The exit code of a process that lost a peer: 128 + SIGUSR1.
+
+Kubeflow's training operator reserves this code for errors that a restart can fix.
+"""
 
 _TYPES = frozenset(("UnavailableError", "AbortedError", "DeadlineExceededError", "CancelledError"))
-"""TensorFlow's errors that are never about the program, its settings or its data. Object storage
-that does not answer raises them too, and a restart is right for that as well."""
+"""TensorFlow's errors that the program, its settings or its data never cause.
+
+An object storage that does not respond raises them too; a restart is right in that case as well.
+"""
 _RESTARTED = re.compile(
-    # Errors of other types, after a peer was restarted before this process noticed its end.
+    # Errors of other types, raised after a peer was restarted before this process noticed its end.
     r"incarnation|worker was restarted|[Tt]ask .* has restarted|Connection reset by peer"
     r"|Socket closed|[Hh]eartbeat"
 )
@@ -30,21 +34,21 @@ def is_lost_peer(error: BaseException, cluster: Cluster | None) -> bool:
     """Return whether a training failed because another process of its cluster is gone.
 
     Args:
-      error: what the training raised; its causes are considered too.
-      cluster: the cluster of this process; a process without a cluster has no peer to lose.
+      error: the error of the training; its causes are considered too.
+      cluster: the cluster of this process; None if it has no peers.
     """
-    return cluster is not None and any(_tells_of_a_loss(each, cluster) for each in _chain(error))
+    return cluster is not None and any(_indicates_loss(each, cluster) for each in _chain(error))
 
 
-def _tells_of_a_loss(error: BaseException, cluster: Cluster) -> bool:
+def _indicates_loss(error: BaseException, cluster: Cluster) -> bool:
     if any(each.__name__ in _TYPES for each in type(error).__mro__):
         return type(error).__module__.startswith("tensorflow")
     message = str(error)
     if _RESTARTED.search(message):
         return True
-    # In a collective, an error of a peer ends this process too. The peer ends with an exit code of
-    # its own, which decides. Workers beside parameter servers do not end with their errors: there
-    # the coordinator's exit code has to tell.
+    # In a collective operation, an error of a peer ends this process too. Then the exit code of the
+    # peer decides. Under parameter servers a worker does not end after an error, so the exit code
+    # of the coordinator must reflect the error.
     return _REMOTE in message and not cluster.has_parameter_servers
 
 

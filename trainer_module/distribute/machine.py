@@ -1,6 +1,6 @@
-"""What this machine has: ports, CPU cores and GPUs for the processes of a local cluster, a TPU.
+"""The resources of this machine: ports, CPU cores and GPUs for a local cluster; a TPU.
 
-Found without TensorFlow, which takes seconds to import and memory of every GPU.
+They are found without TensorFlow, which takes seconds to import and allocates memory on every GPU.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Place:
-    """What one process gets.
+    """The resources of one process.
 
     Attributes:
-      task: what it is in the cluster.
-      environ: its environment, with the TF_CONFIG that says so if there are other processes.
-      cores: CPU cores that it runs on; None: all.
+      task: its task in the cluster.
+      environ: its environment variables, with a TF_CONFIG if there are other processes.
+      cores: the CPU cores on which it runs; None: all.
     """
 
     task: Cluster
@@ -48,13 +48,13 @@ class Place:
 
 
 def share(counts: Mapping[str, int]) -> list[Place]:
-    """A place on this machine for each process: free ports, and GPUs and cores for the workers.
+    """Divide this machine: free ports for all processes, GPUs and cores for the workers.
 
-    Parameter servers and the coordinator beside them get no GPU, and all cores: they work for
-    short moments, in which workers mostly wait for them.
+    Parameter servers and their coordinator share all cores and have no GPU: they are mostly idle,
+    and while they work, most workers wait for them.
 
     Args:
-      counts: task type -> how many processes.
+      counts: task type -> number of processes.
 
     Raises:
       ValueError: there are GPUs, but fewer than workers.
@@ -79,11 +79,11 @@ def share(counts: Mapping[str, int]) -> list[Place]:
 
 
 def check(training: Training, environ: Mapping[str, str]) -> None:
-    """Finds what this machine lacks for a training, before anything is started.
+    """Check that this machine has the devices for a training, before any process is started.
 
     Raises:
-      ValueError: no TPU, too few GPUs, a malformed TF_CONFIG, or settings that are impossible under
-        the strategy that `auto` is here; one line.
+      ValueError: no TPU, too few GPUs, a malformed TF_CONFIG, or settings that contradict the
+        strategy that `auto` means on this machine; the message is one line.
     """
     address = tpu_address(training, environ)
     if training.strategy == "tpu" and address is None:
@@ -104,10 +104,16 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
         raise ValueError(problem)
 
 
-def auto_without_tpu(training: Training, there: Cluster | None, gpus: int) -> tuple[str, str]:
-    """(strategy, why) of `auto` in the cluster of TF_CONFIG, or in a process with `gpus` GPUs."""
-    if there is not None:
-        if there.has_parameter_servers:
+def auto_without_tpu(training: Training, in_cluster: Cluster | None, gpus: int) -> tuple[str, str]:
+    """Return the strategy that `auto` means without a TPU, and the reason.
+
+    Args:
+      training: the settings.
+      in_cluster: the cluster of TF_CONFIG; None without one.
+      gpus: the number of GPUs of this process.
+    """
+    if in_cluster is not None:
+        if in_cluster.has_parameter_servers:
             return "parameter_server", "auto: TF_CONFIG names parameter servers"
         return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
     found = f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {training.devices or '-'}"
@@ -115,7 +121,7 @@ def auto_without_tpu(training: Training, there: Cluster | None, gpus: int) -> tu
 
 
 def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
-    """Where a TPU may be: as set, as the environment says, or on this very machine; or None."""
+    """Return the address of a TPU from the settings, the environment or this machine, or None."""
     if training.tpu:
         return training.tpu
     for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS"):
@@ -127,7 +133,7 @@ def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
 
 
 def stretches(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
-    """`items` cut into `count` stretches of about the same length; dealt out if there are fewer."""
+    """Cut `items` into `count` parts of about the same length; fewer items are used repeatedly."""
     if len(items) < count:
         return [[items[index % len(items)]] for index in range(count)]
     ends = [len(items) * index // count for index in range(count + 1)]
@@ -135,9 +141,9 @@ def stretches(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Different ports that nobody listens on at this moment."""
+    """Return different ports on which no process listens at this moment."""
     with contextlib.ExitStack() as held:
-        # TensorFlow's servers listen on every interface, whatever address they are known by.
+        # TensorFlow's servers listen on every interface, whatever their address in TF_CONFIG.
         sockets = [held.enter_context(socket.create_server(("", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]
 
@@ -148,9 +154,9 @@ def _environ(task: Cluster) -> dict[str, str]:
     environ = {
         **os.environ,
         "PYTHONPATH": f"{packages}{os.pathsep}{path}" if path else packages,
-        # Lines reach the log when they are written, not when a buffer is full.
+        # Without a buffer, lines reach the log as soon as they are written.
         "PYTHONUNBUFFERED": "1",
-        # gRPC would ask a proxy for the way to this machine itself, and wait for ever.
+        # Through a proxy, gRPC would never reach the ports of this machine.
         "no_grpc_proxy": ",".join([*_not_by_proxy(os.environ), _HOST]),
         cluster.VARIABLE: task.to_json(),
     }
@@ -160,13 +166,13 @@ def _environ(task: Cluster) -> dict[str, str]:
 
 
 def _not_by_proxy(environ: Mapping[str, str]) -> list[str]:
-    """Hosts that gRPC reaches directly; the first of these variables hides the second."""
+    """Return the hosts that gRPC reaches without a proxy; `no_grpc_proxy` overrides `no_proxy`."""
     hosts = environ.get("no_grpc_proxy") or environ.get("no_proxy") or ""
     return [host for host in hosts.split(",") if host]
 
 
 def _share_gpus(gpus: Sequence[str], processes: int) -> list[str]:
-    """A value of CUDA_VISIBLE_DEVICES for each process, the same number of GPUs in each."""
+    """Return a value of CUDA_VISIBLE_DEVICES for each process, with equal numbers of GPUs."""
     if len(gpus) < processes:
         raise ValueError(_too_few_gpus_for_workers(processes, len(gpus)))
     # Collective operations need the same number of devices in every process.
@@ -182,10 +188,10 @@ def _too_few_gpus_for_workers(workers: int, gpus: int) -> str:
 
 
 def _gpus(environ: Mapping[str, str]) -> list[str]:
-    """Names of the GPUs, found without TensorFlow, which would take their memory."""
+    """Return the names of the GPUs, without TensorFlow, which would allocate their memory."""
     if _GPU_VARIABLE in environ:
         names = (name.strip() for name in environ[_GPU_VARIABLE].split(","))
-        # CUDA stops at the first name that is none, such as -1.
+        # CUDA ignores everything from the first invalid name on, such as -1.
         return list(itertools.takewhile(lambda name: name and not name.startswith("-"), names))
     try:
         listed = subprocess.run(
@@ -197,5 +203,5 @@ def _gpus(environ: Mapping[str, str]) -> list[str]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     indices = listed.stdout.split()
-    # A machine without a driver may print an excuse, and call it a success.
+    # Without a driver, nvidia-smi may print an error message and still return 0.
     return indices if listed.returncode == 0 and all(map(str.isdecimal, indices)) else []

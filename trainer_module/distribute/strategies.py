@@ -1,4 +1,4 @@
-"""`training.strategy` -> tf.distribute.Strategy: what is there, what is taken, and why."""
+"""`training.strategy` -> tf.distribute.Strategy, by the devices and the cluster of this process."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from trainer_module.distribute.machine import NO_TPU, auto_without_tpu, tpu_addr
 from trainer_module.settings import Training
 
 _SMALLEST_SHARD = 256 << 10
-"""Bytes; a variable is not cut into smaller pieces, which would cost more than they save."""
+"""Minimum bytes of a shard of a variable; smaller shards cost more than they save."""
 
 _FEWEST_ROWS = 4096
-"""Of a table that is cut; a layer's matrix stays whole, an LSTM cannot read one in pieces."""
+"""Minimum rows of a table that is sharded. Smaller matrices are not: an LSTM cannot read shards."""
 _FEWEST_THREADS = 4
-"""Of a server, between ops. On a single core TensorFlow would take one, in which a step that waits
-for its input keeps the input from being made, and both wait for ever."""
+"""Minimum inter-op threads of a server.
+
+On a single core TensorFlow's default is one. Then a step that waits for its input occupies the only
+thread, on which the input would be computed: a deadlock.
+"""
 
 
 def make_strategy(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    """Builds the strategy; call it before any other TensorFlow op.
+    """Create the strategy; call this before any other TensorFlow op.
 
-    `auto` takes a TPU if one answers, else the cluster of TF_CONFIG, else several GPUs (or
-    `training.devices`) mirrored, else one device.
+    `auto` means a TPU if it is reachable, otherwise the cluster of TF_CONFIG, otherwise a mirrored
+    strategy on several GPUs (or `training.devices`), otherwise one device.
 
     Raises:
-      ValueError: what the settings ask for is not there.
+      ValueError: the cluster or devices that the settings require do not exist.
     """
     name, reason = _choose(training, cluster)
     if cluster is not None and name not in ("multi_worker_mirrored", "parameter_server"):
         raise ValueError(
-            f"training.strategy: {name} trains in one process, but TF_CONFIG puts this one into a "
-            f"cluster of {cluster.processes}; set multi_worker_mirrored or parameter_server"
+            f"training.strategy: {name} trains in one process, but TF_CONFIG names a cluster of "
+            f"{cluster.processes}; set multi_worker_mirrored or parameter_server"
         )
     if training.strategy == "auto":
         _check(combinations.problem(training, name, reason))
@@ -53,8 +56,8 @@ def make_strategy(training: Training, cluster: Cluster | None) -> tf.distribute.
 
 
 def serve(cluster: Cluster) -> None:
-    """Does the part of a parameter server, or of a worker beside one; never returns."""
-    _grpc_waits_for_restarted_peers()
+    """Run the server of a parameter server or of its workers; this never returns."""
+    _let_grpc_wait_for_restarted_peers()
     threads = max(_FEWEST_THREADS, len(os.sched_getaffinity(0)))
     server = tf.distribute.Server(
         tf.train.ClusterSpec(cluster.spec),
@@ -68,7 +71,7 @@ def serve(cluster: Cluster) -> None:
 
 
 def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
-    """(name, why)."""
+    """Return the name of the strategy, and the reason for it."""
     if training.strategy != "auto":
         return training.strategy, "as set"
     address = tpu_address(training, os.environ)
@@ -78,7 +81,7 @@ def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
         except ValueError as error:
             logging.warning("auto: %s", error)
         else:
-            return "tpu", f"auto: a TPU answers at {address}"
+            return "tpu", f"auto: a TPU is reachable at {address}"
     return auto_without_tpu(training, cluster, len(tf.config.list_physical_devices("GPU")))
 
 
@@ -88,7 +91,7 @@ def _check(problem: str | None) -> None:
 
 
 def _devices(training: Training) -> list[str]:
-    """Names of the devices that this process trains on.
+    """Return the names of the devices on which this process trains.
 
     Without GPUs the CPU is split into `training.devices` logical ones.
     """
@@ -123,7 +126,7 @@ def _central_storage(training: Training, cluster: Cluster | None) -> tf.distribu
 
 def _multi_worker_mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
     if cluster is not None and cluster.has_parameter_servers:
-        # Its workers serve, and would be waited for without end.
+        # Its workers only serve. A collective operation would wait for them forever.
         raise ValueError(
             "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; set "
             "parameter_server, or leave the ps tasks out"
@@ -136,7 +139,7 @@ def _parameter_server(training: Training, cluster: Cluster | None) -> tf.distrib
         raise ValueError(
             "training.strategy: parameter_server needs a TF_CONFIG with chief, worker and ps tasks"
         )
-    _grpc_waits_for_restarted_peers()
+    _let_grpc_wait_for_restarted_peers()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     by_size = tf.distribute.experimental.partitioners.MinSizePartitioner(
         min_shard_bytes=_SMALLEST_SHARD, max_shards=len(cluster.spec["ps"])
@@ -164,10 +167,10 @@ _MAKERS = {
 
 
 def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUClusterResolver:
-    """Connects to the TPU and initialises it; a second call finds it initialised.
+    """Connect to the TPU and initialise it, unless an earlier call has.
 
     Raises:
-      ValueError: no TPU there, or it does not answer.
+      ValueError: there is no TPU, or it is not reachable.
     """
     if address is None:
         raise ValueError(NO_TPU)
@@ -179,11 +182,11 @@ def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUCl
             tf.tpu.experimental.initialize_tpu_system(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ValueError(f"no TPU answers at {address!r} (training.tpu): {first}") from error
+        raise ValueError(f"no TPU is reachable at {address!r} (training.tpu): {first}") from error
     return resolver
 
 
-def _grpc_waits_for_restarted_peers() -> None:
-    # As TensorFlow's guide to parameter server training asks for: without it a call to a task
+def _let_grpc_wait_for_restarted_peers() -> None:
+    # TensorFlow's guide to parameter server training requires this. Without it a call to a task
     # that is being restarted fails at once.
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")

@@ -1,1 +1,1 @@
-"""TFRecords to batches: files, shares of replicas, batches of one length."""
+"""From TFRecords to batches: files, shares of processes, batches of similar length."""

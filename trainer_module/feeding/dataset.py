@@ -1,8 +1,7 @@
-"""Transformed TFRecords -> batches for one input pipeline, streamed: memory does not grow with
-the data.
+"""Batches from transformed TFRecords, as a stream: memory does not grow with the data.
 
-A split is divided into one `Share` for each process that reads it. The shares cover the split, no
-two overlap, and every process sees the same number of batches, so that none waits for another.
+A split is divided into one `Share` for each process that reads it. The shares cover the split and
+do not overlap. Every process reads the same number of batches, so none waits for another.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ from trainer_module.feeding.length_batches import length_batches, window_batches
 from trainer_module.feeding.reading import Reader, Share
 
 NGRAM_PADDING = -1
-"""Fills the rows of NGRAMS where shapes are static; no n-gram has this id."""
+"""The id that pads the rows of NGRAMS to static shapes; no n-gram has this id."""
 _COUNT_CHUNK = 1024
 _FILES_AT_ONCE = 8
 _FAIR = 1.1
-"""Sharding by file may give one process this much more than the mean."""
+"""The largest share of whole files, as a multiple of the mean, that counts as fair."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """The gzipped TFRecord files of a split, and how many Examples each holds."""
+    """The gzipped TFRecord files of a split, and the number of Examples in each."""
 
     files: tuple[str, ...]
     counts: tuple[int, ...]
 
     @classmethod
     def find(cls, patterns: Sequence[str], agreement: Agreement | None = None) -> Split:
-        """Finds the files, and reads them once, without parsing; each process reads some."""
+        """Find the files and count their Examples; each process counts some of the files."""
         files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
         process, processes = (agreement.process, agreement.processes) if agreement else (0, 1)
         counts = [0] * len(files)
         counts[process::processes] = _count_examples(files[process::processes])
         if agreement and files:
-            # float64, which every reduction knows, is exact up to 2^53.
+            # Every reduction supports float64, which is exact up to 2^53.
             counts = agreement.sum(tf.constant(counts, tf.float64)).numpy().tolist()
         return cls(tuple(files), tuple(map(int, counts)))
 
@@ -52,7 +51,7 @@ class Split:
         return sum(self.counts)
 
     def shares(self, processes: int) -> list[Share]:
-        """One share for each process: whole files where that is fair, else parts of each file."""
+        """Return a share for each process: whole files if that is fair, else parts of each file."""
         by_file: list[list[int]] = [[] for _ in range(processes)]
         loads = [0] * processes
         for count, place in sorted(zip(self.counts, range(len(self.counts)), strict=True))[::-1]:
@@ -81,16 +80,16 @@ class Split:
 
 @dataclass(frozen=True)
 class Batching:
-    """How Examples become batches.
+    """The parameters by which Examples become batches.
 
     Attributes:
       names: the model's features, of `preprocessing.features`.
-      transform: the settings they were made with.
+      transform: the settings of the features.
       batch_size: Examples a batch.
-      replicas: of this process; batches of words that they take together have about one width, so
-        that none waits for another.
-      static_shapes: every batch has the same shape, as XLA wants it: rows are padded to their
-        greatest length, the last batch with Examples that weigh nothing.
+      replicas: number of replicas of this process. Batches of words for the same step have a
+        similar width, so no replica waits for another.
+      static_shapes: every batch has the same shape, as XLA requires: rows are padded to the maximum
+        length, and the last batch with Examples of weight 0.
     """
 
     names: tuple[str, ...]
@@ -100,7 +99,7 @@ class Batching:
     static_shapes: bool = False
 
     def spec(self) -> dict[str, Any]:
-        """The tf.io parsing spec."""
+        """Return the tf.io parsing spec."""
         ragged = {
             name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in self.names
         }
@@ -108,36 +107,37 @@ class Batching:
 
     @property
     def by_length(self) -> bool:
-        """Whether batches are of reviews of about the same length."""
+        """Whether the reviews of a batch have similar lengths."""
         return features.TOKENS in self.names and not self.static_shapes
 
     @property
     def window(self) -> int:
-        """Batches that are sorted by length together."""
+        """The number of batches that are sorted by length together."""
         return window_batches(self.batch_size, self.replicas)
 
     def batches(self, examples: int) -> int:
+        """Return the number of batches of `examples` Examples."""
         return math.ceil(examples / self.batch_size)
 
     def parse(self, serialized: tf.Tensor) -> tuple[Any, ...]:
-        """Parse a batch, a string [batch], into what `make_dataset` describes."""
+        """Parse a batch, a string [batch], into the tensors that `make_dataset` describes."""
         inputs = tf.io.parse_example(serialized, self.spec())
         label = tf.cast(inputs.pop(features.LABEL), tf.float32)
         if not self.static_shapes:
             return inputs, label
-        there = tf.shape(label)[0]
-        label = tf.pad(label, [[0, self.batch_size - there], [0, 0]])
+        examples = tf.shape(label)[0]
+        label = tf.pad(label, [[0, self.batch_size - examples], [0, 0]])
         label = tf.ensure_shape(label, [self.batch_size, 1])
-        weight = tf.cast(tf.range(self.batch_size) < there, tf.float32)
+        weight = tf.cast(tf.range(self.batch_size) < examples, tf.float32)
         return {name: _padded(name, ids, self) for name, ids in inputs.items()}, label, weight
 
 
 def make_dataset(share: Share, batching: Batching) -> tf.data.Dataset:
-    """One pass over `share` in order, in batches of (inputs, label) or, where shapes are static,
-    (inputs, label, weight).
+    """Return one pass over `share` in order, in batches.
 
-    inputs is {name: values}, NGRAMS ragged int64 [batch, (n-grams)], TOKENS int64 [batch, width]
-    padded with 0; label float32 [batch, 1]; weight float32 [batch].
+    A batch is (inputs, label), or with static shapes (inputs, label, weight). inputs is
+    {name: values}, NGRAMS ragged int64 [batch, (n-grams)], TOKENS int64 [batch, width] padded with
+    0; label float32 [batch, 1]; weight float32 [batch].
     """
     passes = _Passes(share, batching, Reader(share, 0, 0, False), batching.batches(share.examples))
     return passes.parsed(passes.whole(0))
@@ -154,14 +154,14 @@ def endless(
     done: int = 0,
     parsed: bool = True,
 ) -> tf.data.Dataset:
-    """Pass after pass over `share`, each filled up with empty batches to `wanted`.
+    """Return endless passes over `share`, each padded with empty batches to `wanted` batches.
 
     Args:
       share, batching: see `make_dataset`.
-      wanted: how many batches a pass has to have, at least those of the share.
+      wanted: number of batches of a pass; at least the number of batches of the share.
       shuffle_buffer, seed, cache: see `Reader`.
-      done: batches to leave out at the beginning, for a training that goes on; what was in them
-        is neither parsed nor, where a whole file was, read again.
+      done: batches to skip at the beginning, for a resumed training. Skipped Examples are not
+        parsed, and files that contain only skipped Examples are not opened.
       parsed: whether the batches are parsed here; otherwise each is a string [batch] for
         `Batching.parse`. Batches by length are always parsed.
     """
@@ -174,9 +174,9 @@ def endless(
 
 
 class _Passes:
-    """Passes over a share in batches, each filled up to `wanted`; to be parsed by `parsed`.
+    """Passes over a share in unparsed batches, each padded to `wanted` batches.
 
-    What is parsed for all passes together is parsed in parallel, whatever pass it is of.
+    `parsed` parses the batches of all passes together, and therefore in parallel across passes.
     """
 
     def __init__(self, share: Share, batching: Batching, reader: Reader, wanted: int):
@@ -186,11 +186,11 @@ class _Passes:
         self._empty = wanted - self._batches
 
     def whole(self, number: Any) -> tf.data.Dataset:
-        """Pass `number`, a scalar int64 tensor or an int."""
+        """Return pass `number`, a scalar int64 tensor or an int."""
         return self._filled(self._batched(self._reader.whole(number), number), self._empty)
 
     def rest(self, number: int, done: int) -> tf.data.Dataset:
-        """Pass `number` without its first `done` batches."""
+        """Return pass `number` without its first `done` batches."""
         batching, real = self._batching, min(done, self._batches)
         windows = real // batching.window if batching.by_length else 0
         before = windows * batching.window if batching.by_length else real
@@ -199,7 +199,7 @@ class _Passes:
         return self._filled(batches, self._empty - (done - real))
 
     def parsed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """What `make_dataset` describes."""
+        """Parse the batches into the tensors that `make_dataset` describes."""
         if self._batching.by_length:
             return batches
         return batches.map(
@@ -234,7 +234,7 @@ class _Passes:
 
 
 def _count_examples(files: Sequence[str]) -> list[int]:
-    """How many there are in each file; several files are read at once."""
+    """Return the number of Examples in each file; several files are read in parallel."""
 
     def sizes(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
         chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_COUNT_CHUNK)
@@ -251,7 +251,7 @@ def _count_examples(files: Sequence[str]) -> list[int]:
 
 
 def _padded(name: str, ids: tf.RaggedTensor, batching: Batching) -> tf.Tensor:
-    """[batch_size, width], where width is that of a review of `max_tokens` words."""
+    """Pad ids to [batch_size, width], where width is that of a review of `max_tokens` words."""
     transform = batching.transform
     if name == features.NGRAMS:
         width, filler = transform.max_tokens * transform.ngrams, NGRAM_PADDING

@@ -1,4 +1,4 @@
-"""What each process of a strategy reads, and how many steps an epoch has."""
+"""The datasets of each process under a strategy, and the number of steps of an epoch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _ADAPT_BATCH = 4096
 
 
 class Inputs:
-    """The train and the eval split of a job, as datasets that its strategy can be fed with.
+    """The train and the eval split of a job, as datasets for its strategy.
 
-    Every process makes batches for its own replicas from its own share (`batch_size_per_replica`
-    Examples each), so an epoch is every Example once. Beside parameter servers the coordinator
-    alone reads: a step is what one worker does, with a batch for each of its replicas. It sends
-    serialized Examples, a third of the size of int64 ids, which the worker parses (see `parse`).
+    Every process makes batches of `batch_size_per_replica` Examples for its own replicas from its
+    own share, so an epoch contains every Example once. Under parameter servers only the coordinator
+    reads. There a step is the work of a single worker, with a batch for each of its replicas. The
+    coordinator sends serialized Examples, a third of the size of int64 ids; the worker parses them
+    (see `parse`).
     """
 
     def __init__(
@@ -61,22 +62,22 @@ class Inputs:
 
     @property
     def parse(self) -> Callable[[Any], Any] | None:
-        """What the step has to do with a batch first; None: batches are parsed."""
+        """The function by which a step parses its batch; None: the batches are parsed."""
         sent = self._by_coordinator and not self._batching.by_length
         return self._batching.parse if sent else None
 
     def train_dataset(self, first_step: int) -> Any:
-        """Endless and shuffled, from after `first_step` steps on; for fit and custom loops."""
+        """Return the train split, endless and shuffled, from `first_step` on; for both loops."""
         return self._distributed(
             self.train, first_step, shuffle_buffer=self._training.shuffle_buffer
         )
 
     def eval_dataset(self) -> Any:
-        """Endless, in order."""
+        """Return the eval split, endless and in order."""
         return self._distributed(self.evaluation, 0, shuffle_buffer=0)
 
     def adapt_dataset(self) -> tf.data.Dataset:
-        """One pass over this process's share of the train split, in large batches."""
+        """Return one pass over this process's share of the train split, in large batches."""
         batching = Batching(self._batching.names, self._batching.transform, _ADAPT_BATCH)
         share = self.train.shares(self._agreement.processes)[self._agreement.process]
         return make_dataset(share, batching)

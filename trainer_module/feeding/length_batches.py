@@ -1,4 +1,4 @@
-"""Reviews of about the same length in one batch, so that little of it is padding."""
+"""Batches of reviews of similar length, so that they contain little padding."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from preprocessing import features
 _BUCKET_STEP = 16
 _WINDOW_EXAMPLES = 65_536
 _FEWEST_BATCHES = 16
-"""Batches in a window, even if they are so large that a window gets more examples."""
+"""Minimum number of batches in a window; with large batches it exceeds _WINDOW_EXAMPLES."""
 
 
 def length_boundaries(max_tokens: int) -> list[int]:
-    """The widths that batches are padded to: the multiples of 16 below `max_tokens`, and itself.
+    """Return the widths to which batches are padded: multiples of 16, and `max_tokens`.
 
-    A graph with a dynamic width is traced once, however many widths there are. Amazon reviews of
-    133 words on average come in batches 144 wide; with steps of 32 they would be 152 wide, with
-    no steps at all 137 wide, but of widths that hardware does not like.
+    A graph with a dynamic width is traced once, whatever the number of widths. Amazon reviews have
+    133 words on average and come in batches of mean width 144. With steps of 32 the mean would be
+    152; with steps of 1 it would be 137, but hardware is slow at such widths.
     """
     return [*range(_BUCKET_STEP, max_tokens, _BUCKET_STEP), max_tokens]
 
 
 def window_batches(batch_size: int, group: int) -> int:
-    """How many batches are sorted by length together: 65,536 examples, 16 batches at least, in
-    whole groups."""
+    """Return the number of batches that are sorted by length together.
+
+    They are whole groups of batches with about 65,536 examples, and at least 16 batches.
+    """
     window = max(_FEWEST_BATCHES, _WINDOW_EXAMPLES // batch_size)
     return -(-window // group) * group
 
@@ -45,33 +47,31 @@ def length_batches(
     window: int | None = None,
     first_window: int = 0,
 ) -> tf.data.Dataset:
-    """Batches of ({TOKENS: int64 [batch, width]}, float32 label [batch, 1]), padded with 0.
+    """Return batches of ({TOKENS: int64 [batch, width]}, float32 label [batch, 1]), padded with 0.
 
-    Each `window` batches of records are ordered by length bucket, cut into batches and padded to
-    the smallest boundary that holds the batch. Every record comes once, in ceil(N / batch_size)
-    batches, of which only the last one of all can be smaller than the others.
+    The records of each window of `window` batches are sorted by length bucket, cut into batches and
+    padded to the smallest boundary that is wide enough. Every record is in exactly one of the
+    ceil(N / batch_size) batches. Only the very last batch can be smaller than the others.
 
-    With `shuffle`, records of one length bucket are mixed, and so are the batches of a window;
-    the records themselves should come shuffled, for which of them share a window is not changed.
-    The order of the batches depends on the seed alone: processes with the same seed get about the
-    same width at the same step, and none of them waits for a longer batch of another. Another
-    pass over the dataset (a new iterator or `repeat`) has another order. Without `shuffle` a
-    window starts with its shortest records.
+    With `shuffle`, the records of a length bucket are shuffled, and so are the batches of a window.
+    The input should be shuffled too, because records never change their window. The order of the
+    batches depends only on the seed: at the same step, processes with the same seed have batches of
+    similar width, and none waits for another. Another pass over the dataset (a new iterator or
+    `repeat`) has another order. Without `shuffle` a window starts with its shortest records.
 
     Args:
       records: serialized tf.Examples, scalar strings.
       spec: tf.io parsing spec with TOKENS (a RaggedFeature) and LABEL, shape [1].
       batch_size: examples per batch.
-      max_tokens: longest review, in tokens; what is longer is cut.
-      shuffle: see above.
-      seed: of the shuffling.
-      group: this many batches that follow each other have about the same length, for as many
-        replicas that train on them in one step.
-      boundaries: ascending widths, of which the last is the longest that a review can be; None:
+      max_tokens: maximum length of a review in tokens; longer reviews are cut.
+      shuffle: whether to shuffle, see above.
+      seed: seed of the shuffling.
+      group: number of consecutive batches with similar length, one for each replica of a step.
+      boundaries: ascending widths; the last is the maximum length of a review. None:
         `length_boundaries`.
-      window: batches that are held in memory and sorted together, rounded up to whole groups;
-        None: `window_batches`.
-      first_window: how many windows were there before `records`, of a pass whose rest they are.
+      window: batches that are in memory and sorted together, rounded up to whole groups; None:
+        `window_batches`.
+      first_window: number of windows of the pass that precede `records`.
     """
     widths = tf.constant(boundaries or length_boundaries(max_tokens), tf.int64)
     window = -(-window // group) * group if window else window_batches(batch_size, group)
@@ -106,7 +106,7 @@ def length_batches(
         parsed = tf.io.parse_example(serialized, spec)
         return parsed[features.TOKENS], tf.cast(parsed[features.LABEL], tf.float32)
 
-    # The next window is read and parsed while the batches of this one are trained on.
+    # The next window is read and parsed during the training on the batches of this one.
     windows = records.batch(batch_size * window).map(parse).prefetch(1)
     randoms = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).skip(first_window)
     zipped = tf.data.Dataset.zip((windows, randoms))
@@ -114,9 +114,9 @@ def length_batches(
 
 
 def _shuffled(order: tf.Tensor, groups: tf.Tensor, group: int, seed: Any) -> tf.Tensor:
-    """`order` with its first `groups` runs of `group` elements shuffled; the rest stays behind.
+    """Return `order` with its first `groups` runs of `group` elements shuffled.
 
-    In what stays behind is the smaller batch at the end of the data.
+    The remaining elements keep their place. One of them may be the smaller last batch of the data.
     """
     runs = tf.reshape(order[: groups * group], [groups, group])
     mixed = tf.gather(runs, tf.argsort(tf.random.stateless_uniform([groups], seed)))

@@ -1,10 +1,10 @@
-"""The order in which a pass over a share reads its Examples, and the rest of such a pass.
+"""The order in which a pass over a share reads its Examples, and the remainder of such a pass.
 
-What an Example costs on its way through tf.data is mostly a price per element, so blocks of a few
-neighbours are read and shuffled as one; 16 neighbours more in a batch of hundreds change nothing.
-A block's place in a pass follows from the seed, the number of the pass and the number of blocks in
-each file, and from nothing that the blocks hold. So the rest of a pass is made without reading what
-came before it: empty blocks take the places of those that are done.
+Most of the cost of an Example in tf.data is a cost per element. So blocks of 16 consecutive
+Examples are read and shuffled as one element; the effect on batches of hundreds is negligible. The
+position of a block in a pass depends on the seed, the number of the pass and the number of blocks
+in each file, but not on the content of the blocks. So the remainder of a pass can be created
+without reading the blocks before it: empty blocks take their positions.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ import numpy as np
 import tensorflow as tf
 
 BLOCK = 16
-"""Examples."""
+"""Examples in a block."""
 _FILES_AT_ONCE = 8
 _PLACES_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one process reads of a split: of each of `files` every `of`-th Example from `index`.
+    """The part of a split that one process reads.
 
-    `counts` says how many Examples that are of each file.
+    Attributes:
+      files: the files to read.
+      counts: the number of Examples of the share in each file.
+      index, of: in each file, the share is every `of`-th Example, starting at `index`.
     """
 
     files: tuple[str, ...]
@@ -35,19 +38,20 @@ class Share:
 
     @property
     def examples(self) -> int:
+        """The number of Examples in the share."""
         return sum(self.counts)
 
 
 class Reader:
-    """Passes over a share as blocks: string [BLOCK] or less, serialized Examples.
+    """Passes over a share as blocks of serialized Examples, string [BLOCK] or shorter.
 
     Args:
-      share: what to read.
-      shuffle_buffer: 0 reads in order; otherwise each pass reads the files in an order of its own,
-        and about this many Examples are mixed.
-      seed: of the shuffling.
-      cache: the first pass keeps the Examples in memory, and the later ones read no file; they
-        come in the first one's order of files.
+      share: the part of a split to read.
+      shuffle_buffer: 0: read in order; otherwise each pass reads the files in another order, and
+        shuffles with a buffer of about this many Examples.
+      seed: seed of the shuffling.
+      cache: keep the Examples of the first pass in memory. Later passes read no file, and have the
+        first pass's order of files.
     """
 
     def __init__(self, share: Share, shuffle_buffer: int, seed: int, cache: bool):
@@ -59,27 +63,27 @@ class Reader:
 
     @property
     def shuffles(self) -> bool:
-        """Whether the passes differ."""
+        """Whether the passes differ in their order."""
         return bool(self._buffer)
 
     def seeds(self, number: Any) -> tf.Tensor:
-        """int64 [3], for pass `number`: of the files, the blocks and what is made of them."""
+        """Return the seeds of pass `number`, int64 [3]: for files, for blocks, for batches."""
         return tf.random.stateless_uniform(
             [3], tf.stack([self._seed, tf.cast(number, tf.int64)]), 0, tf.int64.max, tf.int64
         )
 
     def whole(self, number: Any) -> tf.data.Dataset:
-        """Pass `number`, a scalar int64 tensor or an int."""
+        """Return pass `number`, a scalar int64 tensor or an int."""
         seeds = self.seeds(number)
         if self._cached is not None:
             return self._shuffled(self._cached, seeds)
         return self._shuffled(self._read(seeds[0], 0 * self._blocks), seeds)
 
     def rest(self, number: int, examples: int) -> tf.data.Dataset:
-        """Pass `number` without its first `examples` Examples; to be called eagerly.
+        """Return pass `number` without its first `examples` Examples; call this eagerly.
 
-        A file that is done is not opened. One that is begun is read from its start, because it is
-        compressed, but what is done of it is not handed on.
+        Files that contain only skipped Examples are not opened. Other files are read from their
+        start, because they are compressed, and their skipped Examples are discarded.
         """
         seeds = self.seeds(number)
         order = self._order(seeds)
@@ -106,7 +110,7 @@ class Reader:
         return blocks.shuffle(self._buffer, seed=seeds[1], reshuffle_each_iteration=False)
 
     def _order(self, seeds: tf.Tensor) -> np.ndarray:
-        """The numbers of all blocks, counted from the first file's on, as a pass has them."""
+        """Return the numbers of all blocks in the order of a pass, counted over the files."""
         first = tf.constant(np.cumsum(self._blocks) - self._blocks)
         counts = tf.constant(self._blocks)
         read = self._interleaved(
@@ -117,13 +121,13 @@ class Reader:
         return np.concatenate([np.zeros([0], np.int64), *places.as_numpy_iterator()])
 
     def _read(self, seed: tf.Tensor, first: np.ndarray) -> tf.data.Dataset:
-        """The blocks as they are read; those of each file before its `first` one are empty."""
+        """Return the blocks in reading order; in each file, those before `first` are empty."""
         share = self._share
         names = tf.constant(share.files, tf.string)
         skipped, counts = tf.constant(first), tf.constant(self._blocks)
 
         def blocks(file: tf.Tensor) -> tf.data.Dataset:
-            # No name, and nothing is opened, where all is done.
+            # If all blocks are skipped there is no name, and no file is opened.
             name = tf.boolean_mask(names[file][tf.newaxis], [skipped[file] < counts[file]])
             examples = tf.data.TFRecordDataset(name, compression_type="GZIP")
             if share.of > 1:

@@ -1,1 +1,1 @@
-"""The training loop: epochs, checkpoints, metrics, early stopping, measurements."""
+"""The training loops and their callbacks: checkpoints, metrics, early stopping, measurements."""

@@ -1,4 +1,4 @@
-"""What happens beside the training steps: progress, a stop at a loss that is no number."""
+"""Callbacks for progress, the metrics of an epoch, and a stop at a loss that is not finite."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from trainer_module.loop.state import State
 
 
 class StepCallback(tf_keras.callbacks.Callback):
-    """A callback with batch hooks that are called under every strategy, and that knows the step.
+    """A callback that counts steps and whose batch hooks are called under every strategy.
 
     Attributes:
-      step: steps done over all epochs, those before this training included.
+      step: steps done over all epochs, including the steps before a resume.
     """
 
     def __init__(self, first_step: int = 0) -> None:
         super().__init__()
         self.step = self._before_epoch = first_step
-        # Keras refuses batch hooks under ParameterServerStrategy unless they can do without logs
-        # that are numbers already: there they are still with the worker.
+        # Under ParameterServerStrategy Keras refuses batch hooks that need logs as numbers, because
+        # the worker may not have computed them yet.
         self._supports_tf_logs = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -37,10 +37,10 @@ class StepCallback(tf_keras.callbacks.Callback):
         self._before_epoch = self.step
 
     def wait_for_steps(self) -> None:
-        """Returns when no step is under way, so that TensorFlow ops can be run.
+        """Block until no step is running, so that this thread can run TensorFlow ops.
 
         Under ParameterServerStrategy the hooks are called while workers compute, and an op of this
-        thread may then wait for them for ever.
+        thread may then deadlock with them.
         """
         strategy = self.model.distribute_strategy
         if isinstance(strategy, tf.distribute.ParameterServerStrategy):
@@ -48,30 +48,31 @@ class StepCallback(tf_keras.callbacks.Callback):
 
 
 class StepProgress(StepCallback):
-    """Reports the steps done over all epochs, twenty times an epoch or more often."""
+    """A callback that reports the steps done over all epochs, at least twenty times an epoch."""
 
     def __init__(self, steps_per_epoch: int, epochs: int, first_step: int = 0):
         super().__init__(first_step)
         self._total = steps_per_epoch * epochs
         self._every = max(1, steps_per_epoch // 20)
-        self._said = first_step
+        self._reported = first_step
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
-        if self.step - self._said >= self._every or self.step == self._total:
-            self._said = self.step
+        if self.step - self._reported >= self._every or self.step == self._total:
+            self._reported = self.step
             report("steps", self.step, self._total)
 
 
-def harmless(callback: tf_keras.callbacks.Callback) -> tf_keras.callbacks.Callback:
-    """The same callback, which from its first error on logs it and does nothing more.
+def best_effort(callback: tf_keras.callbacks.Callback) -> tf_keras.callbacks.Callback:
+    """Make `callback` log its first error and do nothing afterwards, and return it.
 
-    For what only reports: a full disk or a profiler that cannot start must not end a training.
+    Use this for callbacks that only report: a full disk, or a profiler that cannot start, must not
+    end a training.
     """
     failed = False
 
     def guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
-        # With what Keras marks the hooks with that do nothing.
+        # `wraps` copies the attribute by which Keras recognises hooks that do nothing.
         @functools.wraps(hook)
         def call(*arguments: Any, **named: Any) -> Any:
             nonlocal failed
@@ -81,7 +82,7 @@ def harmless(callback: tf_keras.callbacks.Callback) -> tf_keras.callbacks.Callba
                 return hook(*arguments, **named)
             except Exception as error:
                 failed = True
-                logging.warning("%s does nothing from now on: %s", type(callback).__name__, error)
+                logging.warning("%s is disabled after an error: %s", type(callback).__name__, error)
                 return None
 
         return call
@@ -93,14 +94,15 @@ def harmless(callback: tf_keras.callbacks.Callback) -> tf_keras.callbacks.Callba
 
 
 class EpochMetrics(tf_keras.callbacks.Callback):
-    """Puts the metrics of all steps and replicas into the logs of an epoch.
+    """A callback that adds the metrics of all steps and replicas to the logs of an epoch.
 
-    A step's logs have its loss in this process alone: to add metrics up over all processes takes
-    them longer than a small step. To come before the callbacks that read an epoch's logs.
+    The logs of a step have only the loss of this process, because a sum over all processes would
+    take longer than a small step. This callback must precede the callbacks that read the logs of an
+    epoch.
 
     Args:
-      state: of the checkpoints. It keeps the metrics of the steps while the epoch is evaluated,
-        for a training that was broken off meanwhile and begins with that evaluation.
+      state: the state of the checkpoints. It keeps the metrics of the training steps during the
+        evaluation, so that a training interrupted there can resume with the evaluation.
     """
 
     def __init__(self, state: State):
@@ -113,31 +115,31 @@ class EpochMetrics(tf_keras.callbacks.Callback):
         self._state.trained = {}
 
     def on_test_begin(self, logs: Any = None) -> None:
-        # The evaluation is about to begin with new ones.
+        # The evaluation is about to reset the metrics.
         if self._trains:
-            self._state.trained = numbers(self.model)
+            self._state.trained = metric_values(self.model)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        evaluated = numbers(self.model)
+        evaluated = metric_values(self.model)
         logs.update(
             self._state.trained | {f"val_{name}": value for name, value in evaluated.items()}
         )
 
 
-def numbers(model: tf_keras.Model) -> dict[str, float]:
-    """The model's metrics as they are now, over all replicas."""
+def metric_values(model: tf_keras.Model) -> dict[str, float]:
+    """Return the current values of the model's metrics, over all replicas."""
     return {name: float(value) for name, value in model.get_metrics_result().items()}
 
 
-class LossIsNoNumber(ValueError):
-    """The loss became NaN or infinite: one line that says at which step."""
+class NonFiniteLossError(ValueError):
+    """A loss that is NaN or infinite; the message is one line and names the step."""
 
 
-class StopAtNoNumber(StepCallback):
-    """Ends the training when the loss is NaN or infinite, before anything is saved.
+class StopOnNonFiniteLoss(StepCallback):
+    """A callback that fails when the loss is NaN or infinite, before a checkpoint is written.
 
-    Keras's TerminateOnNaN ends it too, but as if it had succeeded. Under ParameterServerStrategy
-    the loss is that of the last step that is known to be done, a few steps before.
+    Keras's TerminateOnNaN ends the training too, but like a success. Under ParameterServerStrategy
+    the loss is that of the last step that is known to be done, a few steps earlier.
     """
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -149,11 +151,11 @@ class StopAtNoNumber(StepCallback):
         self._check(logs)
 
     def _check(self, logs: Any) -> None:
-        # A loss that is no number leaves weights behind that are none.
+        # After such a loss the weights are not finite either.
         loss = float(logs["loss"]) if isinstance(logs, dict) and "loss" in logs else 0.0
         if math.isfinite(loss):
             return
-        raise LossIsNoNumber(
+        raise NonFiniteLossError(
             f"the loss is {loss} at step {self.step}, nothing was exported; a smaller "
             "training.learning_rate may help"
         )

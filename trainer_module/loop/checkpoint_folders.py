@@ -1,9 +1,9 @@
-"""Which folder a training has its checkpoints in, and what becomes of the folders of others.
+"""The folders for checkpoints: one for each execution, with a name that finds earlier executions.
 
-A folder is called IDENTITY-EXECUTION. Of two executions with one identity the later one can go on
-where the earlier one was: the identity comes from what is trained on and how, not from where TFX
-has put it this time. Each execution writes to a folder of its own, so that two which run at the
-same time do not write over one another.
+The name of a folder is IDENTITY-EXECUTION. The identity is a digest of the input and the settings,
+not of the paths that TFX has chosen for them. So an execution can continue from the checkpoints of
+an earlier execution with the same identity. Each execution writes to a folder of its own, so two
+executions at the same time do not overwrite each other's checkpoints.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ _NAME = re.compile("([0-9a-f]{16})-[0-9a-f]{8}")
 _PLACES = {"train_files", "eval_files", "transform_graph", "base_model"}
 _OUTPUTS = {"serving_model_dir", "model_run_dir", "checkpoint_dir"}
 _STEPS = "steps_done/.ATTRIBUTES/VARIABLE_VALUE"
-_MARK = "running.json"
-SECONDS_BETWEEN_MARKS = 60.0
-SECONDS_WITHOUT_MARK = 600.0
-"""After which a training on another machine is taken for dead."""
+_HEARTBEAT = "running.json"
+SECONDS_BETWEEN_HEARTBEATS = 60.0
+SECONDS_WITHOUT_HEARTBEAT = 600.0
+"""Time after which a training on another machine counts as dead."""
 _ATTEMPTS = 3
 
 
 def name(job: TrainingJob, code: str) -> str:
-    """The name of the folder for an execution of `job` with the sources `code`."""
+    """Return the name of the folder for an execution of `job` with the code fingerprint `code`."""
     digest = hashlib.sha256()
     settings = job.model_dump(mode="json", exclude=_PLACES | _OUTPUTS)
     digest.update(json.dumps([settings, code], sort_keys=True).encode())
     for patterns in (job.train_files, job.eval_files):
         digest.update(content.digest(patterns).encode())
-    # A vocabulary says what the ids in the Examples mean.
+    # The vocabulary defines the meaning of the ids in the Examples.
     digest.update(_of_files(os.path.join(job.transform_graph, "*", "assets", "*")).encode())
     if job.base_model:
-        # It has the checksums of all weights.
+        # The index contains the checksums of all weights.
         index = os.path.join(job.base_model, "variables", "variables.index")
         digest.update(_of_files(index).encode())
     execution = hashlib.sha256(job.serving_model_dir.encode()).hexdigest()
@@ -63,46 +63,45 @@ def name(job: TrainingJob, code: str) -> str:
 
 @contextlib.contextmanager
 def claimed(folder: str) -> Iterator[None]:
-    """Marks `folder` as that of a training that runs; before, takes over what an earlier execution
-    with the same identity has left.
+    """Write heartbeats to `folder` within the context, and adopt earlier checkpoints at its start.
 
-    One process of a training does this, before any other one looks into the folder.
+    The adopted checkpoints are those of an earlier execution with the same identity. One process of
+    a training does this, before any other process reads the folder.
 
     Raises:
-      CheckpointError: the folder cannot be written to, or what an earlier execution has left cannot
-        be read.
+      CheckpointError: the folder cannot be written to, or an earlier checkpoint cannot be read.
     """
     try:
         tf.io.gfile.makedirs(folder)
-        _mark(folder)
+        _write_heartbeat(folder)
     except tf.errors.OpError as error:
         raise CheckpointError(
             f"{folder}: no checkpoint can be written here ({error.message})"
         ) from error
     over = threading.Event()
-    marking = threading.Thread(target=_keep_marking, args=[folder, over], daemon=True)
-    marking.start()
+    heart = threading.Thread(target=_write_heartbeats, args=[folder, over], daemon=True)
+    heart.start()
     try:
-        _take_over(folder)
+        _adopt_checkpoints(folder)
         yield
     finally:
         over.set()
-        marking.join()
+        heart.join()
         with contextlib.suppress(tf.errors.NotFoundError):
-            tf.io.gfile.remove(os.path.join(folder, _MARK))
+            tf.io.gfile.remove(os.path.join(folder, _HEARTBEAT))
             if not tf.io.gfile.listdir(folder):
                 tf.io.gfile.rmtree(folder)
 
 
 def remove_stale(folder: str) -> None:
-    """Removes the folders beside `folder`, which is claimed, of trainings that do not run.
+    """Remove the siblings of `folder`, which is claimed, whose trainings are not running.
 
-    To be called when a training has succeeded: until then what another one with other settings has
-    left may be what somebody wants to go on with.
+    Call this after a successful training. Before, a user may still want to continue a training with
+    other settings from its checkpoints.
     """
     for other in _others(folder):
-        if not _runs(other, folder):
-            logging.info("Removing the checkpoints of a training that does not run: %s", other)
+        if not _is_running(other, folder):
+            logging.info("Removing the checkpoints of a training that is not running: %s", other)
             with contextlib.suppress(tf.errors.NotFoundError):
                 remove_folder(other)
 
@@ -116,7 +115,7 @@ def _of_files(pattern: str) -> str:
 
 
 def _others(folder: str, identity: str = "") -> list[str]:
-    """The folders beside `folder` that were named here, all or those of one identity."""
+    """Return the siblings of `folder` that have a name like it, of all identities or of one."""
     parent, own = os.path.split(folder.rstrip("/"))
     if not _NAME.fullmatch(own):
         return []
@@ -128,30 +127,30 @@ def _others(folder: str, identity: str = "") -> list[str]:
     ]
 
 
-def _take_over(folder: str) -> None:
+def _adopt_checkpoints(folder: str) -> None:
     if tf.io.gfile.exists(os.path.join(folder, LIST_FILE)):
         return
     identity = os.path.basename(folder.rstrip("/")).partition("-")[0]
     done = {other: _steps_done(other, folder) for other in _others(folder, identity)}
     for other in sorted(done, key=done.__getitem__, reverse=True):
         if done[other] and _copy(other, folder):
-            logging.info("Going on with the checkpoints of an earlier execution, %s", other)
+            logging.info("Continuing from the checkpoints of an earlier execution: %s", other)
             break
     for other in done:
-        if not _runs(other, folder):
+        if not _is_running(other, folder):
             remove_folder(other)
 
 
 def _steps_done(other: str, folder: str) -> int:
-    """Of the latest checkpoint in the folder `other`, as `folder`'s training sees it; 0: none."""
+    """Return the steps of the latest checkpoint in the folder `other`; 0 without a checkpoint."""
     latest = None
     try:
         latest = latest_checkpoint(other)
         return int(tf.train.load_variable(latest, _STEPS)) if latest else 0
     except (CheckpointError, *READ_ERRORS) as error:
-        # A training that runs may write or remove them at this moment.
-        if _runs(other, folder) or not tf.io.gfile.exists(os.path.join(other, LIST_FILE)):
-            logging.warning("%s: no checkpoint that can be read: %s", other, error)
+        # A running training may be writing or removing the checkpoints at this moment.
+        if _is_running(other, folder) or not tf.io.gfile.exists(os.path.join(other, LIST_FILE)):
+            logging.warning("%s: skipped an unreadable checkpoint: %s", other, error)
             return 0
         if latest is None:
             raise
@@ -159,10 +158,10 @@ def _steps_done(other: str, folder: str) -> int:
 
 
 def _copy(source: str, target: str) -> bool:
-    """Whether all files of a folder of checkpoints, which may be written to, were copied."""
+    """Copy a folder of checkpoints that a training may be writing to; return False on failure."""
     for _ in range(_ATTEMPTS):
         files = [file for file in tf.io.gfile.listdir(source) if _is_of_checkpoint(file)]
-        # Last the file that says which checkpoint is the latest.
+        # The list comes last, so that it names only checkpoints that have been copied.
         files.sort(key=lambda file: file == LIST_FILE)
         try:
             for file in files:
@@ -178,37 +177,41 @@ def _is_of_checkpoint(file: str) -> bool:
     return file == LIST_FILE or re.fullmatch(r"(ckpt|best)-\d+\..*", file) is not None
 
 
-def _keep_marking(folder: str, over: threading.Event) -> None:
-    while not over.wait(SECONDS_BETWEEN_MARKS):
+def _write_heartbeats(folder: str, over: threading.Event) -> None:
+    while not over.wait(SECONDS_BETWEEN_HEARTBEATS):
         try:
-            _mark(folder)
+            _write_heartbeat(folder)
         except tf.errors.OpError as error:
             logging.warning("%s: %s", folder, error)
 
 
-def _mark(folder: str) -> None:
-    with tf.io.gfile.GFile(os.path.join(folder, _MARK), "w") as file:
+def _write_heartbeat(folder: str) -> None:
+    with tf.io.gfile.GFile(os.path.join(folder, _HEARTBEAT), "w") as file:
         file.write(json.dumps(_process(os.getpid())))
 
 
-def _runs(other: str, folder: str) -> bool:
-    """Whether the training of the folder `other` runs, as far as `folder`'s can tell."""
-    now = _marked(folder)
+def _is_running(other: str, folder: str) -> bool:
+    """Return whether the training of the folder `other` seems to be running.
+
+    On this machine its process decides; for another machine, the age of its last heartbeat
+    relative to that of `folder`.
+    """
+    now = _last_heartbeat(folder)
     try:
-        with tf.io.gfile.GFile(os.path.join(other, _MARK)) as file:
+        with tf.io.gfile.GFile(os.path.join(other, _HEARTBEAT)) as file:
             process = json.loads(file.read())
-        seconds = now - _marked(other)
+        seconds = now - _last_heartbeat(other)
     except (tf.errors.NotFoundError, ValueError):
-        # It was removed, or half written when the process was killed.
+        # The file was removed, or the process was killed while it wrote the file.
         return False
     if process["host"] == socket.gethostname():
         return process == _process(process["process"])
-    return seconds < SECONDS_WITHOUT_MARK
+    return seconds < SECONDS_WITHOUT_HEARTBEAT
 
 
-def _marked(folder: str) -> float:
-    """When, by the clock of the file system."""
-    return float(tf.io.gfile.stat(os.path.join(folder, _MARK)).mtime_nsec) / 1e9
+def _last_heartbeat(folder: str) -> float:
+    """Return the time of the last heartbeat in seconds, by the clock of the file system."""
+    return float(tf.io.gfile.stat(os.path.join(folder, _HEARTBEAT)).mtime_nsec) / 1e9
 
 
 def _process(pid: int) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
-"""Checkpoints: a training that was killed, or told to end, goes on where it was.
+"""Checkpoints: a training that was killed, or ended by SIGTERM, resumes where it was.
 
-A checkpoint holds the model, the optimizer, the steps done and what the callbacks know. The input
-is a function of the seed and the steps done, so a training that goes on sees the Examples that it
-would have seen.
+A checkpoint holds the model, the optimizer, the steps done and the state of the callbacks. The
+input is a function of the seed and the steps done, so a resumed training reads the same Examples as
+an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from trainer_module.loop.state import State
 from trainer_module.loop.termination import EXIT_CODE, Vote
 
 LIST_FILE = "checkpoint"
-"""In a folder of checkpoints: TensorFlow's list of them."""
+"""The file in a folder of checkpoints with TensorFlow's list of them."""
 READ_ERRORS = (tf.errors.OpError, ValueError, IndexError)
-"""What TensorFlow raises for a checkpoint that cannot be read; the last for one that is cut off."""
+"""TensorFlow's errors for an unreadable checkpoint; IndexError is for a truncated one."""
 _BEST = "best-"
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint could not be written or read: one line that says where and why."""
+    """A checkpoint that cannot be written or read; the message is one line with path and reason."""
 
 
 def latest_checkpoint(folder: str) -> str | None:
-    """Return the path of the latest checkpoint in `folder`; None: none was ever written there.
+    """Return the path of the latest checkpoint in `folder`; None if none was ever written there.
 
     Raises:
-      CheckpointError: one was written, but it is not there, or the list of them is broken.
-        TensorFlow would only log that, and the training would start afresh.
+      CheckpointError: the latest checkpoint is missing, or the list of checkpoints is damaged.
+        TensorFlow itself only logs this, and the training would start from the beginning.
     """
     listed = os.path.join(folder, LIST_FILE)
     try:
@@ -43,20 +43,23 @@ def latest_checkpoint(folder: str) -> str | None:
     except ValueError as error:
         raise unreadable(listed, error) from error
     if latest is None and tf.io.gfile.exists(listed):
-        raise unreadable(listed, FileNotFoundError("it names no checkpoint that is there"))
+        raise unreadable(listed, FileNotFoundError("no checkpoint in this list exists"))
     return latest
 
 
 def unreadable(path: str, error: Exception) -> CheckpointError:
-    """Return the error for a checkpoint at `path` which `error` was raised about."""
+    """Return the CheckpointError for the checkpoint at `path`, whose reading raised `error`."""
     return CheckpointError(
         f"{path}: this checkpoint cannot be read ({_first_line(error)}); remove "
-        f"{os.path.dirname(path)} to start the training afresh"
+        f"{os.path.dirname(path)} to start the training from the beginning"
     )
 
 
 def remove_folder(folder: str) -> None:
-    """Remove a folder of checkpoints; a kill meanwhile leaves none behind that seem to be there."""
+    """Remove a folder of checkpoints, beginning with its list.
+
+    Without the list, a folder whose removal was interrupted counts as empty.
+    """
     listed = os.path.join(folder, LIST_FILE)
     if tf.io.gfile.exists(listed):
         tf.io.gfile.remove(listed)
@@ -67,14 +70,14 @@ class Checkpoints:
     """The checkpoints of one training; every process of a cluster calls the same methods.
 
     Args:
-      folder: where they are, seen by all processes.
-      model: compiled, so that it has its optimizer.
-      chief: whether this process's checkpoints are the ones that count. Saving is collective, so
-        the others save too, each in a folder of its own that nobody reads.
-      name: of this process, for that folder.
+      folder: the folder of the checkpoints, to which all processes have access.
+      model: a compiled model, which has an optimizer.
+      chief: whether this process is the chief. Saving is collective, so the other processes save
+        too, each to a scratch folder that is never read.
+      name: the name of this process, for its scratch folder.
 
     Raises:
-      CheckpointError: the list of the checkpoints that were written before is broken.
+      CheckpointError: the list of earlier checkpoints is damaged.
     """
 
     def __init__(self, folder: str, model: tf_keras.Model, *, chief: bool, name: str):
@@ -92,7 +95,7 @@ class Checkpoints:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
     def restore(self) -> int:
-        """Takes up the latest checkpoint, if there is one; returns the steps done."""
+        """Restore the latest checkpoint if there is one, and return the steps done."""
         latest = latest_checkpoint(self._folder)
         if latest is None:
             return 0
@@ -101,14 +104,14 @@ class Checkpoints:
         except READ_ERRORS as error:
             raise unreadable(latest, error) from error
         done = int(self.steps_done.numpy())
-        logging.info("Going on after step %d from %s", done, latest)
+        logging.info("Resuming after step %d from %s", done, latest)
         return done
 
     def save(self, steps_done: int) -> None:
-        """Writes a checkpoint; the one before it is kept until this one is whole."""
+        """Write a checkpoint; the one before it is kept until this one is complete."""
         self.steps_done.assign(steps_done)
         try:
-            # Numbered one after the other: one step may be saved before and after an evaluation.
+            # Consecutive numbers, because one step may be saved before and after an evaluation.
             path = self._manager.save()
         except (tf.errors.OpError, OSError) as error:
             raise self._unwritable(f"the checkpoint of step {steps_done}", error) from error
@@ -116,9 +119,9 @@ class Checkpoints:
         self._remove_old_best()
 
     def save_best(self) -> None:
-        """Keeps the weights as they are now as those of `state.best_epoch`.
+        """Save the current weights as those of `state.best_epoch`.
 
-        The best ones before stay until a checkpoint is written that knows of these.
+        The previous best weights are kept until the next checkpoint, whose state names these.
         """
         try:
             self._weights().write(os.path.join(self._mine, self._best_name()))
@@ -126,7 +129,7 @@ class Checkpoints:
             raise self._unwritable("the best weights", error) from error
 
     def restore_best(self) -> None:
-        """Gives the model the weights of `state.best_epoch`, if there is one."""
+        """Set the model's weights to those of `state.best_epoch`, if there is one."""
         if self.state.best_epoch is None:
             return
         path = os.path.join(self._folder, self._best_name())
@@ -137,7 +140,7 @@ class Checkpoints:
         logging.info("The best weights are those of epoch %d", self.state.best_epoch + 1)
 
     def remove(self) -> None:
-        """Removes them all, once the training has come to its end; the chief does it."""
+        """Remove all checkpoints at the end of the training; only the chief does this."""
         if self._mine == self._folder and tf.io.gfile.exists(self._folder):
             remove_folder(self._folder)
 
@@ -156,16 +159,16 @@ class Checkpoints:
 
     def _unwritable(self, what: str, error: Exception) -> CheckpointError:
         return CheckpointError(
-            f"{self._mine}: {what} cannot be written ({_first_line(error)}); make room and run "
-            "again, the last checkpoint that was written is intact"
+            f"{self._mine}: {what} cannot be written ({_first_line(error)}); free space there and "
+            "run again; the last complete checkpoint is intact"
         )
 
 
 class SaveRegularly(StepCallback):
-    """Saves every `every` steps, after every epoch, and when the process is told to end.
+    """A callback that saves every `every` steps, after every epoch, and on SIGTERM.
 
     Raises:
-      SystemExit: after the checkpoint that SIGTERM asked for; the code is the shell's for it.
+      SystemExit: SIGTERM was received, and a checkpoint has been written; the code is 143.
     """
 
     def __init__(self, checkpoints: Checkpoints, every: int, first_step: int, vote: Vote):
@@ -193,7 +196,7 @@ class SaveRegularly(StepCallback):
         state.stopped = bool(self.model.stop_training)
         state.metrics = {name: float(value) for name, value in (logs or {}).items()}
         self._save()
-        # What comes after the last epoch saves nothing, and ends at once when it is told to.
+        # After the last epoch nothing is saved any more, and SIGTERM ends the process at once.
         if self._vote.now():
             self._save_and_end()
 
@@ -210,7 +213,7 @@ class SaveRegularly(StepCallback):
             self._saved = now
 
     def _progress(self) -> tuple[int, bool]:
-        """What an evaluation changes in the state."""
+        """Return the parts of the state that an evaluation changes."""
         state = self._checkpoints.state
         return state.epochs, bool(state.trained)
 

@@ -1,4 +1,4 @@
-"""Early stopping that survives a kill: what it knows is part of the checkpoints."""
+"""Early stopping that survives a restart, because its state is part of the checkpoints."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from trainer_module.loop.checkpoints import Checkpoints
 
 
 class EarlyStopping(tf_keras.callbacks.Callback):
-    """Ends the training after `patience` epochs without a smaller eval loss.
+    """A callback that ends the training after `patience` epochs without a lower eval loss.
 
-    Keras's own begins anew in every process: it forgets the best weights and how long it has
-    waited, and at the end of a resumed training it restores what only looks like the best. Here
-    the best epoch is in the state of the checkpoints, and its weights are a file beside them,
-    which the training restores when it is over. To come before the callback that saves.
+    Keras's EarlyStopping starts anew in every process: after a restart it has lost the best weights
+    and the number of epochs without progress. Here the best epoch is in the state of the
+    checkpoints, and its weights are in a file next to them, which the training restores at its end.
+    This callback must precede the one that saves checkpoints.
     """
 
     def __init__(self, patience: int, checkpoints: Checkpoints):
@@ -29,13 +29,13 @@ class EarlyStopping(tf_keras.callbacks.Callback):
         state = self._checkpoints.state
         metrics = {name: float(value) for name, value in logs.items()}
         best = state.best_metrics.get("val_loss", math.nan)
-        # The first epoch is the best so far, even if its loss is no number.
+        # The first epoch is the best so far, even if its loss is NaN.
         if state.best_epoch is None or math.isnan(best) or metrics["val_loss"] < best:
             state.best_epoch, state.best_metrics = epoch, metrics
             self._checkpoints.save_best()
         elif epoch - state.best_epoch >= self._patience:
             logging.info(
-                "Early stopping after epoch %d: the eval loss was least after epoch %d",
+                "Early stopping after epoch %d: the eval loss was lowest after epoch %d",
                 epoch + 1,
                 state.best_epoch + 1,
             )

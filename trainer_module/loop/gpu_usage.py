@@ -1,4 +1,4 @@
-"""What nvidia-smi reports of this machine's GPUs, without keeping a training waiting."""
+"""Utilisation and memory of this machine's GPUs by nvidia-smi, without delaying a training."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _COMMAND = (
 )
 _SECONDS_TO_ANSWER = 10.0
 _SECONDS_TO_FINISH = 2.0
-"""Of the last query, once the training is over."""
+"""Timeout of the last query, at the end of the training."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Over all GPUs; None: not reported.
+    """The usage of all GPUs at one moment; None for a figure that is not reported.
 
     Attributes:
       utilisation: mean, in [0, 1].
@@ -35,29 +35,29 @@ class Sample:
 
 
 class GpuSampler:
-    """Queries nvidia-smi in a thread of its own.
+    """A thread that queries nvidia-smi.
 
-    After a query that fails there is one line in the log, and no further query: the figures are
-    then missing, and nothing else.
+    The first query that fails is logged and is the last one. After it the figures are missing, and
+    the training continues.
     """
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
-        """Those that have come so far; the thread appends, nobody removes."""
+        """The samples so far; the thread appends to this list, and no code removes from it."""
         self._requests: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        # A daemon: a driver that hangs leaves a process that cannot even be killed, and the
-        # interpreter would wait for the thread that waits for it.
+        # With a driver that hangs, nvidia-smi cannot even be killed. The interpreter waits at its
+        # exit only for threads that are not daemons.
         self._thread = threading.Thread(target=self._serve, name="nvidia-smi", daemon=True)
         with contextlib.suppress(RuntimeError):  # no room for another thread
             self._thread.start()
 
     def request(self) -> None:
-        """Requests a sample of this moment; returns at once."""
+        """Request a sample of this moment, and return at once."""
         if self._thread.is_alive() and self._requests.empty():
             self._requests.put(True)
 
     def finish(self) -> None:
-        """Ends the thread; the last sample has a moment to arrive."""
+        """End the thread; wait up to two seconds for the last sample."""
         self._requests.put(False)
         if self._thread.is_alive():
             self._thread.join(_SECONDS_TO_FINISH)
@@ -67,17 +67,22 @@ class GpuSampler:
             while self._requests.get():
                 self.samples.append(_query())
         except Exception as error:
-            logging.warning("No GPU utilisation or memory is measured from now on: %s", error)
+            logging.warning("GPU utilisation and memory are no longer measured: %s", error)
 
 
 def _query() -> Sample:
-    """Raises an exception that says what nvidia-smi did instead of reporting anything."""
+    """Return a sample.
+
+    Raises:
+      OSError, subprocess.SubprocessError: nvidia-smi cannot be started, or exceeds the timeout.
+      RuntimeError: nvidia-smi failed, or its output has no figure.
+    """
     done = subprocess.run(
         _COMMAND,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_SECONDS_TO_ANSWER,
-        # Of whatever it prints a line in the log is made.
+        # Its output may become a line in the log, so it must not fail to decode.
         text=True,
         errors="replace",
     )
@@ -95,7 +100,7 @@ def _query() -> Sample:
 
 
 def _numbers(rows: list[list[str]], column: int) -> list[float]:
-    """Those of a column; a GPU that does not know one has `[N/A]` there."""
+    """Return the numbers in a column; an unsupported figure is `[N/A]` and left out."""
     numbers = []
     for row in rows:
         cell = row[column].strip() if column < len(row) else ""

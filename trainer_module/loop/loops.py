@@ -1,4 +1,4 @@
-"""The two training loops, Keras's `fit` and our own over `strategy.run`, with the same results."""
+"""The two training loops with equal results: Keras's `fit`, and our own with `strategy.run`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tf_keras
 from absl import logging
 
 from trainer_module.loop import metrics
-from trainer_module.loop.callbacks import EpochMetrics, numbers
+from trainer_module.loop.callbacks import EpochMetrics, metric_values
 from trainer_module.loop.scheduling import Scheduled
 from trainer_module.loop.state import State
 from trainer_module.loop.steps import Step, test_step, train_step
@@ -19,20 +19,20 @@ from trainer_module.loop.steps import Step, test_step, train_step
 
 @dataclass(frozen=True)
 class Plan:
-    """What a loop has to do.
+    """The data and the steps of a training.
 
     Attributes:
-      train: steps done before -> endless distributed dataset (under parameter servers the
-        coordinator's own) that begins after them.
-      evaluation: the same of the eval split.
-      steps, eval_steps: of one epoch, over all replicas.
-      epochs: how many there are in all.
-      first_step: steps that were done before, by a training that this one continues.
-      state: of that training, or a new one.
-      steps_per_execution: steps that one call of the compiled function does.
+      train: number of done steps -> endless distributed dataset that begins after them (under
+        parameter servers the dataset of the coordinator).
+      evaluation: endless dataset of the eval split.
+      steps, eval_steps: steps of one epoch and of one evaluation, over all replicas.
+      epochs: number of epochs, including those before a resume.
+      first_step: steps done before a resume.
+      state: the state of the resumed training, or a new one.
+      steps_per_execution: steps that one call of the compiled function executes.
       jit_compile: whether XLA compiles the step.
-      workers: how many there are beside parameter servers.
-      parse: what a step beside parameter servers has to do with its batch first.
+      workers: number of workers under parameter servers.
+      parse: parser of a batch inside the step under parameter servers; None: batches are parsed.
     """
 
     train: Callable[[int], Any]
@@ -48,8 +48,10 @@ class Plan:
     parse: Callable[[Any], Any] | None = None
 
     def rounds(self) -> list[tuple[int, int, int]]:
-        """(step before it, epoch to stop before, steps of an epoch): the rest of an epoch that was
-        broken off, then the whole ones."""
+        """Return (first step, epoch to stop before, steps of an epoch) of each call of `fit`.
+
+        The first call is for the rest of an interrupted epoch, the next for all complete epochs.
+        """
         if self.state.stopped:
             return []
         epoch, done = divmod(self.first_step, self.steps)
@@ -60,8 +62,8 @@ class Plan:
         return rounds
 
     @property
-    def owes_evaluation(self) -> bool:
-        """Whether the last epoch was trained, but the training ended before its evaluation did."""
+    def evaluation_pending(self) -> bool:
+        """Whether all steps of the last epoch are done, but its evaluation is not."""
         return self.first_step == (self.state.epochs + 1) * self.steps
 
 
@@ -78,7 +80,7 @@ def fit(
         return
     model.distribute_reduction_method = "first"
     callbacks = [EpochMetrics(plan.state), *callbacks]
-    if plan.owes_evaluation:
+    if plan.evaluation_pending:
         hooks = tf_keras.callbacks.CallbackList(callbacks, model=model, epochs=plan.epochs)
         model.evaluate(plan.evaluation, steps=plan.eval_steps, callbacks=hooks, verbose=2)
         hooks.on_epoch_end(plan.state.epochs)
@@ -100,10 +102,9 @@ def fit(
 def custom(
     model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
 ) -> None:
-    """Trains with our own loop over `strategy.run`.
+    """Train with our own loop over `strategy.run`.
 
-    It does what fit does, call for call, and is the place to begin when a training needs
-    something that fit cannot do.
+    The loop makes the same calls as fit. Extend it when a training needs a feature that fit lacks.
     """
     train_steps, test_steps = _executors(model, plan)
     hooks = tf_keras.callbacks.CallbackList(callbacks, model=model, epochs=plan.epochs)
@@ -124,7 +125,7 @@ def custom(
 
     model.stop_training = False
     hooks.on_train_begin()
-    if plan.owes_evaluation:
+    if plan.evaluation_pending:
         evaluate(plan.state.epochs)
     for first_step, stop, steps in plan.rounds():
         train_data = iter(plan.train(first_step))
@@ -147,21 +148,21 @@ LOOPS = {"fit": fit, "custom": custom}
 
 
 def _executions(steps: int, at_once: int) -> list[tuple[int, int]]:
-    """(step before it, how many steps) of each call."""
+    """Return (steps done before, steps to execute) of each call of the compiled function."""
     return [(step, min(at_once, steps - step)) for step in range(0, steps, at_once)]
 
 
-def _executors(model: tf_keras.Model, plan: Plan) -> Sequence[_Together | Scheduled]:
-    """What takes the steps of a training and of an evaluation."""
+def _executors(model: tf_keras.Model, plan: Plan) -> Sequence[_Synchronous | Scheduled]:
+    """Return the executors of training steps and of evaluation steps."""
     strategy = model.distribute_strategy
     if isinstance(strategy, tf.distribute.ParameterServerStrategy):
         steps = (make(model, metrics.sums) for make in (train_step, test_step))
         return [Scheduled(step, strategy, plan.workers, plan.parse) for step in steps]
-    return [_Together(make(model), model, plan) for make in (train_step, test_step)]
+    return [_Synchronous(make(model), model, plan) for make in (train_step, test_step)]
 
 
-class _Together:
-    """Takes steps on all replicas at once; what they come to is in the model's metrics."""
+class _Synchronous:
+    """An executor of synchronous steps on all replicas; the results are in the model's metrics."""
 
     def __init__(self, step: Step, model: tf_keras.Model, plan: Plan):
         strategy = model.distribute_strategy
@@ -180,13 +181,13 @@ class _Together:
         self._model = model
 
     def reset(self) -> None:
-        """Begins new means."""
+        """Reset the means."""
         self._model.reset_metrics()
 
     def __call__(self, data: Any, count: int) -> tf.Tensor:
-        """Takes `count` steps with what the iterator gives; returns the last loss of a replica."""
+        """Execute `count` steps on the iterator `data`; return the last loss of a replica."""
         return self._steps(data, tf.constant(count))
 
     def means(self) -> dict[str, float]:
-        """Of all steps and replicas since `reset`."""
-        return numbers(self._model)
+        """Return the means over all steps and replicas since `reset`."""
+        return metric_values(self._model)

@@ -1,4 +1,4 @@
-"""What this process has used of the memory."""
+"""The memory usage of this process."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def peak_rss() -> int:
-    """The most memory that this process has had resident so far, in bytes.
+    """Return the peak resident memory of this process so far, in bytes.
 
-    getrusage's `ru_maxrss` is the second choice: a process that was just started inherits its
-    parent's there. But not every kernel that runs containers tells the other.
+    The value is VmHWM of /proc. Not every kernel for containers reports it; the second choice is
+    `ru_maxrss` of getrusage, which a new process inherits from its parent.
     """
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/self/status").read_text().splitlines():

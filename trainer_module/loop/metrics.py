@@ -1,7 +1,7 @@
-"""The loss and the accuracy of single Examples, and the means that every loop makes of them.
+"""The loss and the accuracy, and their means in both loops.
 
-All means are over the Examples that are there: what fills up a batch to its static shape weighs 0,
-and counts neither above nor below the fraction line.
+All means are over real Examples. The padding of a batch to its static shape has weight 0, and is
+not counted.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "loss": (tf_keras.losses.binary_crossentropy, {"from_logits": True}),
     "accuracy": (tf_keras.metrics.binary_accuracy, {"threshold": 0.0}),
 }
-"""Name -> function of (label, logit), and its further arguments."""
+"""Name of a metric -> function of (label, logit), and its further arguments."""
 
 
 def keras_metrics() -> list[tf_keras.metrics.Metric]:
-    """Metrics that add up over steps and replicas; for `compile(weighted_metrics=...)`."""
+    """Return Keras metrics over steps and replicas, for `compile(weighted_metrics=...)`."""
     return [
         tf_keras.metrics.MeanMetricWrapper(function, name=name, **arguments)
         for name, (function, arguments) in _FUNCTIONS.items()
@@ -28,12 +28,12 @@ def keras_metrics() -> list[tf_keras.metrics.Metric]:
 
 
 def sums(label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None) -> dict[str, tf.Tensor]:
-    """Name -> [sum over the Examples, how many they are], float32 [2].
+    """Return name of a metric -> [sum over the Examples, number of Examples], float32 [2].
 
     Args:
       label: float32 [batch, 1].
-      logit: the same.
-      weight: float32 [batch], 0 for what is not there; None: everything is.
+      logit: float32 [batch, 1].
+      weight: float32 [batch], 0 for padding; None: no Example is padding.
     """
     if weight is None:
         weight = tf.ones_like(label[:, 0])
@@ -45,11 +45,11 @@ def sums(label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None) -> dict[s
 
 
 def mean_loss(label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None) -> tf.Tensor:
-    """The mean loss of a batch, float32 []; 0 where no Example is there. `sums` has the shapes."""
+    """Return the mean loss of a batch, float32 []; 0 without Examples. `sums` lists the shapes."""
     total, examples = tf.unstack(sums(label, logit, weight)["loss"])
     return total / tf.maximum(examples, 1.0)
 
 
 def means(totals: Mapping[str, Any]) -> dict[str, float]:
-    """What `sums` of many batches, added up, are on average."""
+    """Return the means for `totals`, the sum of `sums` over many batches."""
     return {name: float(total / max(count, 1.0)) for name, (total, count) in totals.items()}

@@ -10,17 +10,17 @@ from trainer_module.loop.callbacks import StepCallback
 
 
 class Profiler(StepCallback):
-    """Records the steps `first` to `last` of a training, counted from 1 over all epochs.
+    """A callback that records the steps `first` to `last`, counted from 1 over all epochs.
 
-    Where one call of the compiled function executes several steps, whole calls are recorded. The
-    profiler of Keras's TensorBoard callback counts these calls, and none that a training did before
-    it was broken off.
+    If one call of the compiled function executes several steps, whole calls are recorded. The
+    profiler of Keras's TensorBoard callback counts calls instead of steps, and starts at 0 after a
+    resume.
 
     Args:
-      log_dir: of TensorBoard.
-      steps: first and last.
+      log_dir: the log folder of TensorBoard.
+      steps: the first and the last step to record.
       steps_per_execution: steps that one call executes.
-      first_step: steps done before.
+      first_step: steps done before a resume.
     """
 
     def __init__(

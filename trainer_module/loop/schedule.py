@@ -1,4 +1,4 @@
-"""The learning rate: how it follows the global batch, and how it moves over the steps."""
+"""The learning rate: its scaling with the global batch, and its schedule over the steps."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import tf_keras
 from trainer_module.settings import Training
 
 FINAL_FRACTION = 0.3
-"""Of the highest learning rate, where the cosine ends."""
+"""The learning rate at the end of the cosine, as a fraction of the highest learning rate."""
 
 
 def peak_rate(training: Training, own_rate: float, global_batch: int) -> float:
-    """The highest learning rate for `global_batch` examples a step.
+    """Return the highest learning rate for `global_batch` examples a step.
 
     Linear scaling is Goyal et al., "Accurate, Large Minibatch SGD" (2017), square-root scaling
     Krizhevsky, "One weird trick for parallelizing convolutional neural networks" (2014).
 
     Args:
       training: the settings.
-      own_rate: the model's learning rate, for when none is set.
+      own_rate: the model's learning rate, used if the settings have none.
       global_batch: examples per step over all replicas.
     """
     rate = training.learning_rate if training.learning_rate is not None else own_rate
@@ -32,7 +32,7 @@ def peak_rate(training: Training, own_rate: float, global_batch: int) -> float:
 
 
 def make_schedule(training: Training, peak: float, total_steps: int) -> WarmUp:
-    """The schedule that `training` describes, from `peak_rate` and the steps of all epochs."""
+    """Return the schedule of `training` for the highest rate `peak` and the steps of all epochs."""
     return WarmUp(
         peak,
         warmup_steps=round(training.warmup * total_steps),
@@ -42,8 +42,11 @@ def make_schedule(training: Training, peak: float, total_steps: int) -> WarmUp:
 
 
 class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly to `peak` over `warmup_steps`, then stays, or falls along half a cosine to
-    FINAL_FRACTION of it at `total_steps`."""
+    """A learning rate that rises linearly to `peak` over `warmup_steps`.
+
+    Afterwards it is constant, or with `decay` falls along half a cosine to FINAL_FRACTION of `peak`
+    at `total_steps`.
+    """
 
     def __init__(self, peak: float, warmup_steps: int, total_steps: int, decay: bool):
         super().__init__()
@@ -57,7 +60,7 @@ class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step: Any) -> tf.Tensor:
         peak, warmup = self._config["peak"], self._config["warmup_steps"]
         done = tf.cast(step, tf.float32)
-        # The first step already learns.
+        # The rate of the first step is above zero.
         rising = tf.minimum((done + 1) / max(1, warmup), 1.0)
         if not self._config["decay"]:
             return peak * rising

@@ -1,4 +1,4 @@
-"""What a training knows beside its variables, as part of every checkpoint."""
+"""The state of a training that is not in its variables, as part of every checkpoint."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ import tensorflow as tf
 
 @dataclass(eq=False)
 class State(tf.train.experimental.PythonState):
-    """What is no variable; JSON in every checkpoint.
+    """The Python values of a training, stored as JSON in every checkpoint.
 
     Attributes:
-      epochs: how many are trained and evaluated.
+      epochs: number of epochs that are trained and evaluated.
       stopped: whether early stopping has ended the training.
-      trained: metrics of the steps of the epoch that is being evaluated.
-      metrics: of the last epoch that was evaluated.
-      best_epoch: of those from 0 on the one whose eval loss is the least; None: early stopping
-        does not look for it.
-      best_metrics: of that epoch.
-      usage: what `Usage` has measured so far.
+      trained: metrics of the training steps of the epoch that is being evaluated.
+      metrics: metrics of the last epoch that was evaluated.
+      best_epoch: the epoch, from 0, with the lowest eval loss; None without early stopping.
+      best_metrics: metrics of that epoch.
+      usage: the measurements of `Usage` so far.
     """
 
     epochs: int = 0
@@ -33,10 +32,10 @@ class State(tf.train.experimental.PythonState):
     usage: dict[str, Any] = field(default_factory=dict)
 
     def serialize(self) -> str:
-        """The fields as JSON."""
+        """Return the fields as JSON."""
         return json.dumps(asdict(self))
 
     def deserialize(self, string_value: bytes) -> None:
-        """Takes the fields from JSON."""
+        """Set the fields from JSON."""
         for name, value in json.loads(string_value).items():
             setattr(self, name, value)

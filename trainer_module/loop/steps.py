@@ -11,15 +11,15 @@ import tf_keras
 from trainer_module.loop import metrics
 
 Step = Callable[[Any], dict[str, tf.Tensor]]
-"""A batch of a replica -> its figures by name."""
+"""The computation of a replica in one step: batch -> name of a figure -> value."""
 Record = Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], dict[str, tf.Tensor]]
-"""(label, logit, weight) of a batch -> what the step returns."""
+"""A function of (label, logit, weight) that records metrics and returns the figures of a step."""
 
 
 def train_step(model: tf_keras.Model, record: Record | None = None) -> Step:
-    """What a replica does in a step: Keras's own train_step, but that reads no metrics.
+    """Return a training step like Keras's own train_step, but without reading metrics.
 
-    Without `record` it adds the batch to the model's metrics, and returns its loss.
+    Without `record` the step adds the batch to the model's metrics and returns its loss.
     """
     record = record or _into_keras(model)
 
@@ -34,18 +34,18 @@ def train_step(model: tf_keras.Model, record: Record | None = None) -> Step:
         model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
         return record(label, logit, weight)
 
-    return _as_it_is(step)
+    return _without_autograph(step)
 
 
 def test_step(model: tf_keras.Model, record: Record | None = None) -> Step:
-    """The same of an evaluation."""
+    """Return an evaluation step; see `train_step` for `record`."""
     record = record or _into_keras(model)
 
     def step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
         return record(label, model(inputs, training=False), weight)
 
-    return _as_it_is(step)
+    return _without_autograph(step)
 
 
 class Trainable(tf_keras.Model):
@@ -75,11 +75,11 @@ def _into_keras(model: tf_keras.Model) -> Record:
     return record
 
 
-def _as_it_is(step: Step) -> Step:
-    """A step that AutoGraph leaves alone.
+def _without_autograph(step: Step) -> Step:
+    """Return `step` without conversion by AutoGraph.
 
-    It knows to leave TensorFlow's own `keras` alone, but not the package `tf_keras`: it would
-    rewrite Keras itself, ten seconds before the first step, and find nothing to rewrite.
+    AutoGraph excludes TensorFlow's own `keras`, but not the package `tf_keras`. It would convert
+    Keras itself, which takes ten seconds before the first step and changes nothing.
     """
     untouched: Step = tf.autograph.experimental.do_not_convert(step)
     return untouched

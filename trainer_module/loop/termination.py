@@ -1,4 +1,4 @@
-"""SIGTERM: noticed while a training can save, agreed upon by the processes that train in step."""
+"""SIGTERM during a training: all synchronous processes save and end after the same step."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import tensorflow as tf
 from trainer_module.distribute.agreement import Agreement
 
 EXIT_CODE = 128 + signal.SIGTERM
-"""The shell's for a process that SIGTERM ended."""
+"""The exit code of a process ended by SIGTERM, by the convention of shells."""
 SECONDS_BETWEEN_VOTES = 1.0
 _MOST_STEPS_BETWEEN_VOTES = 16
 """A vote costs about as much as a small step."""
 
 
 class Termination:
-    """While it is entered, SIGTERM does not end the process but sets `asked_for`."""
+    """A context in which SIGTERM sets `requested` instead of ending the process."""
 
     def __init__(self) -> None:
-        self.asked_for = False
+        self.requested = False
         self._handler_before: Any = None
         self._descriptor_before = -1
 
     def __enter__(self) -> Termination:
-        # Only the main thread may; elsewhere SIGTERM does what it did without us.
+        # Python allows handlers only in the main thread. In another one SIGTERM ends the process.
         if threading.current_thread() is threading.main_thread():
             self._handler_before = signal.signal(signal.SIGTERM, self._notice)
             self._descriptor_before = signal.set_wakeup_fd(-1)
@@ -45,14 +45,14 @@ class Termination:
             signal.signal(signal.SIGTERM, self._handler_before)
 
     def _notice(self, signum: int, frame: FrameType | None) -> None:
-        self.asked_for = True
+        self.requested = True
 
 
 class Vote:
-    """Whether SIGTERM came to any of the processes that train in step; they all end at one step.
+    """A collective check whether any of the synchronous processes has received SIGTERM.
 
-    They vote after about SECONDS_BETWEEN_VOTES of steps. How many steps those are follows from
-    the time that all of them measured together, so that each of them finds the same number.
+    The processes vote about every SECONDS_BETWEEN_VOTES. The number of steps until the next vote
+    follows from the sum of the times that they measure, so it is equal in all processes.
     """
 
     def __init__(self, termination: Termination, agreement: Agreement):
@@ -63,22 +63,23 @@ class Vote:
         self._since = time.perf_counter()
 
     def after_step(self) -> bool:
-        """The answer after one more step, of a training or an evaluation; mostly without a vote."""
+        """Count one training or evaluation step; return whether to end, usually without a vote."""
         self._steps += 1
         if not self._agreement.needed:
-            return self._termination.asked_for
+            return self._termination.requested
         return self._steps >= self._steps_between and self.now()
 
     def now(self) -> bool:
-        """The answer of a vote; every process calls this at the same point."""
+        """Vote, and return whether to end; every process calls this at the same point."""
         if not self._agreement.needed:
-            return self._termination.asked_for
+            return self._termination.requested
         seconds = (time.perf_counter() - self._since) / max(1, self._steps)
-        told, of_all = self._agreement.sum(
-            tf.constant([float(self._termination.asked_for), seconds])
+        requests, total_seconds = self._agreement.sum(
+            tf.constant([float(self._termination.requested), seconds])
         ).numpy()
-        wanted = SECONDS_BETWEEN_VOTES * self._agreement.processes / max(1e-9, float(of_all))
-        self._steps_between = int(min(max(1.0, wanted), _MOST_STEPS_BETWEEN_VOTES))
+        processes = self._agreement.processes
+        steps = SECONDS_BETWEEN_VOTES * processes / max(1e-9, float(total_seconds))
+        self._steps_between = int(min(max(1.0, steps), _MOST_STEPS_BETWEEN_VOTES))
         self._steps = 0
         self._since = time.perf_counter()
-        return bool(told > 0)
+        return bool(requests > 0)

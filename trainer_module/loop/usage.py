@@ -1,4 +1,4 @@
-"""How fast a training goes and what it uses of the machine: for TensorBoard and training.json."""
+"""The speed and resource usage of a training, for TensorBoard and training.json."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ _SECONDS_BETWEEN = 5.0
 
 
 class Usage(StepCallback):
-    """Step time, Examples a second, memory and utilisation, while training and not evaluating.
+    """A callback that measures step time, Examples a second, memory and utilisation in training.
 
-    Every few seconds and at the end of an epoch they become TensorBoard scalars under `usage/`;
-    `summary` has them for the whole training. CPU utilisation is this process's CPU time over the
-    wall time of the CPUs that it may run on; GPU utilisation and memory are nvidia-smi's, over all
-    GPUs. Utilisations are in [0, 1], memory in bytes.
+    Evaluations are not measured. Every five seconds and at the end of an epoch the figures become
+    TensorBoard scalars under `usage/`; `summary` returns them for the whole training. CPU
+    utilisation is the CPU time of this process divided by the wall time of the CPUs on which it may
+    run. GPU utilisation and memory are those of nvidia-smi, over all GPUs. Utilisations are in
+    [0, 1], memory is in bytes.
 
-    A figure that cannot be measured, and a log folder that cannot be written, cost a line in the
-    log and that figure, never the training.
+    If a figure cannot be measured, or the log folder cannot be written to, the figure is missing
+    and the training continues.
     """
 
     def __init__(
         self, log_dir: str | None, global_batch: int, first_step: int, so_far: dict[str, Any]
     ):
-        """Begins to measure, or goes on.
+        """Create the callback for a new or a resumed training.
 
         Args:
-          log_dir: of TensorBoard; None: nothing is written.
+          log_dir: the log folder of TensorBoard; None: no scalars are written.
           global_batch: Examples a step, over all replicas.
-          first_step: steps done before.
-          so_far: what was measured of them; kept up to date, for the checkpoints.
+          first_step: steps done before a resume.
+          so_far: the measurements of these steps; updated, because it is part of the checkpoints.
         """
         super().__init__(first_step)
         self._writer = _Writer(log_dir) if log_dir else None
@@ -57,7 +58,7 @@ class Usage(StepCallback):
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._training = True
-        # A training that goes on is in the epoch that was broken off.
+        # A resumed training is in an epoch that already has an entry.
         if epoch == len(self._seconds_per_epoch):
             self._seconds_per_epoch.append(0.0)
         self._open_window()
@@ -78,7 +79,7 @@ class Usage(StepCallback):
             self._writer.flush()
 
     def summary(self) -> dict[str, Any]:
-        """Figures of the whole training, for training.json; None for what is not known."""
+        """Return the figures of the whole training for training.json; None for unknown figures."""
         seconds, steps = sum(self._seconds_per_epoch), self._so_far["steps"]
         return {
             "seconds_per_epoch": [round(epoch, 3) for epoch in self._seconds_per_epoch],
@@ -126,13 +127,13 @@ class Usage(StepCallback):
             "examples_per_second": steps * self._global_batch / max(1e-9, seconds),
             "cpu_utilisation": self._cpu_utilisation(cpu_seconds, seconds),
             "rss_bytes": _measured(_rss),
-            **self._newest_of_gpus(),
+            **self._gpu_figures(),
         }
         if self._writer:
             self._writer.write(self.step, scalars)
 
-    def _newest_of_gpus(self) -> dict[str, float | None]:
-        """What the query of an earlier window brought; starts that of this one."""
+    def _gpu_figures(self) -> dict[str, float | None]:
+        """Return the result of the query of an earlier window, and start the query of this one."""
         if self._gpus is None:
             return {}
         self._gpus.request()
@@ -144,7 +145,7 @@ class Usage(StepCallback):
 
 
 class _Writer:
-    """TensorBoard scalars, as long as they can be written."""
+    """A writer of TensorBoard scalars that stops writing after the first error."""
 
     def __init__(self, log_dir: str):
         self._log_dir = log_dir
@@ -174,7 +175,7 @@ class _Writer:
             action()
         except (tf.errors.OpError, OSError) as error:
             self._can_write = False
-            logging.warning("%s: no usage is written there any more: %s", self._log_dir, error)
+            logging.warning("%s: usage is no longer logged: %s", self._log_dir, error)
 
 
 def _has_gpu() -> bool:
@@ -190,7 +191,7 @@ def _rss() -> float:
 
 
 def _measured(figure: Callable[[], float]) -> float | None:
-    """None where /proc is hidden, or does not have it."""
+    """Return a figure of /proc; None if /proc is hidden or does not have it."""
     try:
         return figure()
     except (psutil.Error, OSError, ValueError, NotImplementedError):

@@ -1,4 +1,4 @@
-"""Warm start: the first weights are those of a model that was exported before."""
+"""Warm start: use the weights of an exported model as the first weights of a training."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from trainer_module.loop import weights
 from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
-"""In a SavedModel: what its weights mean. TensorFlow and TF Serving leave `assets.extra` alone."""
+"""The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
 
 
 def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
-    """What two models must have in common for the weights of one to make sense in the other."""
+    """Return the properties that two models must share to have interchangeable weights."""
     settings = job.transform.model_dump()
     return {
         "model": job.training.model,
@@ -33,7 +33,7 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
-    """Leaves `origin` in the SavedModel of `job`."""
+    """Write `origin` to the SavedModel of `job`."""
     file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:
@@ -43,14 +43,16 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
 def load_weights(
     job: TrainingJob, feature_names: tuple[str, ...], plain: tf_keras.Model, model: tf_keras.Model
 ) -> bool:
-    """Gives `model` the weights of `job.base_model`; False, and a line in the log, if they do not
-    fit.
+    """Set the weights of `model` to those of `job.base_model`.
 
     Args:
-      job: whose `base_model` is a SavedModel folder.
-      feature_names: what the model reads.
+      job: the training; its `base_model` is the folder of a SavedModel.
+      feature_names: the features that the model reads.
       plain: the same model outside any strategy; its weights are overwritten.
-      model: the one to be trained, whose variables may be spread over servers.
+      model: the model to train, whose variables may be sharded over parameter servers.
+
+    Returns:
+      Whether the weights fit. If not, a line is logged and the weights are unchanged.
     """
     assert job.base_model is not None
     try:
@@ -62,7 +64,7 @@ def load_weights(
     different = [key for key in ours if theirs.get(key) != ours[key]]
     if different:
         logging.warning(
-            "Warm start: no, %s differs between this training and %s; starting afresh",
+            "Warm start skipped: %s differs between this training and %s; using new weights",
             " and ".join(f"{key} ({theirs.get(key)}, now {ours[key]})" for key in different),
             job.base_model,
         )

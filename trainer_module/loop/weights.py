@@ -1,7 +1,7 @@
-"""Weights copied between a model of this process and the same model under its strategy.
+"""Copy weights between a model of this process and the same model under a strategy.
 
-The values pass through this process and through no file: parameter servers may be other machines,
-which do not see its temporary folders.
+The values pass through this process and not through files, because parameter servers on other
+machines have no access to its temporary folders.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import tf_keras
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
-    """Gives `model` the weights of `plain`.
+    """Copy the weights of `plain` to `model`.
 
     Args:
       plain: the model outside any strategy.
-      model: the same architecture, whose variables may be mirrored, or cut over servers.
+      model: the same architecture, whose variables may be mirrored, or sharded over servers.
 
     Raises:
       ValueError: the architectures differ.
@@ -25,16 +25,16 @@ def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
     for whole, parts in _tables(plain, model):
         value, row = whole.read_value(), 0
         for part in parts:
-            # A variable that is not cut has no rows to select, and a scalar has none at all.
+            # Only shards select rows; a scalar has none.
             rows = part.shape[0] if len(parts) > 1 else None
             part.assign(value if rows is None else value[row : row + rows])
             row += rows or 0
 
 
 def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
-    """Gives `plain` the weights of `model`; the arguments and what it raises are as in `spread`.
+    """Copy the weights of `model` to `plain`; for the arguments and errors see `spread`.
 
-    Reading a variable can be collective: every process that trains in step calls this.
+    Reading a variable can be a collective operation, so every synchronous process calls this.
     """
     for whole, parts in _tables(plain, model):
         values = [part.read_value() for part in parts]
@@ -44,8 +44,7 @@ def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
 def _tables(
     plain: tf_keras.Model, model: tf_keras.Model
 ) -> list[tuple[tf.Variable, list[tf.Variable]]]:
-    """Each variable of `plain` and what it is in `model`: one variable, or several that have some
-    of its rows each and follow one another."""
+    """Return each variable of `plain` with its variables in `model`: one, or consecutive shards."""
     rest = list(model.variables)
     tables = []
     for whole in plain.variables:

@@ -1,14 +1,15 @@
-"""The architectures, one file each; a new one is a new file here and its name in the settings.
+"""The architectures, one module each. To add one, add a module and its name in the settings.
 
-A file has
-  Hyperparameters: what `training.hyperparameters` may set.
-  FEATURES: which of the transformed features it reads.
-  LEARNING_RATE: its own, at a global batch of 1024.
-  SEARCH_SPACE: what the Tuner tries.
-  build(hyperparameters, transform, static_shapes): the tf_keras.Model, which answers with logits.
-  optimizer(learning_rate): the optimizer that it is trained with.
-  adapt(model, dataset, sum_over_processes), if something is fitted on the train split other than
-    by gradients.
+A module has
+  Hyperparameters: the keys of `training.hyperparameters`, with their types and defaults.
+  FEATURES: the transformed features that the model reads.
+  LEARNING_RATE: the default learning rate, at a global batch of 1024.
+  SEARCH_SPACE: the values that the Tuner tries.
+  build(hyperparameters, transform, static_shapes): returns the tf_keras.Model, whose output is a
+    logit.
+  optimizer(learning_rate): returns the optimizer.
+  adapt(model, dataset, sum_over_processes): optional; fits weights on the train split that are not
+    trained by gradients.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from core.settings import first_problem
 
 
 def load(name: str) -> ModuleType:
-    """The module of the model called `name` in `training.model`."""
+    """Return the module of the model `name`, a value of `training.model`."""
     return importlib.import_module(f"{__name__}.{name}")
 
 
 def hyperparameters(name: str, values: Mapping[str, Any]) -> Any:
-    """`training.hyperparameters` as the model's own Hyperparameters.
+    """Return `training.hyperparameters` as the model's own Hyperparameters.
 
     Raises:
-      ValueError: a name that the model does not know, or a wrong value; one line.
+      ValueError: an unknown name or a wrong value; the message is one line.
     """
     known = load(name).Hyperparameters
     try:
         return known.model_validate(dict(values))
     except ValidationError as error:
-        told = first_problem(error, known, "training.hyperparameters")
-        raise ValueError(f"{told} (training.model is {name})") from None
+        problem = first_problem(error, known, "training.hyperparameters")
+        raise ValueError(f"{problem} (training.model is {name})") from None

@@ -1,8 +1,8 @@
 """cnn_lstm: word embeddings, a convolution, max pooling, an LSTM, a logistic output.
 
-What lies beside a review is padding, and padding is a row of the embedding table like any word.
-As much of it as a window can reach is always there, on both sides, so a review's logit does not
-depend on how wide its batch is, and no layer needs a mask.
+Reviews are padded on both sides, and padding is a row of the embedding table like any word. There
+is always as much padding as a window of the convolution can reach. So the logit of a review does
+not depend on the width of its batch, and no layer needs a mask.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _POOL = 2
 
 
 class Hyperparameters(Section):
-    """The defaults are those of the reference experiment, but for its recurrent dropout of 0.2."""
+    """The hyperparameters of the reference experiment, except its recurrent dropout of 0.2."""
 
     embedding_width: PositiveInt = 200
     filters: PositiveInt = 64
     kernel_size: PositiveInt = 3
-    """Of the convolution, in words."""
+    """Window of the convolution, in words."""
     lstm_units: PositiveInt = 128
     dropout: DropoutRate = 0.0
-    """Of what the LSTM reads and of its answer."""
+    """Dropout of the LSTM's inputs and of its output."""
     recurrent_dropout: DropoutRate = 0.0
-    """Of the LSTM's own state; above 0 there is no fused kernel, and a GPU is many times slower."""
+    """Dropout of the LSTM's state. Above 0 there is no fused kernel: a GPU is many times slower."""
 
 
 FEATURES = (features.TOKENS,)
@@ -47,12 +47,13 @@ SEARCH_SPACE: dict[str, Any] = {
 }
 
 
-class Beside(tf_keras.layers.Layer):
-    """Puts the padding that windows of `kernel_size` words reach on both sides of a review.
+class PadBothSides(tf_keras.layers.Layer):
+    """A layer that adds the padding that windows of `kernel_size` words can reach on both sides.
 
-    A convolution of the output without padding of its own has one step more than the input is
-    wide: the step after the last word is there for the pooling to look at, however full the row.
-    Without an example or a word one is made up, because the fused LSTM takes no empty tensor.
+    A convolution over the output, without padding of its own, has one step more than the input has
+    words. So the pooling always has a step after the last word, even in a row without padding. An
+    empty batch or row is padded to one example or word, because the fused LSTM refuses empty
+    tensors.
 
     Input: int64 [batch, width]. Output: int64 [max(batch, 1), max(width, 1) + kernel_size].
     """
@@ -75,7 +76,7 @@ class Beside(tf_keras.layers.Layer):
 
 
 class LastState(tf_keras.layers.Layer):
-    """The state after a review's last word.
+    """A layer that selects the state of the LSTM after the last word of a review.
 
     Inputs: states [max(batch, 1), steps, units], each step `_POOL` words; tokens [batch, width].
     Output: [batch, units].
@@ -91,29 +92,31 @@ class LastState(tf_keras.layers.Layer):
 def build(
     hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
 ) -> tf_keras.Model:
-    """A model {tokens: int64 [batch, width], 0 pads} -> logit of positive, float32 [batch, 1].
+    """Build a model {tokens: int64 [batch, width], padding 0} -> logit of positive, [batch, 1].
+
+    The logit is float32.
 
     Args:
-      hyperparameters: of the layers.
-      transform: the settings that the tokens were made with.
+      hyperparameters: the hyperparameters of the layers.
+      transform: the settings of the tokens.
       static_shapes: the width is always `max_tokens`, and XLA can compile the model.
     """
     layers = tf_keras.layers
     tokens = word_ids(transform, static_shapes=static_shapes)
-    x = Beside(hyperparameters.kernel_size, name="beside")(tokens)
+    x = PadBothSides(hyperparameters.kernel_size, name="padding")(tokens)
     x = embedding(transform, hyperparameters.embedding_width)(x)
     x = layers.Conv1D(
         hyperparameters.filters, hyperparameters.kernel_size, activation="relu", name="convolution"
     )(x)
     x = layers.MaxPooling1D(_POOL, name="pooling")(x)
-    # Every step's state is asked for, and the right one picked: steps after it cost nothing more
-    # than a mask would, and without a mask the kernels are faster.
+    # The LSTM returns the states of all steps, and LastState selects one. The further steps cost as
+    # much with a mask, and without a mask the kernels are faster.
     recurrent = {
         "dropout": hyperparameters.dropout,
         "recurrent_dropout": hyperparameters.recurrent_dropout,
     }
     if static_shapes:
-        # The layer that picks cuDNN's kernel on a GPU does so under XLA too, which has none.
+        # On a GPU, layers.LSTM selects cuDNN's kernel, which XLA does not support.
         cell = layers.LSTMCell(hyperparameters.lstm_units, **recurrent)
         lstm = layers.RNN(cell, return_sequences=True, name="lstm")
     else:

@@ -1,4 +1,4 @@
-"""text_cnn: word embeddings, convolutions of several widths, the maximum of each over the review.
+"""text_cnn: word embeddings, convolutions of several widths, and their maxima over the review.
 
 After Kim, "Convolutional Neural Networks for Sentence Classification" (2014).
 """
@@ -19,19 +19,19 @@ from trainer_module.models.shared.words import DropoutRate, embedding, logit, wo
 
 
 class Hyperparameters(Section):
-    """Smaller than Kim's (width 300, 100 filters of each size), so that a CPU does."""
+    """Hyperparameters with defaults for a CPU; Kim's are width 300 and 100 filters of each size."""
 
     embedding_width: PositiveInt = 128
     filters: PositiveInt = 64
-    """Of each kernel size."""
+    """Filters of each kernel size."""
     kernel_sizes: Annotated[str, Field(pattern=r"^[1-9]\d?(,[1-9]\d?)*$")] = "2,3,4"
-    """In words, separated by commas."""
+    """Kernel sizes in words, separated by commas."""
     dropout: DropoutRate = 0.3
-    """Of the maxima."""
+    """Dropout of the maxima."""
 
     @property
     def sizes(self) -> list[int]:
-        """`kernel_sizes` as numbers."""
+        """The kernel sizes as numbers."""
         return [int(size) for size in self.kernel_sizes.split(",")]
 
 
@@ -46,11 +46,12 @@ SEARCH_SPACE: dict[str, Any] = {
 }
 
 
-class Around(tf_keras.layers.Layer):
-    """Puts padding around a review: `size` - 1 before it and `size` behind.
+class PadAround(tf_keras.layers.Layer):
+    """A layer that adds padding to a review: `size` - 1 ids before it and `size` ids behind it.
 
-    So every convolution of up to `size` words sees each word at each place of its window, and
-    nothing but padding at least once. More padding brings no other window and changes no maximum.
+    So for every convolution of up to `size` words, each word is at each position of a window, and
+    at least one window contains only padding. More padding adds no other windows and changes no
+    maximum.
 
     Input: int64 [batch, width]. Output: int64 [batch, width + 2 * size - 1].
     """
@@ -67,18 +68,18 @@ class Around(tf_keras.layers.Layer):
 def build(
     hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
 ) -> tf_keras.Model:
-    """A model {tokens: int64 [batch, width], 0 pads} -> logit of positive, float32 [batch, 1].
+    """Build a model {tokens: int64 [batch, width], padding 0} -> logit of positive, [batch, 1].
 
-    A review's logit does not depend on the width.
+    The logit is float32. A review's logit does not depend on the width.
 
     Args:
-      hyperparameters: of the layers.
-      transform: the settings that the tokens were made with.
+      hyperparameters: the hyperparameters of the layers.
+      transform: the settings of the tokens.
       static_shapes: the width is always `max_tokens`.
     """
     layers = tf_keras.layers
     tokens = word_ids(transform, static_shapes=static_shapes)
-    x = Around(max(hyperparameters.sizes), name="around")(tokens)
+    x = PadAround(max(hyperparameters.sizes), name="padding")(tokens)
     x = embedding(transform, hyperparameters.embedding_width)(x)
     maxima = [
         layers.GlobalMaxPooling1D(name=f"maximum_{size}")(
@@ -86,7 +87,7 @@ def build(
         )
         for size in hyperparameters.sizes
     ]
-    # After the maximum instead of before it: the same numbers, and far fewer of them.
+    # ReLU and maximum commute, and there are far fewer values after the maximum.
     x = layers.ReLU(name="relu")(layers.Concatenate(name="maxima")(maxima))
     x = layers.Dropout(hyperparameters.dropout, name="dropout")(x)
     return tf_keras.Model({features.TOKENS: tokens}, logit(x), name="text_cnn")

@@ -1,10 +1,10 @@
 """transformer: a small pre-norm encoder over pairs of words, averaged over the review.
 
-After Vaswani et al., "Attention Is All You Need" (2017), with the normalisation in front of each
-block as in Xiong et al., "On Layer Normalization in the Transformer Architecture" (2020). In
-front of all blocks a strided convolution makes one step of a few words, as Whisper's does of
-audio frames (Radford et al., 2022): attention takes memory by the square of the steps, and 1,024
-reviews of 500 words with 4 heads would be 4 GB for each attention alone.
+After Vaswani et al., "Attention Is All You Need" (2017), with the normalisation before each block
+as in Xiong et al., "On Layer Normalization in the Transformer Architecture" (2020). Before all
+blocks a strided convolution combines a few words into one step, as Whisper does with audio frames
+(Radford et al., 2022). The memory of attention grows with the square of the steps: without the
+convolution, each attention on 1,024 reviews of 500 words with 4 heads would need 4 GB.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from trainer_module.models.shared.words import (
 
 
 class Hyperparameters(Section):
-    """Small enough for a CPU."""
+    """Hyperparameters with defaults that are small enough for a CPU."""
 
     width: PositiveInt = 64
-    """Of the vectors, from the embedding to the last block."""
+    """Width of the vectors, from the embedding to the last block."""
     words_per_step: PositiveInt = 2
-    """The stride of the convolution, whose windows overlap by half; 1: every word is a step."""
+    """Stride of the convolution, whose windows overlap by half; 1: every word is a step."""
     layers: PositiveInt = 2
     heads: PositiveInt = 4
-    """Of the attention; they share `width`."""
+    """Heads of the attention, which divide `width` among them."""
     feed_forward_width: PositiveInt = 128
     dropout: DropoutRate = 0.1
-    """Of each block's output and of the average."""
+    """Dropout of each block's output and of the average."""
 
     @model_validator(mode="after")
     def _heads_share_width(self) -> Hyperparameters:
         if self.width % self.heads:
-            raise ValueError(f"width: {self.width} cannot be shared by {self.heads} heads")
+            raise ValueError(f"width: {self.width} is not a multiple of the {self.heads} heads")
         return self
 
 
@@ -62,15 +62,15 @@ SEARCH_SPACE: dict[str, Any] = {
 
 
 class Steps(tf_keras.layers.Layer):
-    """One vector for every few words, with its position, which is learned.
+    """A layer that combines every few words into one vector (a step) with a learned position.
 
-    Step i is what a convolution sees around word i * `stride`, up to the next step's word on
-    either side. Beside a review it sees padding, which is a row of the embedding table like any
-    word, whether the row of the batch goes on or not.
+    Step i is a convolution around word i * `stride`, whose window reaches to the words of the
+    neighbouring steps, exclusively. Outside of a review the window contains padding, which is a row
+    of the embedding table like any word, independent of the width of the batch.
 
-    Input: int64 [batch, width]; of width 0 it is taken for 1. Outputs: vectors [batch, steps,
-    vector_width]; bool [batch, steps], whether the step's word is one; steps: width / stride,
-    rounded up.
+    Input: int64 [batch, width]; a width of 0 is padded to 1. Outputs: vectors [batch, steps,
+    vector_width]; bool [batch, steps], whether the word of the step is not padding; steps is width
+    / stride, rounded up.
     """
 
     def __init__(self, transform: Transform, stride: int, vector_width: int, **kwargs: Any):
@@ -100,7 +100,7 @@ class Steps(tf_keras.layers.Layer):
 
 
 class SelfAttention(tf_keras.layers.Layer):
-    """Scaled dot-product attention of all steps to all that are real, several heads at once.
+    """A layer of multi-head scaled dot-product attention to the steps that are not padding.
 
     Inputs: vectors [batch, steps, vector_width]; real bool [batch, steps].
     Output: [batch, steps, vector_width].
@@ -123,7 +123,7 @@ class SelfAttention(tf_keras.layers.Layer):
         split = tf.reshape(self._project(vectors), [shape[0], shape[1], 3, self._heads, head_width])
         query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
         scores = tf.matmul(query * head_width**-0.5, key, transpose_b=True)
-        # Half of what the type can hold: the sum with a score stays finite.
+        # Half of the minimum of the type, so that the sum with a score is finite.
         hidden = tf.where(real, 0.0, 0.5 * scores.dtype.min)
         weights = tf.nn.softmax(scores + tf.cast(hidden, scores.dtype)[:, None, None, :])
         mixed = tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3])
@@ -131,7 +131,7 @@ class SelfAttention(tf_keras.layers.Layer):
 
 
 class MeanOfSteps(tf_keras.layers.Layer):
-    """The average over a review's steps, zeros if it has none.
+    """A layer that averages the steps of a review; zeros for a review without steps.
 
     Inputs: vectors [batch, steps, vector_width]; real bool [batch, steps].
     Output: float32 [batch, vector_width].
@@ -147,13 +147,14 @@ class MeanOfSteps(tf_keras.layers.Layer):
 def build(
     hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
 ) -> tf_keras.Model:
-    """A model {tokens: int64 [batch, width], 0 pads} -> logit of positive, float32 [batch, 1].
+    """Build a model {tokens: int64 [batch, width], padding 0} -> logit of positive, [batch, 1].
 
-    A review's logit does not depend on the width, which is `max_tokens` at most.
+    The logit is float32. A review's logit does not depend on the width, which is at most
+    `max_tokens`.
 
     Args:
-      hyperparameters: of the layers.
-      transform: the settings that the tokens were made with.
+      hyperparameters: the hyperparameters of the layers.
+      transform: the settings of the tokens.
       static_shapes: the width is always `max_tokens`.
     """
     layers = tf_keras.layers

@@ -12,7 +12,7 @@ from platforms.jobs.custom_job.settings import CUSTOM_JOB_KEY, CustomJobSettings
 
 
 class CustomJobTrainer(Trainer):
-    """A Trainer that starts a CustomJob and waits for it."""
+    """A Trainer whose step starts a CustomJob and follows it."""
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(CustomJobExecutor)
 

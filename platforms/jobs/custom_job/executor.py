@@ -1,4 +1,4 @@
-"""Executor of Trainer on Vertex AI: the replicas of a CustomJob train, and the step waits."""
+"""Executor of Trainer on Vertex AI: the replicas of a CustomJob train, and the step follows it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from trainer_module.settings import TrainingJob
 class CustomJobExecutor(RemoteExecutor):
     """Runs a CustomJob for the training; `custom_config` has its settings under CUSTOM_JOB_KEY.
 
-    Not TFX's own executor: its replicas do not end as `trainer_module.task` does, all of them
-    require the model that the chief writes, and a cancelled or retried step leaves its job alone.
-    Here the CustomJob is cancelled with its step.
+    The CustomJob is cancelled with its step. TFX's own executor is not used: its replicas do not
+    exit as `trainer_module.task` does, every replica requires the model that the chief writes, and
+    a cancelled or retried step does not cancel its job.
     """
 
     NO_MODEL = "The CustomJob succeeded, but there is no model in {}"
 
     def _train(self, job: TrainingJob, custom_config: Mapping[str, Any]) -> None:
         settings = CustomJobSettings(**custom_config[CUSTOM_JOB_KEY])
-        # The clients take seconds to import, for which compiling need not wait.
+        # The import of the clients takes seconds, and a compilation does not use them.
         from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
         from platforms.google_cloud import api as vertex_api

@@ -1,4 +1,4 @@
-"""A training as a CustomJob of Vertex AI: its worker pools, and what each replica runs."""
+"""A training as a CustomJob of Vertex AI: its worker pools, and the command of each replica."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from platforms.jobs.tfjob.manifest import job_name
 from trainer_module.settings import Training, TrainingJob
 
 LABEL = "training"
-"""The label that a retried step finds the CustomJob of an earlier try by."""
+"""The label by which a retried step finds the CustomJob of an earlier attempt."""
 _COMMAND = ("python", "-m", "trainer_module.task")
 
 
@@ -23,12 +23,12 @@ def make_custom_job(
     """Return the CustomJob of a training.
 
     Args:
-      job: what is trained; its strategy decides which replicas there are.
-      job_file: where `job` is as JSON, for all replicas to read.
-      settings: where the replicas run.
+      job: the training; its strategy determines the replicas.
+      job_file: path of `job` as JSON, which every replica reads.
+      settings: the settings of the replicas.
 
     Raises:
-      InputError: Vertex AI has no such GPU.
+      InputError: the GPU in the settings is not an accelerator of Vertex AI.
     """
     return types.CustomJob(
         display_name=settings.display_name,
@@ -37,8 +37,8 @@ def make_custom_job(
             worker_pool_specs=_worker_pools(job, job_file, settings),
             scheduling=types.Scheduling(
                 timeout=Duration(seconds=math.ceil(settings.timeout_seconds)),
-                # Workers that compute gradients together cannot go on without one of them, nor
-                # take a new one in. Beside parameter servers they can.
+                # Workers that sum their gradients cannot replace a lost worker without a restart
+                # of all. With parameter servers they can.
                 restart_job_on_worker_restart=job.training.strategy != "parameter_server",
             ),
             service_account=settings.service_account or "",
@@ -50,7 +50,10 @@ def make_custom_job(
 def _worker_pools(
     job: TrainingJob, job_file: str, settings: CustomJobSettings
 ) -> list[types.WorkerPoolSpec]:
-    """Chief, workers, parameter servers: Vertex AI sets TF_CONFIG by the order of the pools."""
+    """Return the pools of the chief, the workers and the parameter servers.
+
+    The order matters: Vertex AI derives TF_CONFIG from it.
+    """
     container = types.ContainerSpec(image_uri=settings.image, command=[*_COMMAND, job_file])
     pools = []
     for replicas, gpus in _replicas(job.training, settings.gpus):
@@ -70,16 +73,16 @@ def _accelerator(name: str) -> types.AcceleratorType:
     known = types.AcceleratorType.__members__
     if name not in known:
         raise InputError(
-            f"cluster.resources.Trainer.gpu_type: {name} is no accelerator of Vertex AI; known "
+            f"cluster.resources.Trainer.gpu_type: {name} is not an accelerator of Vertex AI; known "
             f"are {', '.join(list(known)[1:])}"
         )
     return known[name]
 
 
 def _replicas(training: Training, gpus: int) -> list[tuple[int, int]]:
-    """The number of replicas in each pool, and the GPUs of each.
+    """Return the number of replicas in each pool, and the GPUs of each replica.
 
-    Under `parameter_server` the chief only coordinates, and the servers only keep variables.
+    With `parameter_server` the chief only coordinates, and the servers only store variables.
     Otherwise the chief is one of the workers.
     """
     if training.strategy == "parameter_server":

@@ -1,4 +1,4 @@
-"""A CustomJob from its creation to its end: created or found again, followed, cancelled."""
+"""The run of a CustomJob: creation or search of an earlier one, following, cancellation."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _ENDED = (
     JobState.JOB_STATE_EXPIRED,
 )
 _ATTEMPTS = 4
-"""To create the CustomJob, where it is not known whether Vertex AI got the request."""
+"""Attempts to create the CustomJob if it is unknown whether Vertex AI received the request."""
 _SECONDS_TO_CANCEL = 15.0
-"""When the step is cancelled; its container is killed half a minute after SIGTERM."""
+"""Timeout of the cancellation; a container is killed half a minute after SIGTERM."""
 _BAD_SETTINGS = re.compile(rf"non-zero status of {BAD_SETTINGS}\b")
-"""The end of a replica in the message of a failed CustomJob."""
+"""The exit code for wrong settings in the message of a failed CustomJob."""
 
 
 class CustomJobFailed(RuntimeError):
-    """The training failed, or did not end in time; the message is one line."""
+    """A training that failed or exceeded its timeout; the message is one line."""
 
 
-class _TooLate(CustomJobFailed):
-    """The CustomJob has had its time."""
+class _TimedOut(CustomJobFailed):
+    """A CustomJob that exceeded its timeout and still runs."""
 
 
 def run(
@@ -49,36 +49,37 @@ def run(
     poll_seconds: float,
     is_done: Callable[[], bool],
 ) -> None:
-    """Return when the CustomJob has succeeded.
+    """Run a CustomJob; return when it has succeeded.
 
-    A CustomJob with the same label was created by an earlier try of the step: it is followed if it
-    runs, enough if it succeeded and `is_done`. Otherwise there is a new one. It is cancelled when
-    this process gets SIGTERM in its main thread or SIGINT, and when the time is up.
+    A CustomJob with the same label belongs to an earlier attempt of the step. If it still runs,
+    this function follows it. If it succeeded and `is_done`, this function returns. Otherwise it
+    creates a new CustomJob. It cancels the CustomJob after SIGTERM in the main thread, after
+    SIGINT, and after the timeout.
 
     Args:
       client: a JobServiceClient.
       parent: `projects/PROJECT/locations/REGION`.
-      job: what is created; its label LABEL is that of one execution.
-      timeout_seconds: how long it may take from now on, the time in the queue included.
-      poll_seconds: between two looks at it.
-      is_done: whether what the training is for is there.
+      job: the CustomJob to create; its label LABEL is unique to one execution.
+      timeout_seconds: timeout from now on, including the time in the queue.
+      poll_seconds: seconds between two requests for the state of the CustomJob.
+      is_done: returns whether the result of the training exists.
 
     Raises:
       InputError: Vertex AI or the training refuses a setting.
       CustomJobFailed: the training failed, was cancelled by somebody else, or took too long.
-      ApiError: the API did not answer for minutes; the CustomJob is left alone.
-      SystemExit, KeyboardInterrupt: SIGTERM, SIGINT came.
+      ApiError: the API did not respond for minutes; the CustomJob is not cancelled.
+      SystemExit, KeyboardInterrupt: after SIGTERM or SIGINT.
     """
     with sigterm_raises():
         try:
             deadline = time.monotonic() + timeout_seconds
             name = _create_or_find(client, parent, job, poll_seconds, is_done)
-            logging.info("Its log: %s", _log_command(name))
+            logging.info("Log of the CustomJob: %s", _log_command(name))
             _follow(client, name, deadline, poll_seconds)
-        except _TooLate as late:
+        except _TimedOut as error:
             _cancel(client, parent, job.labels[LABEL])
             raise CustomJobFailed(
-                f"{late} within {timeout_seconds / 3600:g} hours (vertex.training_timeout_hours); "
+                f"{error} within {timeout_seconds / 3600:g} hours (vertex.training_timeout_hours); "
                 "run again to continue from the last checkpoint"
             ) from None
         except (SystemExit, KeyboardInterrupt):
@@ -95,7 +96,7 @@ def _create_or_find(
         if found and (
             found.state not in _ENDED or (found.state == JobState.JOB_STATE_SUCCEEDED and is_done())
         ):
-            logging.info("CustomJob %s of an earlier try is there: following it", found.name)
+            logging.info("Following CustomJob %s of an earlier attempt", found.name)
             return str(found.name)
         try:
             with errors_in_one_line("start the training"):
@@ -103,8 +104,8 @@ def _create_or_find(
         except ApiError as error:
             if attempt == _ATTEMPTS:
                 raise
-            # The request may have arrived all the same: the next look shows.
-            logging.warning("%s; looking again", error)
+            # Vertex AI may have received the request: `_find` shows it.
+            logging.warning("%s; retrying", error)
             time.sleep(poll_seconds)
         else:
             logging.info("Created CustomJob %s", name)
@@ -120,28 +121,28 @@ def _create(client: Any, parent: str, job: CustomJob) -> str:
 
 
 def _find(client: Any, parent: str, label: str, poll_seconds: float) -> CustomJob | None:
-    """Return the newest CustomJob of the execution, once it is not being cancelled."""
+    """Return the execution's newest CustomJob, after the end of its cancellation; None: none."""
     while True:
         jobs = _with_label(client, parent, label, **retrying())
         newest = max(jobs, key=lambda job: job.create_time, default=None)
         if newest is None or newest.state != JobState.JOB_STATE_CANCELLING:
             return newest
         # Its replicas still write checkpoints.
-        logging.info("CustomJob %s of an earlier try is being cancelled", newest.name)
+        logging.info("CustomJob %s of an earlier attempt is being cancelled", newest.name)
         time.sleep(poll_seconds)
 
 
-def _with_label(client: Any, parent: str, label: str, **how: Any) -> list[CustomJob]:
+def _with_label(client: Any, parent: str, label: str, **options: Any) -> list[CustomJob]:
     request = {"parent": parent, "filter": f'labels.{LABEL}="{label}"'}
     with errors_in_one_line("list the CustomJobs"):
-        jobs = list(client.list_custom_jobs(request=request, **how))
+        jobs = list(client.list_custom_jobs(request=request, **options))
     return [job for job in jobs if job.labels.get(LABEL) == label]
 
 
 def _follow(client: Any, name: str, deadline: float, poll_seconds: float) -> None:
     state = None
     while True:
-        with errors_in_one_line("tell the state of the training"):
+        with errors_in_one_line("read the state of the training"):
             job = client.get_custom_job(name=name, **retrying())
         if job.state != state:
             state = job.state
@@ -151,23 +152,25 @@ def _follow(client: Any, name: str, deadline: float, poll_seconds: float) -> Non
         if state in _ENDED:
             raise _failure(job)
         if time.monotonic() > deadline:
-            raise _TooLate(f"CustomJob {name} ({_in_words(state)}) did not end")
+            raise _TimedOut(f"CustomJob {name} ({_in_words(state)}) did not end")
         time.sleep(poll_seconds)
 
 
 def _failure(job: CustomJob) -> Exception:
-    message = " ".join(job.error.message.split()) or "Vertex AI gives no reason"
-    log = f"its log: {_log_command(job.name)}"
+    message = " ".join(job.error.message.split()) or "no error message from Vertex AI"
+    log = _log_command(job.name)
     if _BAD_SETTINGS.search(message):
-        return InputError(f"the training finds a setting wrong, which {log} names: {message}")
+        return InputError(
+            f"the training rejected a setting: {message}; the log names the setting: {log}"
+        )
     return CustomJobFailed(
-        f"CustomJob {job.name} {_in_words(job.state)}: {message}; {log}; run again to continue "
-        "from the last checkpoint"
+        f"CustomJob {job.name} {_in_words(job.state)}: {message}; log: {log}; run again to "
+        "continue from the last checkpoint"
     )
 
 
 def _in_words(state: JobState) -> str:
-    """`JOB_STATE_FAILED` -> `failed`."""
+    """Return `failed` for `JOB_STATE_FAILED`."""
     return JobState(state).name.removeprefix("JOB_STATE_").lower().replace("_", " ")
 
 
@@ -176,14 +179,14 @@ def _log_command(name: str) -> str:
 
 
 def _cancel(client: Any, parent: str, label: str) -> None:
-    """Cancel what runs, found by its label: a signal may come before its name is known."""
-    how = {"retry": None, "timeout": _SECONDS_TO_CANCEL / 2}
+    """Cancel the running CustomJobs with a label; after an early signal the name is unknown."""
+    options = {"retry": None, "timeout": _SECONDS_TO_CANCEL / 2}
     try:
-        for job in _with_label(client, parent, label, **how):
+        for job in _with_label(client, parent, label, **options):
             if job.state not in _ENDED:
                 logging.info("Cancelling CustomJob %s", job.name)
                 with errors_in_one_line("cancel the training"):
-                    client.cancel_custom_job(name=job.name, **how)
+                    client.cancel_custom_job(name=job.name, **options)
     except (InputError, ApiError) as error:
         logging.error(
             "A CustomJob with the label %s=%s may still run: %s", LABEL, label, one_line(error)

@@ -1,4 +1,4 @@
-"""Settings of a CustomJob beside the training; the pipeline puts them into `custom_config`."""
+"""The settings of a CustomJob, which the pipeline adds to the Trainer's `custom_config`."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pydantic import Field
 from core.settings import Section
 
 CUSTOM_JOB_KEY = "custom_job"
-"""Where in the Trainer's `custom_config` they are, as `CustomJobSettings.model_dump()`."""
+"""Key of the settings in `custom_config`; the value is `CustomJobSettings.model_dump()`."""
 
 
 class CustomJobSettings(Section):
-    """Where the replicas of a training on Vertex AI run, and on what.
+    """The machines of the replicas of a training on Vertex AI, and the limits of the CustomJob.
 
     Attributes:
-      project, region: of Google Cloud.
-      display_name: of the CustomJob.
-      image: of every replica; it holds this package.
-      machine_type: of every replica.
-      gpus: of each replica that computes gradients.
-      gpu_type: accelerator type, `NVIDIA_TESLA_T4`.
-      service_account: that the replicas run as; None: the project's default.
+      project, region: project and region of Google Cloud.
+      display_name: display name of the CustomJob.
+      image: image of every replica, which contains this package.
+      machine_type: machine type of every replica.
+      gpus: number of GPUs of each replica that computes gradients.
+      gpu_type: accelerator type, such as `NVIDIA_TESLA_T4`.
+      service_account: service account of the replicas; None: the project's default.
       network: VPC that the replicas are peered with; None: none.
-      timeout_seconds: after which a CustomJob is ended.
-      poll_seconds: between two looks at the CustomJob.
+      timeout_seconds: seconds after which the CustomJob is cancelled.
+      poll_seconds: seconds between two requests for the state of the CustomJob.
     """
 
     project: str
@@ -42,5 +42,5 @@ class CustomJobSettings(Section):
 
     @property
     def parent(self) -> str:
-        """The location that the CustomJob belongs to."""
+        """The location of the CustomJob."""
         return f"projects/{self.project}/locations/{self.region}"

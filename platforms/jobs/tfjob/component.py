@@ -12,7 +12,7 @@ from platforms.jobs.tfjob.settings import TFJOB_KEY, TFJobSettings
 
 
 class TFJobTrainer(Trainer):
-    """A Trainer that starts a TFJob and waits for it."""
+    """A Trainer whose step starts a TFJob and follows it."""
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(TFJobExecutor)
 

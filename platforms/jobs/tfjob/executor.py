@@ -1,4 +1,4 @@
-"""Executor of Trainer on Kubernetes: trains in the pods of a TFJob, and only waits itself."""
+"""Executor of Trainer on Kubernetes: the pods of a TFJob train, and the step follows it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class TFJobExecutor(RemoteExecutor):
     """
 
     NO_MODEL = (
-        "The TFJob succeeded, but there is no model in {}: do its pods see the same folders as "
-        "this step?"
+        "The TFJob succeeded, but there is no model in {}: check that its pods have access to the "
+        "same folders as this step"
     )
 
     def _train(self, job: TrainingJob, custom_config: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ class TFJobExecutor(RemoteExecutor):
 
 
 def _last_checkpoint(folder: str) -> str:
-    """Name of the last checkpoint in a folder; empty: there is none, or it cannot be read now."""
+    """Return the name of the last checkpoint in a folder; empty if there is none readable."""
     import tensorflow as tf
 
     try:

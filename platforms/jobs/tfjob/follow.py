@@ -1,4 +1,4 @@
-"""Follows a TFJob to its end: its logs, its pods, what becomes of them, and why it failed."""
+"""The loop that follows a TFJob to its end: its logs, its pods, its limits, and its failure."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from typing import Any
 from absl import logging
 
 from core.errors import InputError
-from platforms.jobs.tfjob.client import Forbidden, TFJobClient
-from platforms.jobs.tfjob.logs import Logs, printed_line, telling_line
+from platforms.jobs.tfjob.client import TFJobClient
+from platforms.jobs.tfjob.conditions import SUCCEEDED, current, end_of, message_of
+from platforms.jobs.tfjob.errors import Forbidden
+from platforms.jobs.tfjob.logs import Logs, error_line, printed_line
 from platforms.jobs.tfjob.manifest import MOST_RESTARTS
 from platforms.jobs.tfjob.pods import Pod
 from platforms.jobs.tfjob.refusals import Refusal, Refusals
 from trainer_module.distribute.cluster import CHIEF, WORKER
 from trainer_module.distribute.local_cluster import BAD_SETTINGS
 
-SUCCEEDED, FAILED = "Succeeded", "Failed"
-
 _SECONDS_TO_FAIL = 60.0
-"""Between the failure of a replica for good and that of the TFJob: operators before 1.8.1 leave it
-`Restarting` for ever when another replica was killed at the same time."""
+"""Seconds between the permanent failure of a replica and the failure of the TFJob. Operators before
+1.8.1 keep the TFJob `Restarting` for ever if another replica was killed at the same time."""
 _SECONDS_FOR_LOGS = 15.0
+"""Seconds for the rest of the logs after the end of a TFJob."""
 
 
 class TFJobFailed(RuntimeError):
-    """The training failed, or did not end in time; the message is one line."""
+    """A training that failed or exceeded a limit; the message is one line."""
 
 
-class GivenUp(TFJobFailed):
-    """The TFJob would go on, to no good end."""
+class TFJobAborted(TFJobFailed):
+    """A training that cannot succeed within its limits; its TFJob still exists."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How long a TFJob is waited for, and how its training is known to come further.
+    """The limits of a TFJob, and the functions that observe its training.
 
     Attributes:
-      timeout_seconds: how long it may take from now on.
-      refused_seconds: how long replicas may be refused for a reason that does not pass by itself,
-        such as a missing service account. For what may pass, such as a quota, it waits.
-      poll_seconds: between two looks at it.
-      is_done: whether what the training is for is there.
-      progress: text that changes when the training has come further. A training is given up when a
-        replica was restarted more than MOST_RESTARTS times without any change.
+      timeout_seconds: timeout of the TFJob from now on.
+      refused_seconds: timeout of replicas that are refused for a permanent reason, such as a
+        missing service account. A temporary reason, such as a quota, has no timeout of its own.
+      poll_seconds: seconds between two requests for the state of the TFJob.
+      is_done: returns whether the result of the training exists.
+      progress: returns a text that changes with the progress of the training. A training is aborted
+        after more than MOST_RESTARTS restarts of a replica without progress.
     """
 
     timeout_seconds: float
@@ -57,18 +58,18 @@ class Terms:
 
 
 class Follow:
-    """Looks at a TFJob time and again, until it ends."""
+    """The state of the loop that polls a TFJob until its end."""
 
     def __init__(self, client: TFJobClient, name: str, uid: str, terms: Terms):
         self._client = client
         self._name = name
         self._uid = uid
         self._terms = terms
-        self._progress_then = ""
+        self._last_progress = ""
         self._started = time.monotonic()
         self._logs = Logs(client)
         self._pods: list[Pod] = []
-        self._pods_are_told = True
+        self._may_list_pods = True
         self._uids: dict[str, str] = {}
         self._restarts: Counter[str] = Counter()
         self._lost: dict[str, Pod] = {}
@@ -76,17 +77,17 @@ class Follow:
         self._refusals = Refusals(client, name, uid)
         self._refused: list[Refusal] = []
         self._refused_since: float | None = None
-        self._said: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
 
     def until_end(self) -> bool:
-        """Return when the training is over; its logs are in this process's log by then.
+        """Follow the TFJob; return when the training is over and its logs are copied.
 
         Returns:
-          Whether the TFJob has ended; one that has not has to be deleted.
+          True if the TFJob has ended; False if it has not, and the caller must delete it.
 
         Raises:
-          InputError, TFJobFailed, Unreachable: see `tfjob_run.run`.
-          GivenUp: the TFJob is still there, and has to be deleted.
+          InputError, TFJobFailed, Unreachable: see `platforms.jobs.tfjob.run.run`.
+          TFJobAborted: the TFJob still exists, and the caller must delete it.
         """
         while True:
             job = self._client.get(self._name)
@@ -96,40 +97,43 @@ class Follow:
                 or "deletionTimestamp" in job["metadata"]
             ):
                 self._logs.finish(_SECONDS_FOR_LOGS)
-                raise TFJobFailed(f"{self._which} was deleted by somebody else while it trained")
-            self._look_at_pods()
-            self._say_conditions(job)
+                raise TFJobFailed(f"{self._label} was deleted by somebody else while it trained")
+            self._update_pods()
+            self._log_condition(job)
             end = end_of(job)
             if end is not None:
                 self._logs.finish(_SECONDS_FOR_LOGS)
                 if end["type"] == SUCCEEDED:
-                    logging.info("%s succeeded", self._which)
+                    logging.info("%s succeeded", self._label)
                 elif self._chief_succeeded(job):
-                    # It is the last to end a training, when the model is where it should be.
-                    logging.warning("%s: %s, but the training was over", self._which, said_in(end))
+                    # The chief is the last replica to end, after it has written the model.
+                    logging.warning(
+                        "%s: %s, but the training was over", self._label, message_of(end)
+                    )
                 else:
-                    self._fail(f"failed: {said_in(end)}")
+                    self._fail(f"failed: {message_of(end)}")
                 return True
             if self._chief_trains_alone(job):
-                # The others have ended, so the model is there; nobody would train with the chief.
-                logging.warning("%s: the chief was lost when the training was over", self._which)
+                # The other replicas have ended, so the model exists, and the restarted chief would
+                # have no peers.
+                logging.warning("%s: the chief was lost when the training was over", self._label)
                 return False
-            self._look_at_refusals(job)
-            self._give_up_in_time()
+            self._update_refusals(job)
+            self._check_limits()
             time.sleep(self._terms.poll_seconds)
 
     @property
-    def _which(self) -> str:
+    def _label(self) -> str:
         return f"TFJob {self._name} in namespace {self._client.namespace}"
 
-    def _look_at_pods(self) -> None:
-        if not self._pods_are_told:
+    def _update_pods(self) -> None:
+        if not self._may_list_pods:
             return
         try:
             self._pods = self._client.pods(self._name)
         except Forbidden as error:
-            # The training itself does not depend on it.
-            self._pods_are_told = False
+            # The training does not depend on this permission.
+            self._may_list_pods = False
             logging.warning("Neither logs nor states of the pods are shown: %s", error)
             return
         self._logs.update(self._pods)
@@ -137,75 +141,77 @@ class Follow:
             if self._uids.setdefault(pod.replica, pod.uid) != pod.uid:
                 self._uids[pod.replica] = pod.uid
                 self._count_restart(pod.replica)
-                self._say(pod.replica, "was started again")
-            if pod.failed and not pod.failed_for_good:
+                self._log_change(pod.replica, "was restarted")
+            if pod.failed and not pod.failed_permanently:
                 self._lost[pod.replica] = pod
             if pod.ended:
-                self._say(pod.replica, pod.how)
+                self._log_change(pod.replica, pod.end_text)
 
     def _count_restart(self, replica: str) -> None:
         progress = self._terms.progress()
-        if progress != self._progress_then:
-            self._progress_then = progress
+        if progress != self._last_progress:
+            self._last_progress = progress
             self._restarts.clear()
         self._restarts[replica] += 1
 
-    def _look_at_refusals(self, job: dict[str, Any]) -> None:
-        if not self._pods_are_told:
+    def _update_refusals(self, job: dict[str, Any]) -> None:
+        if not self._may_list_pods:
             return
-        self._refused = self._refusals.look(job, self._pods)
+        self._refused = self._refusals.find(job, self._pods)
         for refusal in self._refused:
-            self._say(refusal.who, f"{refusal.why}; {refusal.remedy}", logging.WARNING)
-        if all(refusal.passes for refusal in self._refused):
+            text = f"{refusal.reason}; {refusal.remedy}"
+            self._log_change(refusal.replicas, text, logging.WARNING)
+        if all(refusal.temporary for refusal in self._refused):
             self._refused_since = None
         elif self._refused_since is None:
             self._refused_since = time.monotonic()
 
-    def _say_conditions(self, job: dict[str, Any]) -> None:
-        conditions = _conditions(job)
+    def _log_condition(self, job: dict[str, Any]) -> None:
+        conditions = current(job)
         if conditions:
             last = conditions[-1]
-            self._say("the TFJob", f"is {last['type']}: {said_in(last)}")
+            self._log_change("the TFJob", f"is {last['type']}: {message_of(last)}")
 
-    def _say(self, who: str, what: str, level: int = logging.INFO) -> None:
-        """In the log, once."""
-        if self._said.get(who) != what:
-            self._said[who] = what
-            logging.log(level, "%s: %s %s", self._name, who, what)
+    def _log_change(self, subject: str, text: str, level: int = logging.INFO) -> None:
+        """Log a text about a subject unless it is the last one about the same subject."""
+        if self._logged.get(subject) != text:
+            self._logged[subject] = text
+            logging.log(level, "%s: %s %s", self._name, subject, text)
 
-    def _give_up_in_time(self) -> None:
+    def _check_limits(self) -> None:
+        """Raise TFJobAborted if the training exceeds a limit or cannot succeed."""
         now = time.monotonic()
         if now - self._started > self._terms.timeout_seconds:
-            # Not the logs first: what is left of them may take a while.
-            raise GivenUp(
-                f"{self._which} did not end within {self._terms.timeout_seconds / 3600:g} hours "
+            # Without `Logs.finish`, which may take a while.
+            raise TFJobAborted(
+                f"{self._label} did not end within {self._terms.timeout_seconds / 3600:g} hours "
                 "(kubeflow.training_timeout_hours); run again to continue from the last checkpoint"
-                + self._waiting()
+                + "".join(f"; {refusal}" for refusal in self._refused)
             )
         if self._refused_since and now - self._refused_since > self._terms.refused_seconds:
-            stays = next(each for each in self._refused if not each.passes)
+            permanent = next(each for each in self._refused if not each.temporary)
             minutes = self._terms.refused_seconds / 60
-            raise GivenUp(
-                f"{self._which}: {stays}; it was given up after {minutes:g} minutes "
+            raise TFJobAborted(
+                f"{self._label}: {permanent}; timeout after {minutes:g} minutes "
                 "(kubeflow.refused_timeout_minutes)"
             )
         if any(restarts > MOST_RESTARTS for restarts in self._restarts.values()):
-            replica = min(self._restarts, key=self._blame)
-            how = self._lost[replica].how if replica in self._lost else "ended"
-            raise GivenUp(
-                f"{self._which}: {replica} {how}, again after {MOST_RESTARTS} restarts"
-                + _advice(how)
+            replica = min(self._restarts, key=self._blame_order)
+            end = self._lost[replica].end_text if replica in self._lost else "ended"
+            raise TFJobAborted(
+                f"{self._label}: {replica} {end}, again after {MOST_RESTARTS} restarts"
+                + _memory_advice(end)
             )
-        if any(pod.failed_for_good for pod in self._pods):
+        if any(pod.failed_permanently for pod in self._pods):
             self._failed_since = self._failed_since or now
             if now - self._failed_since > _SECONDS_TO_FAIL:
                 self._logs.finish(_SECONDS_FOR_LOGS)
-                self._fail("failed", GivenUp)
+                self._fail("failed", TFJobAborted)
         else:
             self._failed_since = None
 
-    def _blame(self, replica: str) -> tuple[bool, int]:
-        """Order of the replicas that were restarted; one that was lost restarts all the others."""
+    def _blame_order(self, replica: str) -> tuple[bool, int]:
+        """Return the sort key of a restarted replica; a lost replica restarts all others."""
         lost = self._lost.get(replica)
         return lost is not None and lost.lost_peer, -self._restarts[replica]
 
@@ -214,74 +220,52 @@ class Follow:
         return any(pod.replica == chief and pod.phase == SUCCEEDED for pod in self._pods)
 
     def _chief_trains_alone(self, job: dict[str, Any]) -> bool:
-        """Whether the chief was restarted after another replica had trained to the end."""
+        """Return whether the chief was restarted after another replica had succeeded."""
         chief = _chief(job)
         ended = [pod.finished_at for pod in self._pods if pod.phase == SUCCEEDED]
         restarted = [pod.created_at for pod in self._pods if pod.replica == chief]
         return bool(ended and restarted) and restarted[0] > min(ended) and self._terms.is_done()
 
-    def _waiting(self) -> str:
-        return f"; {'; '.join(map(str, self._refused))}" if self._refused else ""
-
-    def _fail(self, message: str, kind: type[TFJobFailed] = TFJobFailed) -> None:
-        """Raise the error that explains the failure best."""
-        failed = _cause(self._pods)
+    def _fail(self, message: str, error: type[TFJobFailed] = TFJobFailed) -> None:
+        """Raise the error of the replica that most likely caused the failure."""
+        failed = _root_cause(self._pods)
         if failed is None:
-            raise kind(f"{self._which} {message}{self._also_lost()}")
+            raise error(f"{self._label} {message}{self._earlier_losses()}")
         lines = self._logs.last_lines(failed.replica)
         if failed.exit_code == BAD_SETTINGS and lines:
             raise InputError(printed_line(lines))
         logging.error(
-            "The last lines of %s:\n%s", failed.replica, "\n".join(lines) or "(it said nothing)"
+            "The last lines of %s:\n%s", failed.replica, "\n".join(lines) or "(no output)"
         )
-        raise kind(
-            f"{self._which} failed: {failed.replica} {failed.how}: {telling_line(lines)}"
-            f"{_advice(failed.how)}{self._also_lost(failed.replica)}; run again to continue from "
-            "the last checkpoint"
+        raise error(
+            f"{self._label} failed: {failed.replica} {failed.end_text}: {error_line(lines)}"
+            f"{_memory_advice(failed.end_text)}{self._earlier_losses(failed.replica)}; run again "
+            "to continue from the last checkpoint"
         )
 
-    def _also_lost(self, failed: str = "") -> str:
-        """Replicas that were started again: the others fail when they lose one."""
-        again = [
+    def _earlier_losses(self, failed: str = "") -> str:
+        """Describe the restarted replicas, because the loss of one makes the others fail."""
+        losses = [
             f"{replica} "
-            + (self._lost[replica].how if replica in self._lost else "ended and was started again")
+            + (self._lost[replica].end_text if replica in self._lost else "ended and was restarted")
             for replica in {**self._lost, **self._restarts}
             if replica != failed
         ]
-        return f"; before that {', '.join(again)}" if again else ""
+        return f"; before that {', '.join(losses)}" if losses else ""
 
 
 def _chief(job: dict[str, Any]) -> str:
     return CHIEF if "Chief" in job["spec"]["tfReplicaSpecs"] else f"{WORKER} 0"
 
 
-def end_of(job: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the condition with which a TFJob ended; None: it has not."""
-    for condition in _conditions(job):
-        if condition["type"] in (SUCCEEDED, FAILED):
-            return condition
-    return None
-
-
-def _conditions(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that hold, the latest last."""
-    conditions = job.get("status", {}).get("conditions") or []
-    return [condition for condition in conditions if condition["status"] == "True"]
-
-
-def said_in(condition: dict[str, Any]) -> str:
-    """Return the message of a condition."""
-    return str(condition.get("message", ""))
-
-
-def _cause(pods: Sequence[Pod]) -> Pod | None:
-    """The pod whose end explains the failure best."""
+def _root_cause(pods: Sequence[Pod]) -> Pod | None:
+    """Return the failed pod that most likely caused the failure; None: no pod failed."""
     failed = [pod for pod in pods if pod.failed]
     return min(
         failed,
         key=lambda pod: (
             pod.exit_code != BAD_SETTINGS,
-            not pod.failed_for_good,
+            not pod.failed_permanently,
             pod.lost_peer,
             pod.finished_at,
             pod.replica,
@@ -290,5 +274,5 @@ def _cause(pods: Sequence[Pod]) -> Pod | None:
     )
 
 
-def _advice(how: str) -> str:
-    return ", give it more with cluster.resources.Trainer.memory" if "OOMKilled" in how else ""
+def _memory_advice(end: str) -> str:
+    return ", increase cluster.resources.Trainer.memory" if "OOMKilled" in end else ""

@@ -1,4 +1,4 @@
-"""A training as a TFJob (kubeflow.org/v1): which replicas there are, and what each one runs."""
+"""A training as a TFJob (kubeflow.org/v1): its replicas, and the pod of each replica."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from trainer_module.settings import Training, TrainingJob
 
 API_GROUP, API_VERSION, PLURAL = "kubeflow.org", "v1", "tfjobs"
 CONTAINER = "tensorflow"
-"""The container that the operator gives TF_CONFIG to, and whose exit code it looks at."""
+"""Name of the container that gets TF_CONFIG from the operator, and whose exit code counts."""
 MOST_RESTARTS = 10
-"""Of one replica, without a new checkpoint between them. The operator does not count those of
-`restartPolicy: ExitCode`."""
+"""Limit of the restarts of one replica without a new checkpoint; with `restartPolicy: ExitCode` the
+operator does not count restarts itself."""
 
 _COMMAND = ("python", "-m", "trainer_module.task")
 _LABELS = {
@@ -27,27 +27,28 @@ _LABELS = {
 _DEFAULT_GPU = "nvidia.com/gpu"
 _VOLUME = "pipeline"
 _SECONDS_TO_SAVE = 60
-"""Between SIGTERM and SIGKILL, for a checkpoint. A spot node of GKE gives 15 of them."""
+"""Seconds between SIGTERM and SIGKILL, for a checkpoint; on a spot node of GKE they are 15."""
 _SECONDS_KEPT = 24 * 3600
-"""That a finished TFJob and the logs of its pods stay to be looked at."""
+"""Seconds after which Kubernetes deletes a finished TFJob and its pods, with their logs."""
 
 
 def job_name(job: TrainingJob) -> str:
-    """The same for each try of one execution, so that a later try finds what an earlier one made.
+    """Return the name of a training's TFJob, which every attempt of one execution shares.
 
-    A DNS-1035 label of 31 characters: the operator adds the replica to it for its pods' names.
+    The name is a DNS-1035 label of 31 characters. The operator appends the replica to it for the
+    names of the pods.
     """
     identity = f"{os.path.basename(job.checkpoint_dir)}\0{job.serving_model_dir}"
     return f"amazon-reviews-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 def make_manifest(job: TrainingJob, job_file: str, settings: TFJobSettings) -> dict[str, Any]:
-    """The TFJob of a training.
+    """Return the TFJob of a training.
 
     Args:
-      job: what is trained; its strategy says which replicas there are.
-      job_file: where `job` is as JSON, for all pods to read.
-      settings: where the pods run.
+      job: the training; its strategy determines the replicas.
+      job_file: path of `job` as JSON, which every pod reads.
+      settings: the settings of the pods.
     """
     return {
         "apiVersion": f"{API_GROUP}/{API_VERSION}",
@@ -59,9 +60,9 @@ def make_manifest(job: TrainingJob, job_file: str, settings: TFJobSettings) -> d
         },
         "spec": {
             "runPolicy": {
-                # The failed pods stay, with their logs.
+                # Failed pods are kept, with their logs.
                 "cleanPodPolicy": "Running",
-                # With 0 the operator takes even the end of a preempted pod for a failure.
+                # With 0 the operator would not restart a preempted pod.
                 "backoffLimit": MOST_RESTARTS,
                 "ttlSecondsAfterFinished": _SECONDS_KEPT,
                 "activeDeadlineSeconds": math.ceil(settings.timeout_seconds),
@@ -69,9 +70,9 @@ def make_manifest(job: TrainingJob, job_file: str, settings: TFJobSettings) -> d
             "tfReplicaSpecs": {
                 kind: {
                     "replicas": count,
-                    # `trainer_module.task` ends with 1 or 2 for what a restart does not mend. The
-                    # operator restarts from 128 on: 143 after SIGTERM, with a checkpoint written,
-                    # 138 after the loss of another replica, 137 after a kill.
+                    # The exit code of `trainer_module.task` is 1 or 2 if a restart does not help.
+                    # The operator restarts a pod with a code of 128 or more: 143 after SIGTERM and
+                    # a checkpoint, 138 after the loss of another replica, 137 after SIGKILL.
                     "restartPolicy": "ExitCode",
                     "template": _template(job_file, settings, gpus),
                 }
@@ -82,10 +83,10 @@ def make_manifest(job: TrainingJob, job_file: str, settings: TFJobSettings) -> d
 
 
 def _replicas(training: Training, gpus: int) -> list[tuple[str, int, int]]:
-    """Type, count and GPUs of each kind of replica.
+    """Return the type of each group of replicas, their number, and the GPUs of each replica.
 
-    GPUs go to those that compute gradients. Under `multi_worker_mirrored` the chief is one of the
-    workers; under `parameter_server` it only coordinates, and the servers only keep variables.
+    Only replicas that compute gradients get GPUs. With `multi_worker_mirrored` the chief is one of
+    the workers. With `parameter_server` it only coordinates, and the servers only store variables.
     """
     if training.strategy == "parameter_server":
         return [
@@ -103,7 +104,7 @@ def _template(job_file: str, settings: TFJobSettings, gpus: int) -> dict[str, An
         "name": CONTAINER,
         "image": settings.image,
         "command": [*_COMMAND, job_file],
-        # Lines reach the log when they are written, not when a buffer is full.
+        # Python writes each line to the log at once, without a buffer.
         "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],
         "resources": _resources(settings, gpus),
         "securityContext": {
@@ -114,8 +115,8 @@ def _template(job_file: str, settings: TFJobSettings, gpus: int) -> dict[str, An
     pod: dict[str, Any] = {
         "containers": [container],
         "terminationGracePeriodSeconds": _SECONDS_TO_SAVE,
-        # With the container's, what the Pod Security Standard `restricted` requires. The user is
-        # that of the image: some clusters allow a namespace only user ids of its own.
+        # Together with that of the container it satisfies the Pod Security Standard `restricted`.
+        # It sets no user id, because some clusters restrict a namespace to ids of its own.
         "securityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -131,15 +132,15 @@ def _template(job_file: str, settings: TFJobSettings, gpus: int) -> dict[str, An
         claim = {"claimName": settings.volume_claim}
         pod["volumes"] = [{"name": _VOLUME, "persistentVolumeClaim": claim}]
         container["volumeMounts"] = [{"name": _VOLUME, "mountPath": settings.volume_mount}]
-    # Kubeflow's namespaces put a proxy into every pod, which TensorFlow's connections do not pass
-    # and which keeps a pod from ending. Istio reads the label, older ones the annotation.
+    # Namespaces of Kubeflow add a proxy to every pod. It blocks TensorFlow's connections and keeps
+    # the pod alive after the training. Istio reads the label; older versions read the annotation.
     no_proxy = {"sidecar.istio.io/inject": "false"}
     metadata = {"labels": {**_LABELS, **no_proxy}, "annotations": no_proxy}
     return {"metadata": metadata, "spec": pod}
 
 
 def _resources(settings: TFJobSettings, gpus: int) -> dict[str, dict[str, str]]:
-    """Requests equal to limits: a pod that uses what it asked for is the last to be evicted."""
+    """Return equal requests and limits, so that the pod is among the last to be evicted."""
     amounts: dict[str, str] = {}
     if settings.cpu:
         amounts["cpu"] = f"{math.ceil(settings.cpu * 1000)}m"

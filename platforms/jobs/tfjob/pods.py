@@ -1,4 +1,4 @@
-"""A pod of a TFJob and the events about it, as far as following the training takes them."""
+"""A pod of a TFJob, and an event about it, with the fields that this package uses."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Pod:
     """One pod at one moment.
 
     Attributes:
-      name: of the pod; that of its successor is the same.
-      uid: of this pod alone.
-      replica: what it is in the cluster, `chief` or `worker 1`.
-      phase: Kubernetes's: Pending, Running, Succeeded, Failed, Unknown.
-      exit_code: of the training; None: it has not ended, or the pod was evicted.
-      reason: why it ended, in Kubernetes's word, such as OOMKilled or Evicted.
-      created_at: when it was created, in RFC 3339.
-      finished_at: when it ended, in RFC 3339.
-      waits_for: why it does not run yet, if for nothing usual.
+      name: name of the pod; its successor has the same name.
+      uid: uid of the pod; its successor has another uid.
+      replica: the replica that runs in the pod, `chief` or `worker 1`.
+      phase: Kubernetes's phase: Pending, Running, Succeeded, Failed or Unknown.
+      exit_code: exit code of the training; None: it has not ended, or the pod was evicted.
+      reason: Kubernetes's reason for the end of the pod, such as OOMKilled or Evicted.
+      created_at: time of creation, in RFC 3339.
+      finished_at: time of the end, in RFC 3339.
+      blocked_by: reason why the pod does not run; empty if it runs, or if it only starts.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Pod:
     reason: str
     created_at: str
     finished_at: str
-    waits_for: str
+    blocked_by: str
 
     @classmethod
     def read(cls, pod: dict[str, Any]) -> Pod:
-        """From what the Kubernetes API says of it."""
+        """Read a Pod of the Kubernetes API."""
         metadata, status = pod["metadata"], pod.get("status", {})
         labels = metadata.get("labels", {})
         kind, index = labels.get(TYPE_LABEL, ""), labels.get(INDEX_LABEL, "")
@@ -64,54 +64,54 @@ class Pod:
             reason=status.get("reason") or terminated.get("reason", ""),
             created_at=metadata.get("creationTimestamp") or "",
             finished_at=terminated.get("finishedAt") or "",
-            waits_for=_waits_for(status),
+            blocked_by=_blocked_by(status),
         )
 
     @property
     def started(self) -> bool:
-        """Whether it has a log."""
+        """True if the pod has a log."""
         return self.phase in ("Running", "Succeeded", "Failed")
 
     @property
     def ended(self) -> bool:
-        """Whether its log is complete."""
+        """True if the log of the pod is complete."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
     def failed(self) -> bool:
-        """Whether the training ended in it, and not well."""
+        """True if the training in the pod failed."""
         return self.phase == "Failed"
 
     @property
-    def failed_for_good(self) -> bool:
-        """Whether it ended in a way after which the operator does not start it again."""
+    def failed_permanently(self) -> bool:
+        """True if the pod failed and the operator does not restart it."""
         return self.failed and self.exit_code is not None and self.exit_code < _FIRST_RETRYABLE
 
     @property
     def lost_peer(self) -> bool:
-        """Whether it ended because another replica was gone."""
+        """True if the training ended because of the loss of another replica."""
         return self.exit_code == lost_peer.EXIT_CODE
 
     @property
-    def how(self) -> str:
-        """How it ended, in words that follow the replica's name."""
+    def end_text(self) -> str:
+        """A description of the pod's end, which follows the name of the replica in a message."""
         if self.lost_peer:
             return f"lost another replica, exit code {self.exit_code}"
         if self.exit_code is None:
-            return f"was ended ({self.reason or 'for no reason that Kubernetes names'})"
-        why = f", {self.reason}" if self.reason not in ("", "Error", "Completed") else ""
+            return f"was terminated ({self.reason or 'no reason from Kubernetes'})"
+        reason = f", {self.reason}" if self.reason not in ("", "Error", "Completed") else ""
         verb = "ended with" if self.exit_code < _FIRST_RETRYABLE else "was killed,"
-        return f"{verb} exit code {self.exit_code}{why}"
+        return f"{verb} exit code {self.exit_code}{reason}"
 
 
 @dataclass(frozen=True)
 class Event:
-    """What Kubernetes reported about an object.
+    """An event of Kubernetes about an object.
 
     Attributes:
-      reason: in one word, such as FailedCreatePod.
-      message: in whole sentences.
-      last_at: when it happened last, in RFC 3339 without a fraction.
+      reason: the reason in one word, such as FailedCreatePod.
+      message: the reason in whole sentences.
+      last_at: time of the last occurrence, in RFC 3339 without a fraction.
     """
 
     reason: str
@@ -137,15 +137,15 @@ class Event:
 
 
 def replica_name(kind: str, index: int | str) -> str:
-    """Return what a replica is called in the cluster: `chief`, `worker 1`."""
+    """Return the name of a replica, such as `chief` or `worker 1`."""
     return CHIEF if kind == CHIEF else f"{kind} {index}"
 
 
-def _waits_for(status: dict[str, Any]) -> str:
+def _blocked_by(status: dict[str, Any]) -> str:
     for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"{condition.get('reason', '')}: {condition.get('message', '')}"
-    # Init containers are those that the cluster puts into every pod, such as a proxy's.
+    # A cluster may add init containers to every pod, for a proxy for example.
     for statuses in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(statuses) or []:
             waiting = container.get("state", {}).get("waiting") or {}

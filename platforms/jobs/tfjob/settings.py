@@ -1,4 +1,4 @@
-"""What a TFJob is told beside the training itself; the pipeline puts it into `custom_config`."""
+"""The settings of a TFJob, which the pipeline adds to the Trainer's `custom_config`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from pydantic import Field
 from core.settings import Section
 
 TFJOB_KEY = "tfjob"
-"""Where in the Trainer's `custom_config` the settings are, as `TFJobSettings.model_dump()`."""
+"""Key of the settings in `custom_config`; the value is `TFJobSettings.model_dump()`."""
 
 
 class TFJobSettings(Section):
-    """Where the pods of a training run, and on what.
+    """The pods of a training on Kubernetes, and the limits of the TFJob.
 
     Attributes:
-      image: of every pod; it holds this package.
-      namespace: of the TFJob and its pods.
-      service_account: that the pods run as; None: the namespace's default.
-      cpu: cores of each pod; None: what the cluster gives, like the next one.
-      memory: of each pod, a Kubernetes quantity.
-      gpus: of each pod that computes gradients.
+      image: image of every pod, which contains this package.
+      namespace: namespace of the TFJob and its pods.
+      service_account: service account of the pods; None: the namespace's default.
+      cpu: cores of each pod; None: the cluster's default.
+      memory: memory of each pod, a Kubernetes quantity; None: the cluster's default.
+      gpus: number of GPUs of each pod that computes gradients.
       gpu_type: resource name of the GPUs; None: `nvidia.com/gpu`.
-      node_selector: of the pods.
-      tolerations: of the pods, Kubernetes tolerations.
+      node_selector: node labels that the pods require.
+      tolerations: Kubernetes tolerations of the pods.
       volume_claim: a PersistentVolumeClaim that the pods mount; None: none.
-      volume_mount: where they mount it.
-      timeout_seconds: after which a TFJob is ended.
-      refused_seconds: after which it is ended if Kubernetes refuses its pods all that time.
-      poll_seconds: between two looks at the TFJob.
+      volume_mount: path at which the pods mount the volume.
+      timeout_seconds: seconds after which the TFJob is deleted.
+      refused_seconds: seconds after which it is deleted if Kubernetes keeps refusing its pods.
+      poll_seconds: seconds between two requests for the state of the TFJob.
     """
 
     image: Annotated[str, Field(min_length=1)]

@@ -1,1 +1,1 @@
-"""VertexPusher: a blessed model to an endpoint of Vertex AI, in the place of the one before."""
+"""VertexPusher: deploys a blessed model to an endpoint of Vertex AI and replaces the old model."""

@@ -13,8 +13,8 @@ from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
 class VertexPusher(Pusher):
     """Deploys a blessed model to an endpoint.
 
-    Not TFX's own Pusher for Vertex AI: it passes no routes to the serving container, and leaves
-    every model deployed that it ever pushed.
+    TFX's own Pusher for Vertex AI passes no routes to the serving container, and never undeploys a
+    model.
     """
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
@@ -24,8 +24,8 @@ class VertexPusher(Pusher):
 
         Args:
           model: the SavedModel.
-          model_blessing: whether it is good enough.
-          endpoint: where it goes.
+          model_blessing: the Evaluator's blessing of the model.
+          endpoint: the endpoint that the model is deployed to.
         """
         super().__init__(
             model=model,

@@ -1,7 +1,7 @@
-"""A model deployed to an endpoint in the place of its predecessor.
+"""The deployment of a model to an endpoint, where it replaces its predecessor.
 
-Each step looks first what is there already, so a push that was killed is repeated as a whole and
-does only what is missing. Until the new model is ready, the old one serves.
+Each step first reads the state of the endpoint. A retry of a killed push therefore repeats all
+steps, but changes only what is missing. The old model serves until the new one is ready.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Deployment:
 
     Args:
       client: an EndpointServiceClient.
-      settings: the endpoint, and the machine that serves.
+      settings: the endpoint, and the machine type of its server.
       model_id: the last part of the model's resource name.
     """
 
@@ -43,7 +43,7 @@ class Deployment:
 
         Raises:
           InputError: Vertex AI refuses a setting.
-          ApiError: it does not answer, or could not deploy the model.
+          ApiError: Vertex AI does not respond, or failed to deploy the model.
         """
         name = self._find() or self._create()
         with errors_in_one_line("read the endpoint"):
@@ -53,7 +53,7 @@ class Deployment:
         endpoint = self._read(name)
         deployed = self._deployed_id(endpoint)
         if deployed is None:
-            raise ApiError(f"{name} lost the model {self._model_id} while it was deployed")
+            raise ApiError(f"{name}: the model {self._model_id} disappeared after its deployment")
         if dict(endpoint.traffic_split) != {deployed: 100}:
             logging.info("Moving the traffic of %s to %s", name, self._model_id)
             moved = types.Endpoint(name=name, traffic_split={deployed: 100})
@@ -77,7 +77,7 @@ class Deployment:
 
     def _create(self) -> str:
         display_name = self._settings.endpoint
-        # The same for each try, so that none creates a second endpoint.
+        # The same id in each attempt, so that a retry creates no second endpoint.
         digest = hashlib.sha256(display_name.encode()).hexdigest()[:16]
         endpoint_id = f"amazon-reviews-{digest}"
         logging.info("Creating the endpoint %s", display_name)
@@ -103,13 +103,13 @@ class Deployment:
                 machine_spec=machine, min_replica_count=1, max_replica_count=1
             ),
         )
-        # Without a traffic split: the traffic moves once the model is seen to be deployed.
+        # Without a traffic split: `replace` moves the traffic when the model is deployed.
         with errors_in_one_line("deploy the model"):
             self._run(self._client.deploy_model, {"endpoint": endpoint, "deployed_model": deployed})
 
     def _undeploy(self, endpoint: str, other: types.DeployedModel) -> None:
         logging.info("Undeploying %s", other.model)
-        with errors_in_one_line("undeploy the model before"):
+        with errors_in_one_line("undeploy the previous model"):
             self._run(
                 self._client.undeploy_model,
                 {"endpoint": endpoint, "deployed_model_id": other.id},
@@ -126,7 +126,8 @@ class Deployment:
     def _deployed_id(self, endpoint: types.Endpoint) -> str | None:
         """Return the id under which the model is deployed.
 
-        Compared by the last part of its name: Vertex AI answers with the project's number.
+        Only the last part of the resource name is compared, because Vertex AI returns the number of
+        the project instead of its id.
         """
         for deployed in endpoint.deployed_models:
             if deployed.model.rpartition("/")[2].partition("@")[0] == self._model_id:

@@ -1,4 +1,4 @@
-"""Executor of VertexPusher: the model as TensorFlow Serving reads it, then the deployment."""
+"""Executor of VertexPusher: copies the model for TensorFlow Serving and deploys it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tfx.utils import io_utils, json_utils
 from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
 
 ATTEMPTS = 3
-"""At a push of which a request got no answer; each does only what is missing."""
+"""Attempts of a push whose requests get no response; a retry does only what is missing."""
 _VERSION = "1"
-"""TensorFlow Serving reads models from folders whose names are numbers."""
+"""Name of the model's folder; TensorFlow Serving requires a number."""
 
 
 class Executor(tfx_executor.Executor):
-    """Deploys the model if it is blessed; a push that was killed is continued by the next try."""
+    """Deploys the model if it is blessed; a retry continues a push that was killed."""
 
     def Do(
         self,
@@ -33,7 +33,7 @@ class Executor(tfx_executor.Executor):
 
         Raises:
           InputError: Vertex AI refuses a setting.
-          RuntimeError: Vertex AI does not answer, or could not deploy the model.
+          RuntimeError: Vertex AI does not respond, or failed to deploy the model.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         pushed = artifact_utils.get_single_instance(
@@ -51,7 +51,7 @@ class Executor(tfx_executor.Executor):
             except RuntimeError as error:
                 if attempt == ATTEMPTS:
                     raise
-                logging.warning("%s; trying again", error)
+                logging.warning("%s; retrying", error)
                 time.sleep(settings.poll_seconds)
         self._MarkPushed(pushed, pushed_destination=endpoint, pushed_version=model_id)
         logging.info("%s serves %s", endpoint, model_id)
@@ -60,7 +60,7 @@ class Executor(tfx_executor.Executor):
         self, input_dict: dict[str, list[types.Artifact]], uri: str, settings: EndpointSettings
     ) -> tuple[str, str]:
         """Return the resource name of the endpoint and the id of the model."""
-        # The clients take seconds to import, for which compiling need not wait.
+        # The import of the clients takes seconds, and a compilation does not use them.
         from google.cloud.aiplatform_v1.services.endpoint_service import EndpointServiceClient
         from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
 

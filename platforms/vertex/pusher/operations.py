@@ -1,4 +1,4 @@
-"""Long-running operations of Vertex AI: waiting for our own, and for those of an earlier try."""
+"""Long-running operations of Vertex AI: those of this attempt, and those of an earlier attempt."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from platforms.google_cloud.api import ApiError, retrying
 
 LABELS = {"managed_by": "amazon-reviews"}
 _HOURS = 2.0
-"""That an operation may take; Vertex AI itself ends a deployment after that time."""
+"""Timeout of an operation in hours; Vertex AI itself ends a deployment after that time."""
 
 
 def wait_for(client: Any, operation: Any, poll_seconds: float) -> None:
     """Return when a google.longrunning.Operation is done.
 
     Raises:
-      GoogleAPICallError: it failed.
-      ApiError: it does not end.
+      GoogleAPICallError: the operation failed.
+      ApiError: the operation did not end in time.
     """
     deadline = time.monotonic() + _HOURS * 3600
     while not operation.done:
@@ -33,9 +33,9 @@ def wait_for(client: Any, operation: Any, poll_seconds: float) -> None:
 
 
 def wait_for_earlier(client: Any, resource: str, poll_seconds: float) -> None:
-    """Return when no operation on `resource` is going on, however they ended.
+    """Return when every operation on `resource` has ended, even if it failed.
 
-    A push that was killed leaves them behind.
+    A killed push leaves its operations running.
     """
     try:
         found = client.list_operations(request={"name": resource}, **retrying()).operations
@@ -48,5 +48,5 @@ def wait_for_earlier(client: Any, resource: str, poll_seconds: float) -> None:
         try:
             wait_for(client, operation, poll_seconds)
         except exceptions.GoogleAPICallError as error:
-            # What is missing is done again.
+            # This attempt repeats whatever is missing.
             logging.warning("%s failed: %s", operation.name, error)

@@ -9,19 +9,19 @@ from pydantic import Field
 from core.settings import Section
 
 ENDPOINT_KEY = "endpoint"
-"""Where in `custom_config` they are, as `EndpointSettings.model_dump()`."""
+"""Key of the settings in `custom_config`; the value is `EndpointSettings.model_dump()`."""
 
 
 class EndpointSettings(Section):
-    """Where a model is deployed, and what serves it.
+    """The endpoint of a model, and its server.
 
     Attributes:
-      project, region: of Google Cloud.
-      endpoint: display name of the endpoint, which serves nothing else.
-      model_name: that TensorFlow Serving knows the model by; the start of its resource's name.
-      image: TensorFlow Serving.
-      machine_type: of the machine that serves.
-      poll_seconds: between two looks at what Vertex AI does.
+      project, region: project and region of Google Cloud.
+      endpoint: display name of the endpoint, which serves no other model.
+      model_name: name of the model in TensorFlow Serving, and start of its resource's name.
+      image: image of TensorFlow Serving.
+      machine_type: machine type of the server.
+      poll_seconds: seconds between two requests for the state of an operation.
     """
 
     project: str
@@ -34,5 +34,5 @@ class EndpointSettings(Section):
 
     @property
     def parent(self) -> str:
-        """The location that endpoint and model belong to."""
+        """The location of the endpoint and the model."""
         return f"projects/{self.project}/locations/{self.region}"

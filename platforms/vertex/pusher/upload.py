@@ -1,4 +1,4 @@
-"""A pushed model in the registry of Vertex AI, with the container that serves it."""
+"""The upload of a pushed model, and of its serving container, to Vertex AI's model registry."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from platforms.vertex.pusher.operations import LABELS, wait_for, wait_for_earlie
 from platforms.vertex.pusher.settings import EndpointSettings
 
 _REST_PORT, _GRPC_PORT = 8080, 8500
-_SECONDS_BETWEEN_LOOKS = 60
-"""That TensorFlow Serving waits before it looks for newer versions, of which there are none. Its
-default is one second, and each look is a request to the bucket."""
+_POLL_SECONDS = 60
+"""Interval at which TensorFlow Serving polls the bucket for newer versions, which never appear. The
+default is one second."""
 
 
 class Upload:
-    """The upload of one model, the same for every try of a push.
+    """The upload of one model; every attempt of a push uses the same model id.
 
     Args:
       client: a ModelServiceClient.
-      settings: what serves the model.
-      artifact_uri: folder with the model in a folder whose name is a number.
+      settings: the serving container.
+      artifact_uri: folder that contains the model in a subfolder whose name is a number.
 
     Attributes:
-      model_id: the last part of the model's resource name; made from `artifact_uri`.
+      model_id: the last part of the model's resource name, which depends on `artifact_uri`.
     """
 
     def __init__(self, client: Any, settings: EndpointSettings, artifact_uri: str):
@@ -42,7 +42,7 @@ class Upload:
         self._name = f"{settings.parent}/models/{self.model_id}"
 
     def is_done(self) -> bool:
-        """Return whether the model is there; wait for an upload that an earlier try started."""
+        """Return whether the model exists, after the end of an earlier attempt's upload."""
         with errors_in_one_line("look for the model"):
             wait_for_earlier(self._client, self._name, self._settings.poll_seconds)
             try:
@@ -52,7 +52,7 @@ class Upload:
         return True
 
     def start_and_wait(self) -> None:
-        """Upload the model."""
+        """Upload the model; return when the upload has ended."""
         name = self._settings.model_name
         container = types.ModelContainerSpec(
             image_uri=self._settings.image,
@@ -61,9 +61,9 @@ class Upload:
                 f"--port={_GRPC_PORT}",
                 f"--rest_api_port={_REST_PORT}",
                 f"--model_name={name}",
-                # Vertex AI replaces the variable by the folder with its own copy.
+                # Vertex AI replaces the variable by the folder with its copy of the model.
                 "--model_base_path=$(AIP_STORAGE_URI)",
-                f"--file_system_poll_wait_seconds={_SECONDS_BETWEEN_LOOKS}",
+                f"--file_system_poll_wait_seconds={_POLL_SECONDS}",
             ],
             ports=[types.Port(container_port=_REST_PORT)],
             predict_route=f"/v1/models/{name}:predict",

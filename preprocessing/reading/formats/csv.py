@@ -1,10 +1,10 @@
-"""CSV: records that may span lines, read so that one broken quote costs one line.
+"""CSV: records that may span lines, read so that a broken quote loses only one line.
 
-A quote that is never closed makes the rest of a file one field. So a record that breaks the
-rules of quoting, or is still open after 1 MB or at the end of the file, is rejected with its
-first line alone, and reading goes on at the line after that one. Every line is then part of
-exactly one record that is read or rejected. A record that damage to an archive cuts is
-rejected as a whole: its lines alone would be taken for records they are not.
+A quote that is never closed would make the rest of a file one field. So if a record breaks the
+rules of quoting, or is still open after 1 MB or at the end of the file, only its first line is
+rejected, and reading continues at the next line. Every line then belongs to exactly one record,
+which is read or rejected. A record that is cut by damage to an archive is rejected as a whole: its
+lines alone would be misread as records.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from preprocessing.reading.records import (
     rejected,
 )
 
-# Stands for a NUL inside the parser: Python 3.10's csv refuses NUL, and this is never in text
-# that was decoded (undecodable bytes become U+DC80 and up).
+# Replaces NUL inside the parser, because the csv module of Python 3.10 refuses NUL. Decoded text
+# never contains this character (undecodable bytes become U+DC80 and up).
 _NUL = "\udc00"
 
 
-# What csv says of a quoted field that is still open at the end.
+# The csv module's message for a quoted field that is still open at the end.
 _OPEN = "unexpected end of data"
 
 
 class _LineTooLong(Exception):
-    """The record starts with a line over the limit."""
+    """A record whose first line is longer than the limit."""
 
 
 class _RecordTooLong(Exception):
-    """A quoted field is open for longer than the limit."""
+    """A quoted field that is longer than the limit."""
 
 
 class _Lines:
-    """Gives csv.reader the lines it asks for, and can take back all but a record's first."""
+    """The lines for a csv.reader; the reader can go back to the second line of a record."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._fresh = stream_lines(stream, keep_cr=True)
@@ -57,15 +57,15 @@ class _Lines:
         self._taken: list[tuple[int, bytes | None]] = []
         self._size = 0
         self._last = 0
-        self.position = 0  # line the current record starts on
-        self.unclean = False  # the current record has bytes that are not UTF-8, or NUL
+        self.position = 0  # the first line of the current record
+        self.unclean = False  # whether the current record has NUL or bytes that are not UTF-8
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
         if not self._taken:
-            # Set before the line is there: damage to an archive may cut this very line.
+            # Set before the line is read, because damage to an archive may cut this line.
             self.position = self._again[0][0] if self._again else self._last + 1
         number, line = self._again.popleft() if self._again else next(self._fresh)
         self._last = number
@@ -78,13 +78,13 @@ class _Lines:
         return self._decode(number, line) + "\n"
 
     def next_record(self) -> None:
-        """Forgets the lines of the record that was read."""
+        """Forget the lines of the record that was read."""
         self._taken.clear()
         self._size = 0
         self.unclean = False
 
     def keep_first_only(self) -> None:
-        """Takes back every line of the current record but its first."""
+        """Return to the second line of the current record."""
         self._again.extendleft(reversed(self._taken[1:]))
         self.next_record()
 
@@ -103,11 +103,11 @@ class _Lines:
 
 
 def csv_records(stream: BinaryIO) -> Iterator[tuple[int, list[str]] | Rejected]:
-    """The records of a CSV file with the line each starts on; none is left out.
+    """Yield all records of a CSV file, each with the number of its first line.
 
-    A blank line is a record without fields. See the module's first lines for broken quotes.
+    A blank line is a record without fields. The docstring of the module describes broken quotes.
     """
-    # The limit is csv's own, for the whole process, and far below a long review's length.
+    # The csv module's default limit, which is global, is far below the length of a long review.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * MAX_LINE_BYTES))
     lines = _Lines(stream)
     reader = csv.reader(lines, strict=True)
@@ -122,7 +122,7 @@ def csv_records(stream: BinaryIO) -> Iterator[tuple[int, list[str]] | Rejected]:
         except _LineTooLong:
             yield rejected(lines.position, LINE_TOO_LONG, TOO_LONG)
         except _RecordTooLong:
-            yield rejected(lines.position, BROKEN_CSV, "a quoted field open for over 1 MB")
+            yield rejected(lines.position, BROKEN_CSV, "a quoted field of more than 1 MB")
         except csv.Error as error:
             yield rejected(lines.position, BROKEN_CSV, str(error))
         else:
@@ -130,14 +130,14 @@ def csv_records(stream: BinaryIO) -> Iterator[tuple[int, list[str]] | Rejected]:
             lines.next_record()
             continue
         lines.keep_first_only()
-        reader = csv.reader(lines, strict=True)  # the old one is inside the broken field
+        reader = csv.reader(lines, strict=True)  # the state of the old one is inside the field
 
 
 def sampled_records(stream: BinaryIO) -> Iterator[list[str] | Rejected]:
-    """The records of a part of a CSV file that starts where a record does, and ends anywhere.
+    """Yield the records of a part of a CSV file that starts with a record and ends anywhere.
 
-    The lines of a record that the end cuts would be taken for records they are not, so that
-    nothing is given from where a quoted field is open to the end.
+    The end may cut a record, whose lines would be misread as records. So nothing is yielded behind
+    a quoted field that is still open at the end.
     """
     for record in csv_records(stream):
         if not isinstance(record, Rejected):
@@ -160,9 +160,9 @@ def _clean(position: int, fields: list[str], unclean: bool) -> tuple[int, list[s
 
 
 def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
-    """Yield the records of a CSV file; `position` is the line on which a record starts.
+    """Yield the records of a CSV file; `position` is the first line of a record.
 
-    The header is not a record. `path` is not used: every reader of streams has the same arguments.
+    The header is not a record. `path` is unused: all readers of streams have the same arguments.
     """
     columns = layout.columns or HEADERLESS
     labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
@@ -176,7 +176,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
             continue
         position, fields = record
         if header is not None and fields == header:
-            header = None  # the first only: the same line again is a review with a bad label
+            header = None  # a second line like this is a review with a bad label
         elif not fields:
             yield rejected(position, NO_TEXT, "a blank line")
         elif len(fields) != len(names):

@@ -1,7 +1,7 @@
 """fastText: `__label__1 Title: body` on each line, where 1 is negative and 2 positive.
 
-The title is what precedes the first `: `. Both parts keep every character, so that `Review.text`
-is the text of the line.
+The title ends at the first `: `. Title and body keep every character, so `Review.text` equals the
+text of the line.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _USUAL_LENGTH = 11
 def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """Return the function that parses the lines of a file with this layout.
 
-    Nearly every line is a review without anything unusual, which needs no decoding: its label is
-    found by one look-up, and its text is not copied into a `Review`. That takes a third of the
-    time of `_parse`, which parses every other line (`benchmarks.preprocessing`).
+    Nearly every line is an ordinary review. Such a line is not decoded: its label is found by one
+    look-up, and its text is not copied into a `Review`. This takes a third of the time of `_parse`,
+    which parses all other lines (`benchmarks.preprocessing`).
     """
     labels = LabelReader("one_two", layout.neutral)
 
@@ -51,7 +51,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
             usual_labels = {}
         for position, line in enumerate(lines.data.split(b"\n"), lines.first):
             label = usual_labels.get(line[:_USUAL_LENGTH])
-            # A letter or digit first: there is a text, and a title if there is a colon.
+            # A text that starts with a letter or digit is not blank, nor is its title.
             if (
                 label is None
                 or not line[_USUAL_LENGTH : _USUAL_LENGTH + 1].isalnum()
@@ -73,7 +73,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
 
 def _parse(position: int, line: bytes, labels: LabelReader) -> Record:
-    """Return the record of any line."""
+    """Return the record of a line."""
     if len(line) > MAX_LINE_BYTES:
         return rejected(position, LINE_TOO_LONG, TOO_LONG)
     if not line.strip():

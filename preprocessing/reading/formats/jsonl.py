@@ -19,15 +19,15 @@ from preprocessing.reading.records import (
     Rejected,
     as_text,
     make_review,
+    printable,
     rejected,
-    seen,
 )
 
 
 def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """Return the function that parses the lines of a file with this layout.
 
-    A title or text that is missing or null is empty.
+    A missing or null title or text is empty.
     """
     columns = layout.columns or HEADERLESS
     labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
@@ -42,7 +42,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
 
 def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
-    """Return the JSON object on a line, or why there is none."""
+    """Return the JSON object on a line, or the reason why the line is rejected."""
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -53,9 +53,9 @@ def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
         return rejected(position, NO_TEXT, "a blank line")
     try:
         value = json.loads(text)
-    # ValueError: also a number of thousands of digits. RecursionError: thousands of brackets.
+    # A number of thousands of digits is a ValueError too; thousands of brackets, a RecursionError.
     except (ValueError, RecursionError) as error:
-        return rejected(position, BROKEN_JSON, f"{seen(str(error))[:80]}: {text[:200]}")
+        return rejected(position, BROKEN_JSON, f"{printable(str(error))[:80]}: {text[:200]}")
     if not isinstance(value, dict):
         return rejected(position, BROKEN_JSON, "not an object: " + text[:200])
     return value
@@ -70,7 +70,7 @@ def _parse(position: int, line: bytes, columns: Columns, labels: LabelReader) ->
     value = fields.get(columns.label)
     label = labels.read(value)
     if label is None:
-        shown = f"{columns.label}: {seen(value)}" if columns.label in fields else None
+        shown = f"{columns.label}: {printable(value)}" if columns.label in fields else None
         return rejected(position, labels.reason(value), shown or f"no {columns.label}")
     title = as_text(fields.get(columns.title)) if columns.title else ""
     body = as_text(fields.get(columns.text))

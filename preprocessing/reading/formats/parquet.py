@@ -1,4 +1,4 @@
-"""Parquet files, one row group after the other; a position is a row, from 1."""
+"""Parquet: files read one row group after the other; a position is the number of a row, from 1."""
 
 from __future__ import annotations
 
@@ -24,46 +24,46 @@ from preprocessing.reading.records import (
     Record,
     as_text,
     make_review,
+    printable,
     rejected,
-    seen,
 )
 
 _ROWS = 4096
 _STEPS = 15
-_NOT_UTF8 = b"\xff"  # what a value counts as whose bytes cannot be had
+_NOT_UTF8 = b"\xff"  # replaces a value whose bytes cannot be read
 _DAMAGED = (OSError, ValueError, pa.ArrowException)
 
 
 def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
-    """Opens a Parquet file whose bytes are `stream`.
+    """Open a Parquet file whose bytes are `stream`.
 
     Raises:
-        InputError: it is not a Parquet file or is cut short: its index, without which not one
-            row is found, stands at the end.
+        InputError: the file is not a Parquet file or is truncated. The index of its rows is at its
+            end, so no row of a truncated file can be read.
     """
     try:
         return pq.ParquetFile(_seekable(stream))
     except (CorruptArchive, *_DAMAGED) as error:
         raise InputError(
             f"{path} cannot be opened as a Parquet file: {error}; it is damaged, incomplete "
-            "(fetch it again) or of another format (set data.format)"
+            "(download it again) or of another format (set data.format)"
         ) from error
 
 
 def _seekable(stream: BinaryIO) -> BinaryIO:
     if stream.seekable():
         return stream
-    # Reading starts at the index at the end, so what is compressed is unpacked first.
-    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 - pyarrow reads it, it goes when closed
+    # Reading starts with the index at the end, so a compressed file is decompressed first.
+    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 - pyarrow reads it; closing it deletes it
     shutil.copyfileobj(stream, unpacked, MAX_LINE_BYTES)
     return cast(BinaryIO, unpacked)
 
 
 def label_values(file: pq.ParquetFile, name: str) -> list[Any]:
-    """Return the labels that the file has, each once, as far as they are cheaply found.
+    """Return a sample of the labels in the file, which may contain duplicates.
 
-    All of a few row groups from the first to the last are looked at, and of every row group the
-    least and the greatest where the file's index has them. Damaged row groups are passed over.
+    The sample has all labels of a few row groups from the first to the last, and the minimum and
+    maximum of every row group whose statistics are in the file. Damaged row groups are skipped.
     """
     found = []
     last = file.num_row_groups - 1
@@ -81,7 +81,7 @@ def label_values(file: pq.ParquetFile, name: str) -> list[Any]:
 
 
 def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
-    """Reads a Parquet file. Each row of a row group that is damaged is rejected.
+    """Yield the records of a Parquet file; each row of a damaged row group is rejected.
 
     Raises:
         InputError: see `open_parquet`.
@@ -92,7 +92,7 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
     position = 0
     for group in range(file.num_row_groups):
         end = position + file.metadata.row_group(group).num_rows
-        damage = "it has fewer rows than the file's index says"
+        damage = "it has fewer rows than the file's index lists"
         for values in _rows(file, group, [name for name in columns if name]):
             if isinstance(values, str):
                 damage = values
@@ -103,7 +103,7 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
             for row in fields:
                 position += 1
                 yield _parse(position, row, labels, columns.label)
-        # Damage may also make pyarrow leave out rows without an error.
+        # In a damaged row group pyarrow may also skip rows without an error.
         while position < end:
             position += 1
             yield rejected(position, CORRUPT_ARCHIVE, f"damaged row group {group + 1}: {damage}")
@@ -112,7 +112,7 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
 def _rows(
     file: pq.ParquetFile, group: int, names: list[str]
 ) -> Iterator[dict[str, list[Any]] | str]:
-    """Batches of a row group as columns of values; what is wrong, last, if it is damaged."""
+    """Yield the batches of a row group as columns of values; if it is damaged, the error last."""
     try:
         for batch in file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=names):
             present = batch.schema.names
@@ -124,7 +124,7 @@ def _rows(
 def _values(column: pa.Array) -> list[Any]:
     try:
         return cast(list[Any], column.to_pylist())
-    except (ValueError, OverflowError):  # one value that Python has no equal for, or bad UTF-8
+    except (ValueError, OverflowError):  # a value that Python cannot represent, or bad UTF-8
         return [_value(item) for item in column]
 
 
@@ -144,7 +144,7 @@ def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: st
         return rejected(position, INVALID_UTF8, error.object[error.start :])
     value = labels.read(label)
     if value is None:
-        return rejected(position, labels.reason(label), f"{name}: {seen(label)}")
+        return rejected(position, labels.reason(label), f"{name}: {printable(label)}")
     title, body = as_text(title), as_text(body)
     if title is None or body is None:
         return rejected(position, NO_TEXT, "the title or the text is a structure, not text")

@@ -9,7 +9,7 @@ from tests.platforms.jobs.training_operator import Operator
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """An API server, which the kube config leads to."""
+    """An API server, whose address is in the kube config."""
     server = KubernetesServer()
     monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
     yield server
@@ -30,5 +30,5 @@ def ground(server, operator, log, tmp_path):
 
 @pytest.fixture
 def quiet(server, log, tmp_path):
-    """The same without an operator: what happens is up to the test."""
+    """A Ground without an operator: the test itself changes the cluster."""
     return Ground(server, None, tmp_path)

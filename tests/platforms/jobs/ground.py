@@ -1,17 +1,19 @@
-"""TFJobs whose pods run scripts that train nothing."""
+"""A cluster for tests of TFJobs, whose pods run scripts instead of a training."""
 
 import sys
 import threading
 
 from platforms.jobs.tfjob import run as tfjob_run
-from platforms.jobs.tfjob.client import Patience, TFJobClient, connect
+from platforms.jobs.tfjob.client import RetryPolicy, TFJobClient, connect
 from platforms.jobs.tfjob.follow import Terms
 from platforms.jobs.tfjob.manifest import make_manifest
 from tests.platforms.jobs.test_tfjob_manifest import make_job, make_settings
 
-# Quick where nothing is wrong; what is slow here is the machine that tests share.
-QUICK = Patience(give_up=60.0, first_wait=0.01, longest_wait=0.05, request=5.0, silence=0.5)
-STAND_IN = """
+# Short pauses between retries, and long timeouts for a slow machine.
+QUICK = RetryPolicy(
+    timeout=60.0, first_pause=0.01, longest_pause=0.05, request_timeout=5.0, log_timeout=0.5
+)
+PREAMBLE = """
 import json, os, signal, sys, time
 config = json.loads(os.environ.get("TF_CONFIG", "null"))
 me = "{type} {index}".format(**config["task"]) if config else "alone"
@@ -21,7 +23,7 @@ def wait_for(word):
 
 
 class Ground:
-    """A cluster, and TFJobs in it whose pods run a script."""
+    """A cluster, and TFJobs whose pods run a script."""
 
     def __init__(self, server, operator, folder):
         self.server = server
@@ -39,12 +41,12 @@ class Ground:
             container["command"] = [
                 sys.executable,
                 "-uc",
-                f"FOLDER = {str(self.folder)!r}" + STAND_IN + script,
+                f"FOLDER = {str(self.folder)!r}" + PREAMBLE + script,
             ]
         return manifest
 
-    def tell(self, word):
-        """Lets pods go on that `wait_for` this word: no test counts on how fast a pod is."""
+    def release(self, word):
+        """Let the pods continue that `wait_for` this word, so no test depends on their speed."""
         (self.folder / word).touch()
 
     def run(self, script="", timeout_seconds=300.0, refused_seconds=300.0, **training):
@@ -70,7 +72,7 @@ def lines(log):
 
 
 def in_background(act):
-    """A thread that does `act`, and what it raised."""
+    """Call `act` in a thread; return the thread and the list of the exceptions that it raised."""
     raised = []
 
     def run():

@@ -1,4 +1,4 @@
-"""Requests to the Kubernetes API: what is refused in which words, what is tried again."""
+"""Requests to the Kubernetes API: their errors and their retries."""
 
 import re
 import socket
@@ -9,7 +9,8 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import incluster_config
 
 from core.errors import InputError
-from platforms.jobs.tfjob.client import Forbidden, Patience, TFJobClient, Unreachable, connect
+from platforms.jobs.tfjob.client import RetryPolicy, TFJobClient, connect
+from platforms.jobs.tfjob.errors import Forbidden, Unreachable
 from tests.platforms.jobs.kubernetes_server import forbidden, status
 from tests.platforms.jobs.training_operator import free_ports
 
@@ -19,7 +20,7 @@ JOB = {
     "kind": "TFJob",
     "metadata": {"name": NAME, "namespace": "kubeflow"},
 }
-QUICK = Patience(give_up=60.0, first_wait=0.01, longest_wait=0.05, request=1.0)
+QUICK = RetryPolicy(timeout=60.0, first_pause=0.01, longest_pause=0.05, request_timeout=1.0)
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def kubernetes(server):
     return TFJobClient(connect(), "kubeflow", QUICK)
 
 
-def test_a_tfjob_is_made_found_and_deleted(server, kubernetes):
+def test_a_tfjob_is_created_found_and_deleted(server, kubernetes):
     assert kubernetes.get(NAME) is None
     created = kubernetes.create(JOB)
     assert created["metadata"]["uid"]
@@ -37,7 +38,7 @@ def test_a_tfjob_is_made_found_and_deleted(server, kubernetes):
     kubernetes.delete(NAME)
 
 
-def test_one_that_is_there_already_is_not_made_again(server, kubernetes):
+def test_an_existing_tfjob_is_not_created_again(server, kubernetes):
     created = kubernetes.create(JOB)
     assert kubernetes.create(JOB) is None
     assert kubernetes.get(NAME) == created
@@ -49,9 +50,9 @@ def test_pods_are_those_of_the_one_tfjob(server, kubernetes):
     server.start_pod(server.add_pod(JOB, "chief", 0))
     server.end_pod(server.add_pod(JOB, "worker", 0), 1)
     server.end_pod(server.add_pod(JOB, "worker", 1), 137, "OOMKilled")
-    seen = {pod.replica: (pod.phase, pod.exit_code, pod.how) for pod in kubernetes.pods(NAME)}
+    seen = {pod.replica: (pod.phase, pod.exit_code, pod.end_text) for pod in kubernetes.pods(NAME)}
     assert seen == {
-        "chief": ("Running", None, "was ended (for no reason that Kubernetes names)"),
+        "chief": ("Running", None, "was terminated (no reason from Kubernetes)"),
         "worker 0": ("Failed", 1, "ended with exit code 1"),
         "worker 1": ("Failed", 137, "was killed, exit code 137, OOMKilled"),
     }
@@ -61,7 +62,8 @@ def test_an_evicted_pod_has_no_exit_code(server, kubernetes):
     pod = server.add_pod(JOB, "worker", 0)
     pod["status"] = {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}
     [seen] = kubernetes.pods(NAME)
-    assert (seen.how, seen.failed, seen.failed_for_good) == ("was ended (Evicted)", True, False)
+    assert seen.end_text == "was terminated (Evicted)"
+    assert (seen.failed, seen.failed_permanently) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_an_evicted_pod_has_no_exit_code(server, kubernetes):
     ids=str,
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_what_passes_by_itself_is_tried_again_and_logged(server, kubernetes, log, method, answer):
+def test_transient_errors_are_retried_and_logged(server, kubernetes, log, method, answer):
     if method != "POST":
         kubernetes.create(JOB)
     server.fail(method, "/tfjobs", answer, answer)
@@ -91,38 +93,40 @@ def test_what_passes_by_itself_is_tried_again_and_logged(server, kubernetes, log
     assert (NAME in server.tfjobs) == (method != "DELETE")
     lines = [record.getMessage() for record in log.records if "Kubernetes API" in record.message]
     assert len(lines) == 2
-    assert all(re.search("tfjobs in namespace kubeflow.*trying again in", line) for line in lines)
+    assert all(re.search("tfjobs in namespace kubeflow.*retrying in", line) for line in lines)
 
 
-def test_a_token_that_expired_is_replaced_and_the_request_tried_again(server, kubernetes, log):
+def test_an_expired_token_is_replaced_and_the_request_retried(server, kubernetes, log):
     kubernetes.create(JOB)
     unauthorized = (401, status(401, "Unauthorized"))
     server.fail("GET", "/tfjobs", unauthorized, unauthorized)
     assert kubernetes.get(NAME)["metadata"]["uid"]
-    assert len([line for line in log.messages if "401 Unauthorized; trying again" in line]) == 2
+    assert len([line for line in log.messages if "401 Unauthorized; retrying" in line]) == 2
     server.fail("GET", "/log", unauthorized)
     with pytest.raises(ApiException):
         kubernetes.log("pod", None)
 
 
-def test_the_server_says_how_long_to_wait(server):
-    patient = TFJobClient(connect(), "kubeflow", Patience(first_wait=0.01, longest_wait=1.0))
+def test_retry_after_is_respected(server):
+    retries = RetryPolicy(first_pause=0.01, longest_pause=1.0)
+    patient = TFJobClient(connect(), "kubeflow", retries)
     server.fail("GET", "/tfjobs", (429, status(429, "slow down"), {"Retry-After": "1"}))
     started = time.monotonic()
     patient.get(NAME)
     assert time.monotonic() - started > 0.9
 
 
-def test_patience_ends(server):
-    hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.2, first_wait=0.05))
+def test_retries_end_at_the_timeout(server):
+    hasty = TFJobClient(connect(), "kubeflow", RetryPolicy(timeout=0.2, first_pause=0.05))
     server.fail("GET", "/tfjobs", (503, status(503, "overloaded")), "always")
-    with pytest.raises(Unreachable, match=r"get tfjobs .* 503 overloaded; so it went for 0 s"):
+    message = r"unreachable for 0 s: get tfjobs .* \(last error: 503 overloaded\)"
+    with pytest.raises(Unreachable, match=message):
         hasty.get(NAME)
     assert len(server.requests) > 1
 
 
-def test_a_server_that_is_not_there_is_named(server):
-    hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.1, first_wait=0.05))
+def test_the_error_names_a_server_that_does_not_exist(server):
+    hasty = TFJobClient(connect(), "kubeflow", RetryPolicy(timeout=0.1, first_pause=0.05))
     server.close()
     with pytest.raises(Unreachable, match=f"127.0.0.1.*{server.port}|refused"):
         hasty.get(NAME)
@@ -134,7 +138,7 @@ INVALID = 'TFJob.kubeflow.org "x" is invalid: spec.tfReplicaSpecs: Required valu
 
 
 @pytest.mark.parametrize(
-    ("method", "answer", "said"),
+    ("method", "answer", "message"),
     [
         (
             "POST",
@@ -142,7 +146,11 @@ INVALID = 'TFJob.kubeflow.org "x" is invalid: spec.tfReplicaSpecs: Required valu
             "forbids to create tfjobs in namespace kubeflow: .*default-editor.*cannot create.*; "
             ".* a Role with the verbs create, get and delete on tfjobs",
         ),
-        ("GET", (401, status(401, "Unauthorized")), "no credentials to get tfjobs .* Role with"),
+        (
+            "GET",
+            (401, status(401, "Unauthorized")),
+            "rejects the credentials to get tfjobs .* Role wi",
+        ),
         ("POST", (403, status(403, QUOTA)), "refuses to create tfjobs .* 403 .*exceeded quota"),
         ("POST", (404, "404 page not found\n"), "no TFJob CRD in this cluster: install the Kub"),
         ("GET", (404, "404 page not found\n"), "no TFJob CRD in this cluster: install the Kub"),
@@ -151,13 +159,13 @@ INVALID = 'TFJob.kubeflow.org "x" is invalid: spec.tfReplicaSpecs: Required valu
         ("POST", (400, status(400, "strict decoding error")), "refuses .* 400 strict decoding"),
     ],
 )
-def test_what_is_refused_is_one_line_and_not_tried_again(server, kubernetes, method, answer, said):
+def test_a_refusal_is_one_line_and_not_retried(server, kubernetes, method, answer, message):
     server.fail(method, "/tfjobs", answer, "always")
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         kubernetes.get(NAME) if method == "GET" else kubernetes.create(JOB)
     assert "\n" not in str(caught.value)
     assert len(server.requests) == 1
-    assert isinstance(caught.value, Forbidden) == ("Role" in said)
+    assert isinstance(caught.value, Forbidden) == ("Role" in message)
 
 
 def test_the_log_of_a_pod_may_be_forbidden(server, kubernetes):
@@ -166,7 +174,7 @@ def test_the_log_of_a_pod_may_be_forbidden(server, kubernetes):
         kubernetes.log("pod", None)
 
 
-def test_a_pod_that_has_a_service_account_needs_no_kube_config(server, tmp_path, monkeypatch):
+def test_a_pod_with_a_service_account_requires_no_kube_config(server, tmp_path, monkeypatch):
     token, authority = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("secret")
     authority.write_text("-")
@@ -181,7 +189,7 @@ def test_a_pod_that_has_a_service_account_needs_no_kube_config(server, tmp_path,
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "clusters: 1", "[]"])
-def test_without_a_cluster_one_line_says_so(tmp_path, monkeypatch, content):
+def test_a_missing_cluster_is_one_line(tmp_path, monkeypatch, content):
     file = tmp_path / "config"
     if content is not None:
         file.write_text(content)
@@ -191,11 +199,12 @@ def test_without_a_cluster_one_line_says_so(tmp_path, monkeypatch, content):
         connect()
 
 
-def test_a_connection_that_nobody_accepts_times_out(tmp_path, monkeypatch, server):
+def test_a_connection_without_a_response_times_out(tmp_path, monkeypatch, server):
     [port] = free_ports(1)
     server.port = port
     monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
-    hasty = TFJobClient(connect(), "kubeflow", Patience(give_up=0.1, first_wait=0.2, request=0.2))
+    retries = RetryPolicy(timeout=0.1, first_pause=0.2, request_timeout=0.2)
+    hasty = TFJobClient(connect(), "kubeflow", retries)
     with (
         socket.create_server(("127.0.0.1", port)),
         pytest.raises(Unreachable, match=r"Read timed out\. \(read timeout=0\.2\)"),

@@ -1,4 +1,4 @@
-"""The Trainer on Kubernetes, with real artifacts and real trainings in the place of pods."""
+"""The Trainer on Kubernetes, with real artifacts, and with processes instead of pods."""
 
 import json
 import re
@@ -20,8 +20,8 @@ prepared = conftest.prepared
 
 @pytest.fixture(scope="module")
 def executor():
-    # Imported under a test that captures the log at INFO, TFX leaves its failed imports there,
-    # with all their frames: Python crashes when it frees them.
+    # If a test captures the log at INFO during this import, the log keeps TFX's failed imports
+    # with all their frames, and Python crashes when it frees them.
     from platforms.jobs.tfjob.executor import TFJobExecutor
 
     return TFJobExecutor
@@ -56,7 +56,7 @@ class Step:
         self.checkpoints = folder / "checkpoints"
 
     def platform(self):
-        """What the platform adds to `custom_config`."""
+        """The part of `custom_config` that the platform adds."""
         settings = TFJobSettings(
             image="registry/reviews:1",
             namespace="ml",
@@ -129,7 +129,7 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
     [job] = server.tfjobs.values()
     steps = json.loads((step.job_file.parent / "training.json").read_text())["steps_per_epoch"]
     if pod != "worker-1":
-        [resumed] = re.findall(r"\[chief\] .*Going on after step (\d+)", log.text)
+        [resumed] = re.findall(r"\[chief\] .*Resuming after step (\d+)", log.text)
         assert steps <= int(resumed) < epochs * steps
     # Nobody is restarted more often than the loss of one replica explains.
     [count] = [sum(each["replicas"] for each in job["spec"]["tfReplicaSpecs"].values())]
@@ -142,12 +142,12 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
     assert not list(step.checkpoints.glob("*/checkpoint"))
 
 
-def test_a_wrong_setting_that_the_training_finds_is_the_steps(step, operator):
+def test_a_setting_that_the_training_rejects_is_an_error_of_the_step(step, operator):
     with pytest.raises(InputError, match="no_such_thing"):
         step.run("one_device", 1, hyperparameters={"no_such_thing": 1})
 
 
-def test_a_tfjob_that_leaves_no_model_is_no_success(step, server, monkeypatch):
+def test_a_tfjob_that_succeeds_without_a_model_is_an_error(step, server, monkeypatch):
     def succeed(job):
         server.set_condition(job["metadata"]["name"], "Succeeded", "successfully completed.")
 

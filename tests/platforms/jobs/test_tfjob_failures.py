@@ -1,4 +1,4 @@
-"""TFJobs whose training fails: which replica is named, with which line."""
+"""TFJobs whose training fails: the replica and the line in the error message."""
 
 import logging
 import re
@@ -49,8 +49,8 @@ def test_a_wrong_setting_is_the_line_that_the_training_printed(ground):
     assert str(caught.value) == "training.epochs: 0 is too few"
 
 
-def test_the_telling_line_is_the_end_of_a_traceback_though_more_follows():
-    said = [
+def test_the_error_line_is_the_end_of_a_traceback_before_other_lines():
+    texts = [
         "Fatal sounds",
         "Traceback:",
         "a.b.UnavailableError: gone",
@@ -58,9 +58,9 @@ def test_the_telling_line_is_the_end_of_a_traceback_though_more_follows():
         "a peer's Error: 14",
         "x",
     ]
-    assert tfjob_logs.telling_line(said) == "a.b.UnavailableError: gone"
-    assert tfjob_logs.telling_line(["F Check failed: a", "x"]) == "F Check failed: a"
-    assert tfjob_logs.telling_line(["killed", " "]) == "killed"
+    assert tfjob_logs.error_line(texts) == "a.b.UnavailableError: gone"
+    assert tfjob_logs.error_line(["F Check failed: a", "x"]) == "F Check failed: a"
+    assert tfjob_logs.error_line(["killed", " "]) == "killed"
 
 
 def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground, log):
@@ -74,15 +74,15 @@ def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground, log):
         "sys.exit(1)"
     )
     thread, raised = in_background(lambda: ground.run(script))
-    wait(lambda: any("worker 0 was started again" in line for line in lines(log)))
-    ground.tell("lost")
+    wait(lambda: any("worker 0 was restarted" in line for line in lines(log)))
+    ground.release("lost")
     thread.join(120)
     [error] = raised
     assert isinstance(error, TFJobFailed)
     assert re.search("chief ended with exit code 1: Una.*; before that worker 0 ", str(error))
 
 
-def test_replicas_that_lost_a_killed_one_are_restarted_and_the_training_goes_on(ground, log):
+def test_replicas_that_lost_a_killed_one_are_restarted_and_the_training_continues(ground, log):
     script = (
         "mark = os.path.join(FOLDER, me)\n"
         "if not os.path.exists(mark):\n"
@@ -97,11 +97,11 @@ def test_replicas_that_lost_a_killed_one_are_restarted_and_the_training_goes_on(
     )
     thread, raised = in_background(lambda: ground.run(script, workers=3))
     wait(lambda: len(ground.operator.running) == 3)
-    ground.tell("kill")
+    ground.release("kill")
     wait(lambda: "[worker 1] again worker 1" in lines(log))
-    ground.tell("lost")
+    ground.release("lost")
     wait(lambda: {"[chief] again chief 0", "[worker 0] again worker 0"} <= set(lines(log)))
-    ground.tell("end")
+    ground.release("end")
     thread.join(120)
     assert raised == []
     assert len(ground.server.asked("POST", "/tfjobs")) == 1
@@ -120,7 +120,7 @@ def test_an_error_of_one_replica_is_no_reason_to_restart_those_that_lost_it(grou
     )
     thread, raised = in_background(lambda: ground.run(script, workers=3))
     wait(lambda: len(ground.operator.running) == 3)
-    ground.tell("fail")
+    ground.release("fail")
     thread.join(120)
     [error] = raised
     assert "worker 0 ended with exit code 1: NotFoundError: /data/train-0.gz" in str(error)
@@ -211,14 +211,14 @@ def test_a_chief_that_succeeded_is_enough(quiet, log):
     assert any("failed., but the training was over" in line for line in lines(log))
 
 
-def test_a_pod_that_is_killed_time_and_again_is_given_up(ground, monkeypatch):
+def test_a_pod_that_is_killed_repeatedly_ends_the_training(ground, monkeypatch):
     monkeypatch.setattr(tfjob_follow, "MOST_RESTARTS", 2)
     with pytest.raises(TFJobFailed, match=r"worker 0 .* again after 2 restarts"):
         ground.run("time.sleep(0.3)\nos.kill(os.getpid(), signal.SIGSEGV)", workers=1)
     wait(lambda: not ground.tfjobs)
 
 
-def test_memory_that_was_too_little_is_said(quiet):
+def test_the_error_of_too_little_memory_names_the_setting(quiet):
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
     [job] = quiet.tfjobs
@@ -231,7 +231,7 @@ def test_memory_that_was_too_little_is_said(quiet):
     assert "cluster.resources.Trainer.memory" in str(raised[0])
 
 
-def test_an_operator_that_never_calls_it_failed_is_not_waited_for(quiet, monkeypatch):
+def test_a_failed_training_ends_without_the_condition_failed(quiet, monkeypatch):
     monkeypatch.setattr(tfjob_follow, "_SECONDS_TO_FAIL", 0.3)
     manifest = quiet.manifest()
     quiet.client.create(manifest)
@@ -245,7 +245,7 @@ def test_an_operator_that_never_calls_it_failed_is_not_waited_for(quiet, monkeyp
     assert quiet.tfjobs == []
 
 
-def test_a_failure_without_pods_is_what_the_operator_says(quiet):
+def test_a_failure_without_pods_has_the_message_of_the_operator(quiet):
     manifest = quiet.manifest()
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
     wait(lambda: quiet.tfjobs)

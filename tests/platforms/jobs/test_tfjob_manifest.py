@@ -1,4 +1,4 @@
-"""The TFJob of a training: its replicas, what they ask for, and what the real CRD says of it."""
+"""The TFJob of a training: its replicas, their resources, and the validation by the real CRD."""
 
 import re
 
@@ -73,7 +73,7 @@ def test_replicas_and_their_gpus_follow_the_strategy(training, expected):
 
 
 @pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER, {}])
-def test_each_pod_runs_the_training_with_what_it_asked_for(training):
+def test_each_pod_runs_the_training_with_the_configured_resources(training):
     manifest = make_manifest(make_job(**training), JOB_FILE, ALL_SETTINGS)
     for replica in replicas(manifest).values():
         assert replica["restartPolicy"] == "ExitCode"
@@ -92,7 +92,7 @@ def test_each_pod_runs_the_training_with_what_it_asked_for(training):
         [volume], [mount] = pod["volumes"], container["volumeMounts"]
         assert volume["persistentVolumeClaim"]["claimName"] == "reviews"
         assert mount == {"name": volume["name"], "mountPath": "/data"}
-        # Istio's proxy would stand between the processes of the cluster.
+        # Istio's proxy would block the connections between the processes of the cluster.
         metadata = replica["template"]["metadata"]
         for notes in (metadata["annotations"], metadata["labels"]):
             assert notes["sidecar.istio.io/inject"] == "false"
@@ -106,7 +106,7 @@ def test_every_pod_satisfies_the_restricted_pod_security_standard(training, sett
         assert violations(replica["template"]["spec"]) == []
 
 
-def test_the_check_of_the_standard_sees_what_violates_it():
+def test_the_check_of_the_standard_finds_violations():
     [worker] = replicas(make_manifest(make_job(), JOB_FILE, ALL_SETTINGS)).values()
     pod, container = pod_and_container(worker)
     pod["hostNetwork"] = True
@@ -138,7 +138,7 @@ def test_without_settings_the_cluster_decides():
     assert not {"serviceAccountName", "nodeSelector", "tolerations", "volumes"} & set(pod)
 
 
-def test_another_gpu_is_asked_for_by_its_name():
+def test_another_gpu_is_requested_by_its_resource_name():
     settings = make_settings(gpus=1, gpu_type="amd.com/gpu")
     manifest = make_manifest(make_job(), JOB_FILE, settings)
     _, container = pod_and_container(replicas(manifest)["Worker"])
@@ -193,12 +193,12 @@ def crd(real_data):
 @pytest.mark.real_data
 @pytest.mark.parametrize("settings", [ALL_SETTINGS, make_settings()])
 @pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER, {}])
-def test_the_real_crd_knows_all_of_it(crd, training, settings):
+def test_the_real_crd_accepts_the_manifest(crd, training, settings):
     assert problems(make_manifest(make_job(**training), JOB_FILE, settings), crd) == []
 
 
 @pytest.mark.real_data
-def test_the_check_against_the_crd_sees_what_is_wrong(crd):
+def test_the_check_against_the_crd_finds_errors(crd):
     manifest = make_manifest(make_job(), JOB_FILE, ALL_SETTINGS)
     manifest["spec"]["runPolicy"]["backoffLimit"] = "3"
     worker = manifest["spec"]["tfReplicaSpecs"]["Worker"]

@@ -1,4 +1,4 @@
-"""TFJobs whose pods do not start: who refuses them and what helps is reported, and when it ends."""
+"""TFJobs whose pods do not start: the reported reason and remedy, and the end of the step."""
 
 import re
 
@@ -41,7 +41,7 @@ def test_a_refused_pod_is_reported_and_ends_the_step(ground, log, why, remedy):
     assert message.endswith("minutes (kubeflow.refused_timeout_minutes)")
     # The log has it from the first look on.
     assert [line for line in warnings(log) if why in line and remedy in line]
-    # Nobody would be there to follow it, should its pods start one day.
+    # No step would follow the TFJob if its pods started later.
     wait(lambda: not ground.tfjobs)
 
 
@@ -52,23 +52,23 @@ def test_the_pods_of_a_training_start_where_the_restricted_standard_is_enforced(
     assert ground.server.events == []
 
 
-def test_a_quota_is_reported_and_waited_for(ground, log):
+def test_a_quota_is_reported_and_does_not_end_the_step(ground, log):
     ground.server.admission = lambda name, spec: QUOTA if "worker" in name else None
     script = "print('I am', me)\nwait_for('end')"
     thread, raised = in_background(lambda: ground.run(script, refused_seconds=0.2))
     wait(lambda: [line for line in warnings(log) if "worker 0 is refused" in line])
     [line] = [line for line in warnings(log) if "worker 0 is refused" in line]
-    assert QUOTA in line and "starts when the namespace has room" in line
+    assert QUOTA in line and "starts when the quota allows it" in line
     asked = len(ground.server.asked("GET", "/tfjobs"))
     wait(lambda: len(ground.server.asked("GET", "/tfjobs")) > asked + 10)
     ground.server.admission = lambda name, spec: None
     wait(lambda: "[worker 0] I am worker 0" in lines(log))
-    ground.tell("end")
+    ground.release("end")
     thread.join(120)
     assert raised == []
 
 
-def test_a_quota_that_never_has_room_is_the_reason_that_time_is_up(ground):
+def test_the_error_of_a_timeout_contains_an_exceeded_quota(ground):
     ground.server.admission = lambda name, spec: QUOTA
     with pytest.raises(TFJobFailed, match=f"did not end within .*chief is refused .*{QUOTA}"):
         ground.run(timeout_seconds=1.0)
@@ -86,14 +86,14 @@ def test_a_replica_that_is_restarted_may_be_refused_too(ground, log):
     thread, raised = in_background(lambda: ground.run(script, refused_seconds=0.5))
     wait(lambda: len(ground.operator.running) == 2)
     ground.server.admission = lambda name, spec: ACCOUNT
-    ground.tell("kill")
+    ground.release("kill")
     thread.join(120)
     [error] = raised
     assert isinstance(error, TFJobFailed)
     assert "worker 0 is refused by Kubernetes" in str(error) and ACCOUNT in str(error)
 
 
-def test_an_old_refusal_is_not_that_of_a_replica_that_is_restarted(quiet, log):
+def test_an_old_refusal_does_not_concern_a_restarted_replica(quiet, log):
     manifest = quiet.manifest()
     quiet.client.create(manifest)
     [job] = quiet.tfjobs
@@ -114,7 +114,7 @@ def test_an_old_refusal_is_not_that_of_a_replica_that_is_restarted(quiet, log):
     assert not any("is refused" in line for line in warnings(log))
 
 
-def test_a_refused_service_is_the_tfjobs(quiet, log):
+def test_a_refused_service_is_reported_for_the_tfjob(quiet, log):
     manifest = quiet.manifest()
     quiet.client.create(manifest)
     [job] = quiet.tfjobs
@@ -175,7 +175,7 @@ def test_a_pod_that_cannot_run_ends_the_step(quiet, log, status, why, remedy):
     assert quiet.tfjobs == []
 
 
-def test_a_pod_that_finds_no_node_is_reported_and_waited_for(quiet, log):
+def test_a_pod_without_a_node_is_reported_and_does_not_end_the_step(quiet, log):
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
     [job] = quiet.tfjobs
@@ -191,7 +191,7 @@ def test_a_pod_that_finds_no_node_is_reported_and_waited_for(quiet, log):
 
 
 def test_a_volume_that_cannot_be_mounted_is_found_in_the_events_of_the_pod(quiet, log, monkeypatch):
-    monkeypatch.setattr(tfjob_refusals, "_SECONDS_TO_BE_TAKEN", 0.1)
+    monkeypatch.setattr(tfjob_refusals, "_USUAL_SECONDS", 0.1)
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
     [job] = quiet.tfjobs
@@ -203,14 +203,14 @@ def test_a_volume_that_cannot_be_mounted_is_found_in_the_events_of_the_pod(quiet
 
 
 def test_no_operator_is_reported_and_ends_the_step(quiet, log, monkeypatch):
-    monkeypatch.setattr(tfjob_refusals, "_SECONDS_TO_BE_TAKEN", 0.1)
-    with pytest.raises(TFJobFailed, match=r"the TFJob has no pods: does a .* operator v1 run"):
+    monkeypatch.setattr(tfjob_refusals, "_USUAL_SECONDS", 0.1)
+    with pytest.raises(TFJobFailed, match=r"the TFJob has no pods: check .* operator v1 runs"):
         quiet.run(refused_seconds=0.2)
     assert quiet.tfjobs == []
 
 
-def test_a_tfjob_that_a_queue_holds_back_is_waited_for(quiet, log, monkeypatch):
-    monkeypatch.setattr(tfjob_refusals, "_SECONDS_TO_BE_TAKEN", 0.1)
+def test_a_tfjob_in_a_queue_does_not_end_the_step(quiet, log, monkeypatch):
+    monkeypatch.setattr(tfjob_refusals, "_USUAL_SECONDS", 0.1)
     manifest = quiet.manifest()
     quiet.client.create(manifest)
     quiet.server.set_condition(manifest["metadata"]["name"], "Suspended", "is suspended.")
@@ -219,8 +219,8 @@ def test_a_tfjob_that_a_queue_holds_back_is_waited_for(quiet, log, monkeypatch):
     assert any("is Suspended: is suspended." in line for line in lines(log))
 
 
-def test_a_step_that_may_see_no_events_waits_without_the_reasons(ground, log, monkeypatch):
-    monkeypatch.setattr(tfjob_refusals, "_SECONDS_TO_BE_TAKEN", 0.1)
+def test_a_step_without_permission_to_list_events_follows_the_tfjob(ground, log, monkeypatch):
+    monkeypatch.setattr(tfjob_refusals, "_USUAL_SECONDS", 0.1)
     ground.server.fail("GET", "/events", forbidden("list", "events"), "always")
     ground.server.admission = lambda name, spec: QUOTA
     thread, raised = in_background(lambda: ground.run("print('I am', me)", refused_seconds=0.2))

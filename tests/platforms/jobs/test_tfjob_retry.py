@@ -1,4 +1,4 @@
-"""A step that was tried before, and one that is cancelled: which TFJob there is then."""
+"""The TFJob of a step that is retried, and of a step that is cancelled."""
 
 import json
 import signal
@@ -13,26 +13,26 @@ from tests.platforms.jobs.training_operator import REPOSITORY
 from tests.waiting import wait
 
 
-def test_a_running_tfjob_of_an_earlier_try_is_followed(ground, log):
+def test_a_running_tfjob_of_an_earlier_attempt_is_followed(ground, log):
     manifest = ground.manifest("print('I am', me)\nwait_for('end')")
     ground.client.create(manifest)
     wait(lambda: len(ground.operator.running) == 2)
     thread, raised = in_background(lambda: ground.run_manifest(manifest))
     wait(lambda: "[chief] I am chief 0" in lines(log))
-    ground.tell("end")
+    ground.release("end")
     thread.join(120)
     assert raised == []
     assert len(ground.server.asked("POST", "/tfjobs")) == 1
 
 
-def test_one_that_succeeded_is_enough(ground):
+def test_a_tfjob_that_succeeded_is_not_repeated(ground):
     manifest = ground.manifest()
     ground.run_manifest(manifest)
     ground.run_manifest(manifest)
     assert len(ground.server.asked("POST", "/tfjobs")) == 1
 
 
-def test_one_that_succeeded_without_a_model_is_made_anew(ground):
+def test_a_tfjob_that_succeeded_without_a_model_is_repeated(ground):
     manifest = ground.manifest()
     ground.run_manifest(manifest)
     ground.done = False
@@ -40,7 +40,7 @@ def test_one_that_succeeded_without_a_model_is_made_anew(ground):
     assert len(ground.server.asked("POST", "/tfjobs")) == 2
 
 
-def test_one_that_failed_is_made_anew_once_its_pods_are_gone(ground, tmp_path, log):
+def test_a_tfjob_that_failed_is_repeated_after_the_end_of_its_pods(ground, tmp_path, log):
     mark = tmp_path / "mark"
     # The other one is slow to end.
     script = (
@@ -58,17 +58,17 @@ def test_one_that_failed_is_made_anew_once_its_pods_are_gone(ground, tmp_path, l
     ground.server.on_create = lambda job: pods_before.append(list(ground.server.pods))
     with pytest.raises(TFJobFailed):
         ground.run_manifest(manifest)
-    ground.tell("again")
+    ground.release("again")
     ground.run_manifest(manifest)
-    assert any("of an earlier try, which failed" in line for line in lines(log))
+    assert any("of an earlier attempt, which failed" in line for line in lines(log))
     assert pods_before == [[], []]
 
 
-def test_one_that_is_being_deleted_is_waited_for(quiet):
+def test_a_new_tfjob_is_created_after_the_deletion_of_the_old_one(quiet):
     manifest = quiet.manifest()
     quiet.client.create(manifest)
     [job] = quiet.tfjobs
-    # Its pods hold it up.
+    # Its pods delay the deletion.
     quiet.server.on_delete = lambda job: None
     name = job["metadata"]["name"]
     quiet.client.delete(name)
@@ -84,7 +84,7 @@ def test_one_that_is_being_deleted_is_waited_for(quiet):
     assert len(quiet.server.asked("POST", "/tfjobs")) == 2
 
 
-def test_an_answer_that_is_lost_makes_no_second_tfjob(ground, log):
+def test_a_lost_response_creates_no_second_tfjob(ground, log):
     ground.server.fail("POST", "/tfjobs", "lose")
     ground.run("print('I am', me)")
     assert len(ground.server.asked("POST", "/tfjobs")) == 2
@@ -109,7 +109,7 @@ tfjob_run.run(TFJobClient(connect(), "ml"), manifest, terms)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, None)])
-def test_a_step_that_is_told_to_end_leaves_no_tfjob(ground, number, code):
+def test_a_cancelled_step_deletes_its_tfjob(ground, number, code):
     manifest = json.dumps(ground.manifest("print('I am', me)\ntime.sleep(600)"))
     launcher = subprocess.Popen(
         [sys.executable, "-c", LAUNCHER, manifest],
@@ -129,6 +129,6 @@ def test_a_step_that_is_told_to_end_leaves_no_tfjob(ground, number, code):
         launcher.kill()
     assert code is None or launcher.returncode == code
     assert "Deleting TFJob" in rest
-    # It was asked for before the launcher ended; the pods take their time.
+    # The launcher has requested the deletion; the pods end later.
     assert "deletionTimestamp" in str(ground.tfjobs) or not ground.tfjobs
     wait(lambda: not ground.tfjobs and not ground.operator.running)

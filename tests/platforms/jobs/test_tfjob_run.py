@@ -1,4 +1,4 @@
-"""A TFJob followed to its end, and what happens around it."""
+"""A TFJob that is followed to its end, also when the API or the cluster fails."""
 
 import re
 import threading
@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from platforms.jobs.tfjob import logs as tfjob_logs
-from platforms.jobs.tfjob.client import TFJobClient, Unreachable, connect
+from platforms.jobs.tfjob.client import TFJobClient, connect
+from platforms.jobs.tfjob.errors import Unreachable
 from platforms.jobs.tfjob.follow import TFJobFailed
 from tests.platforms.jobs.ground import QUICK, in_background, lines
 from tests.platforms.jobs.kubernetes_server import forbidden, status
@@ -15,16 +16,16 @@ from tests.waiting import wait
 
 
 def test_every_pod_gets_its_place_and_its_log_is_shown(ground, log):
-    def said():
+    def pod_lines():
         return sorted(line for line in lines(log) if "I am" in line)
 
     script = "print('I am', me, 'in', config['environment'])\nwait_for('end')"
     thread, raised = in_background(lambda: ground.run(script))
-    wait(lambda: len(said()) == 2)
-    ground.tell("end")
+    wait(lambda: len(pod_lines()) == 2)
+    ground.release("end")
     thread.join(120)
     assert raised == []
-    assert said() == ["[chief] I am chief 0 in cloud", "[worker 0] I am worker 0 in cloud"]
+    assert pod_lines() == ["[chief] I am chief 0 in cloud", "[worker 0] I am worker 0 in cloud"]
     assert any(
         re.search("TFJob amazon-reviews-.* in namespace ml succeeded", x) for x in lines(log)
     )
@@ -42,13 +43,13 @@ def test_parameter_servers_are_ended_when_the_chief_is_done(ground, log):
     thread, raised = in_background(lambda: ground.run(script, **settings))
     for name in ("chief", "worker 0", "worker 1", "ps 0"):
         wait(lambda start=f"[{name}] I am {name}": any(x.startswith(start) for x in lines(log)))
-    ground.tell("end")
+    ground.release("end")
     thread.join(120)
     assert raised == []
     wait(lambda: not ground.operator.running)
 
 
-def test_a_killed_pod_is_started_again_and_the_training_goes_on(ground, log):
+def test_a_killed_pod_is_restarted_and_the_training_continues(ground, log):
     script = (
         "mark = os.path.join(FOLDER, 'mark')\n"
         "if me == 'worker 0' and not os.path.exists(mark):\n"
@@ -61,24 +62,24 @@ def test_a_killed_pod_is_started_again_and_the_training_goes_on(ground, log):
     )
     thread, raised = in_background(lambda: ground.run(script))
     wait(lambda: "[worker 0] before" in lines(log))
-    ground.tell("kill")
+    ground.release("kill")
     wait(lambda: "[worker 0] after" in lines(log))
-    ground.tell("end")
+    ground.release("end")
     thread.join(120)
     assert raised == []
-    assert any("worker 0 was started again" in line for line in lines(log))
+    assert any("worker 0 was restarted" in line for line in lines(log))
 
 
-# What happens around it.
+# Failures of the API or the cluster.
 
 
-def test_what_takes_too_long_is_deleted(ground):
+def test_a_tfjob_that_exceeds_its_timeout_is_deleted(ground):
     with pytest.raises(TFJobFailed, match=r"within 0.0001\d* hours \(kubeflow.training_timeout_ho"):
         ground.run("time.sleep(600)", timeout_seconds=0.5)
     wait(lambda: not ground.tfjobs and not ground.operator.running)
 
 
-def test_a_tfjob_that_somebody_deletes_is_missed(ground):
+def test_a_tfjob_that_somebody_deletes_is_an_error(ground):
     thread, raised = in_background(lambda: ground.run("time.sleep(600)"))
     wait(lambda: len(ground.operator.running) == 2)
     TFJobClient(connect(), "ml", QUICK).delete(ground.tfjobs[0]["metadata"]["name"])
@@ -87,7 +88,7 @@ def test_a_tfjob_that_somebody_deletes_is_missed(ground):
     assert "was deleted by somebody else" in str(error)
 
 
-def test_trouble_with_the_api_passes(ground, log):
+def test_transient_errors_of_the_api_are_retried(ground, log):
     thread, raised = in_background(
         lambda: ground.run("wait_for('go')\nprint('I am', me)\nwait_for('end')")
     )
@@ -95,16 +96,16 @@ def test_trouble_with_the_api_passes(ground, log):
     overloaded = (503, status(503, "overloaded"))
     ground.server.fail("GET", "/tfjobs", overloaded, "drop", overloaded)
     ground.server.fail("GET", "/pods", (429, status(429, "slow down")), "drop")
-    ground.tell("go")
+    ground.release("go")
     wait(lambda: {"[chief] I am chief 0", "[worker 0] I am worker 0"} <= set(lines(log)))
-    ground.tell("end")
+    ground.release("end")
     thread.join(120)
     assert raised == []
-    assert any("503 overloaded; trying again" in line for line in lines(log))
+    assert any("503 overloaded; retrying" in line for line in lines(log))
 
 
-def test_an_api_that_is_gone_ends_the_step_and_not_the_training(ground):
-    ground.client = TFJobClient(connect(), "ml", replace(QUICK, give_up=1.0))
+def test_an_unreachable_api_ends_the_step_and_not_the_training(ground):
+    ground.client = TFJobClient(connect(), "ml", replace(QUICK, timeout=1.0))
     thread, raised = in_background(lambda: ground.run("time.sleep(600)"))
     wait(lambda: len(ground.operator.running) == 2)
     ground.server.fail("GET", "/tfjobs", (503, status(503, "overloaded")), "always")
@@ -114,25 +115,25 @@ def test_an_api_that_is_gone_ends_the_step_and_not_the_training(ground):
     assert not ground.server.asked("DELETE", "/tfjobs")
 
 
-def test_a_step_that_may_see_no_pods_waits_for_the_end_without(ground, log):
+def test_a_step_without_permission_to_list_pods_follows_the_tfjob(ground, log):
     ground.server.fail("GET", "/pods", forbidden("list", "pods"), "always")
     ground.run("print('I am', me)")
     assert len([line for line in lines(log) if "Neither logs nor states" in line]) == 1
 
 
-def test_a_step_that_may_read_no_logs_waits_for_the_end_without(ground, log):
+def test_a_step_without_permission_to_read_logs_follows_the_tfjob(ground, log):
     ground.server.fail("GET", "/log", forbidden("get", "pods/log"), "always")
     script = "wait_for('end' if me.startswith('chief') else 'never')\nsys.exit(1)"
     thread, raised = in_background(lambda: ground.run(script))
     wait(lambda: len([line for line in lines(log) if "cannot be shown" in line]) == 2)
-    ground.tell("end")
+    ground.release("end")
     thread.join(120)
     [error] = raised
     assert isinstance(error, TFJobFailed)
-    assert "chief ended with exit code 1: it said nothing" in str(error)
+    assert "chief ended with exit code 1: no output" in str(error)
 
 
-def test_a_log_that_breaks_off_is_read_on_and_shown_once(quiet, log):
+def test_a_log_whose_connection_breaks_is_copied_once(quiet, log):
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
     [job] = quiet.tfjobs
@@ -168,10 +169,10 @@ def test_lines_of_one_moment_are_all_shown():
         b"2026-11-21T19:26:21.12Z b",
         b"2026-11-21T19:26:21.12Z c",
     ]
-    assert [position.take(line) for line in first] == ["a", "b", "c"]
+    assert [position.advance(line) for line in first] == ["a", "b", "c"]
     assert position.since_seconds() >= 60
     again = [*first, b"2026-11-21T19:26:21.12Z d", b"2026-11-21T19:26:22Z e"]
-    assert [position.take(line) for line in again] == [None, None, None, "d", "e"]
+    assert [position.advance(line) for line in again] == [None, None, None, "d", "e"]
 
 
 def test_no_thread_is_left(ground):

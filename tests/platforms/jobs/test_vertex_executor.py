@@ -1,4 +1,4 @@
-"""The Trainer on Vertex AI, with real artifacts and real trainings in the place of replicas."""
+"""The Trainer on Vertex AI, with real artifacts, and with processes instead of replicas."""
 
 import json
 
@@ -74,8 +74,8 @@ def test_every_replica_trains_with_the_parameters_of_the_run_and_ends_well(step,
     assert spec.scheduling.timeout.total_seconds() == 400
 
 
-def test_a_wrong_setting_that_the_training_finds_is_the_steps(step, replicas):
+def test_a_setting_that_the_training_rejects_is_an_error_of_the_step(step, replicas):
     wrong = {"workers": 2, "hyperparameters": {"no_such_thing": 1}}
-    with pytest.raises(InputError, match=r"finds a setting wrong.*non-zero status of 2"):
+    with pytest.raises(InputError, match=r"rejected a setting: .*non-zero status of 2"):
         step.run("multi_worker_mirrored", 1, **wrong)
     assert "no_such_thing" in replicas.output

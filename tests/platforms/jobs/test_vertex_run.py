@@ -76,7 +76,7 @@ def vertex(log, monkeypatch):
         yield Vertex(server)
 
 
-# What is sent.
+# The request.
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,13 @@ def test_every_replica_runs_the_training_and_nothing_of_tfx(strategy, replicas, 
 
 
 def test_a_gpu_that_vertex_does_not_have():
-    with pytest.raises(InputError, match=r"gpu_type: nvidia.com/gpu is no accelerator .*NVIDIA_L4"):
+    with pytest.raises(
+        InputError, match=r"gpu_type: nvidia.com/gpu is not an accelerator .*NVIDIA"
+    ):
         make(gpus=1, gpu_type="nvidia.com/gpu")
 
 
-# How it ends.
+# The end of a CustomJob.
 
 
 def test_it_is_followed_to_its_end(vertex, log):
@@ -122,20 +124,20 @@ def test_it_is_followed_to_its_end(vertex, log):
     vertex.server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
     thread.join(60)
     assert raised == []
-    assert f"Its log: gcloud ai custom-jobs stream-logs {job.name}" in lines(log)
+    assert f"Log of the CustomJob: gcloud ai custom-jobs stream-logs {job.name}" in lines(log)
 
 
 @pytest.mark.parametrize(
-    ("state", "message", "error", "told"),
+    ("state", "message", "error", "expected"),
     [
         ("FAILED", "The replica workerpool0-0\nran out of memory", CustomJobFailed, "out of memor"),
-        ("CANCELLED", "", CustomJobFailed, "cancelled: Vertex AI gives no reason"),
+        ("CANCELLED", "", CustomJobFailed, "cancelled: no error message from Vertex"),
         ("EXPIRED", "Timed out", CustomJobFailed, "expired: Timed out"),
         (
             "FAILED",
             "The replica workerpool1-0 exited with a non-zero status of 2. To find out",
             InputError,
-            "the training finds a setting wrong, which its log: gcloud ai custom-jobs stream-logs",
+            "the training rejected a setting: .*; the log names the setting: gcloud ai custom-jobs",
         ),
         (
             "FAILED",
@@ -145,59 +147,59 @@ def test_it_is_followed_to_its_end(vertex, log):
         ),
     ],
 )
-def test_a_training_that_fails(vertex, state, message, error, told):
+def test_a_training_that_fails(vertex, state, message, error, expected):
     vertex.end_with(JobState[f"JOB_STATE_{state}"], message)
-    with pytest.raises(error, match=told) as caught:
+    with pytest.raises(error, match=expected) as caught:
         vertex.run()
     assert "\n" not in str(caught.value)
 
 
-def test_one_that_takes_too_long_is_cancelled(vertex):
+def test_a_job_that_exceeds_its_timeout_is_cancelled(vertex):
     with pytest.raises(CustomJobFailed, match=r"\(pending\) did not end within .*training_timeout"):
         vertex.run(timeout_seconds=0.1)
     assert [job.state for job in vertex.jobs] == [JobState.JOB_STATE_CANCELLED]
 
 
 @pytest.mark.parametrize(
-    ("code", "message", "error", "told"),
+    ("code", "message", "error", "expected"),
     [
         ("PERMISSION_DENIED", "Permission denied", InputError, "roles/aiplatform.user"),
         ("INVALID_ARGUMENT", "Machine type x", InputError, "refuses to start the training: Mach"),
     ],
 )
-def test_what_vertex_refuses_is_the_settings_fault(vertex, code, message, error, told):
+def test_a_refusal_by_vertex_is_an_input_error(vertex, code, message, error, expected):
     vertex.server.fail("CreateCustomJob", grpc.StatusCode[code], message)
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=expected):
         vertex.run()
     assert not vertex.jobs
 
 
-def test_trouble_with_the_api_passes(vertex, log):
+def test_transient_errors_of_the_api_are_retried(vertex, log):
     vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
     vertex.server.fail("GetCustomJob", UNAVAILABLE, "overloaded")
     vertex.server.fail("ListCustomJobs", UNAVAILABLE, "overloaded")
     vertex.run()
-    assert any("trying again: " in line and "overloaded" in line for line in lines(log))
+    assert any("retrying: " in line and "overloaded" in line for line in lines(log))
 
 
-def test_an_api_that_is_gone_ends_the_step_and_not_the_training(vertex):
+def test_an_unreachable_api_ends_the_step_and_not_the_training(vertex):
     vertex.server.fail("GetCustomJob", UNAVAILABLE, "overloaded", times=1000)
     with pytest.raises(ApiError, match="overloaded"):
         vertex.run()
     assert [job.state for job in vertex.jobs] == [JobState.JOB_STATE_PENDING]
 
 
-# A step that was tried before.
+# A retried step.
 
 
 @pytest.mark.parametrize("state", ["QUEUED", "PENDING", "RUNNING"])
-def test_a_job_of_an_earlier_try_is_followed(vertex, log, state):
+def test_a_job_of_an_earlier_attempt_is_followed(vertex, log, state):
     client = vertex.server.connect(JobServiceClient)
     client.create_custom_job(parent="projects/my-project/locations/europe-west4", custom_job=make())
     [job] = vertex.jobs
     job.state = JobState[f"JOB_STATE_{state}"]
     thread, raised = in_background(vertex.run)
-    wait(lambda: any("of an earlier try is there" in line for line in lines(log)))
+    wait(lambda: any("of an earlier attempt" in line for line in lines(log)))
     vertex.server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
     thread.join(60)
     assert raised == []
@@ -208,7 +210,7 @@ def test_a_job_of_an_earlier_try_is_followed(vertex, log, state):
     ("state", "done", "jobs"),
     [("SUCCEEDED", True, 1), ("SUCCEEDED", False, 2), ("FAILED", True, 2), ("CANCELLED", True, 2)],
 )
-def test_only_a_job_that_reached_its_goal_is_enough(vertex, state, done, jobs):
+def test_only_a_job_that_succeeded_is_not_repeated(vertex, state, done, jobs):
     vertex.end_with(JobState[f"JOB_STATE_{state}"])
     with contextlib.suppress(CustomJobFailed):
         vertex.run()
@@ -219,7 +221,7 @@ def test_only_a_job_that_reached_its_goal_is_enough(vertex, state, done, jobs):
     assert len({job.labels[LABEL] for job in vertex.jobs}) == 1
 
 
-def test_a_job_that_is_being_cancelled_is_waited_for(vertex, log):
+def test_a_new_job_is_created_after_the_cancellation_of_the_old_one(vertex, log):
     client = vertex.server.connect(JobServiceClient)
     client.create_custom_job(parent="projects/my-project/locations/europe-west4", custom_job=make())
     [job] = vertex.jobs
@@ -244,7 +246,7 @@ def test_another_execution_has_a_job_of_its_own(vertex):
 
 
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "DEADLINE_EXCEEDED"])
-def test_an_answer_that_is_lost_makes_no_second_job(vertex, code):
+def test_a_lost_response_creates_no_second_job(vertex, code):
     vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
     vertex.server.fail("CreateCustomJob", grpc.StatusCode[code], "lost", done=True)
     vertex.run()

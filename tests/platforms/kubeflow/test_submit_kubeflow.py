@@ -157,7 +157,7 @@ def test_kubeflow_names_what_failed(kubeflow):
     assert kubeflow(wait=True) == 1
     assert kubeflow.lines[-3:] == [
         "ReviewExampleGen failed: OOMKilled (exit code 137)",
-        "Trainer (its driver) failed: the cluster tells no reason",
+        "Trainer (its driver) failed: no error message from the cluster",
         "logs: kubectl logs -n team-a -l pipeline/runid=r-1 --all-containers --prefix --tail=50",
     ]
 
@@ -174,11 +174,11 @@ def test_a_cancelled_run(kubeflow):
     assert kubeflow.lines[-2].endswith(" was cancelled")
 
 
-def test_nobody_at_the_endpoint(kubeflow):
+def test_an_unreachable_endpoint(kubeflow):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    message = rf"kubeflow.endpoint: {url} cannot be reached \(.*refused\); .*port-forward -n kubef"
+    message = rf"kubeflow.endpoint: {url} is unreachable \(.*refused\)\. .*port-forward -n kubeflo"
     with pytest.raises(ConfigError, match=message) as caught:
         kubeflow(kubeflow__endpoint=url)
     assert "object at 0x" not in str(caught.value)
@@ -191,15 +191,20 @@ UNKNOWN = "Internal error: Unauthenticated: Request header error: there is no us
 @pytest.mark.parametrize(
     ("part", "status", "body", "message"),
     [
-        ("healthz", 401, "Jwt is missing", r"endpoint: .* who asks \(401 Jwt is missing\); name a"),
-        ("experiments", 500, {"code": 13, "message": UNKNOWN}, "endpoint: .* wants to know who"),
-        ("healthz", 403, "RBAC: access denied", r"namespace: not allowed .* \(403 RBAC: access"),
+        (
+            "healthz",
+            401,
+            "Jwt is missing",
+            r"endpoint: .* authentication \(401 Jwt is missing\)\. S",
+        ),
+        ("experiments", 500, {"code": 13, "message": UNKNOWN}, "endpoint: .* requires authentic"),
+        ("healthz", 403, "RBAC: access denied", r"namespace: no permission .* \(403 RBAC: access"),
         ("experiments", 403, {"code": 7, "error": DENIED}, r"namespace: .*'team-a' \(403 Failed"),
         ("healthz", 404, LOGIN_PAGE, r"endpoint: .* is not the Kubeflow Pipelines API.*\(404 Not"),
-        ("healthz", 200, LOGIN_PAGE, r"endpoint: .* asks to sign in \(404 a web page"),
+        ("healthz", 200, LOGIN_PAGE, r"endpoint: .* requires a login \(404 a web page"),
     ],
 )
-def test_kubeflow_does_not_let_us_in(kubeflow, part, status, body, message):
+def test_kubeflow_denies_access(kubeflow, part, status, body, message):
     kubeflow.server.fail("GET", part, status, body)
     with pytest.raises(ConfigError, match=f"^kubeflow.{message}") as caught:
         kubeflow()
@@ -216,7 +221,7 @@ def test_kubeflow_comes_back_in_time(kubeflow):
     ("status", "body", "message"),
     [
         (503, "no healthy upstream", "503 no healthy upstream"),
-        (200, {"apiServerReady": False}, "503 the UI answers, the API behind it does not"),
+        (200, {"apiServerReady": False}, "503 the UI responds, but its API server is not ready"),
     ],
 )
 def test_kubeflow_is_not_up(kubeflow, status, body, message):
@@ -238,4 +243,4 @@ def test_kubeflow_is_never_sent_a_run_twice(kubeflow, status):
     assert kubeflow() == 1
     (run,) = kubeflow.server.asked("POST", "/runs")
     (line,) = kubeflow.lines
-    assert f"whether {run.body['display_name']} was submitted is not known, look at" in line
+    assert f"whether {run.body['display_name']} was submitted, check" in line

@@ -97,7 +97,7 @@ def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert locks.lock_root(str(tmp_path)) is None
     [line] = capsys.readouterr().err.splitlines()
-    assert f"{tmp_path} cannot be locked (No locks available); start no second run" in line
+    assert f"{tmp_path} cannot be locked (No locks available); do not start a" in line
     with locks.waiting_lock(str(tmp_path / "other")):
         pass
 

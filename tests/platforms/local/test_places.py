@@ -31,21 +31,21 @@ def run(folder, **paths):
 
 
 @pytest.mark.parametrize(
-    ("paths", "told"),
+    ("paths", "expected"),
     [
-        ({"root": "file/runs"}, "paths.root: {0}/file/runs cannot be made, {0}/file is a file"),
-        ({"root": "file"}, "paths.root: {0}/file cannot be made, {0}/file is a file"),
-        ({"root": "taken"}, "paths.root: {0}/taken/logs cannot be made, {0}/taken/logs is a f"),
-        ({"root": "link"}, "paths.root: {0}/link cannot be made, {0}/link is a link to nothing"),
-        ({"metadata": "file/m.sqlite"}, "paths.metadata: {0}/file cannot be made"),
+        ({"root": "file/runs"}, "paths.root: {0}/file/runs cannot be created, because {0}/f"),
+        ({"root": "file"}, "paths.root: {0}/file cannot be created, because {0}/file is"),
+        ({"root": "taken"}, "paths.root: {0}/taken/logs cannot be created, because {0}/taken"),
+        ({"root": "link"}, "paths.root: {0}/link cannot be created, because {0}/link is a link"),
+        ({"metadata": "file/m.sqlite"}, "paths.metadata: {0}/file cannot be created"),
         ({"metadata": "taken"}, "paths.metadata: {0}/taken is a folder"),
         ({"metadata": "file"}, "paths.metadata: {0}/file is not an SQLite database"),
-        ({"serving": "file/serving"}, "paths.serving: {0}/file/serving cannot be made"),
-        ({"checkpoints": "file/c"}, "paths.checkpoints: {0}/file/c cannot be made"),
-        ({"root": "gs://bucket/runs"}, "paths.metadata: gs://… is not usable"),
+        ({"serving": "file/serving"}, "paths.serving: {0}/file/serving cannot be created"),
+        ({"checkpoints": "file/c"}, "paths.checkpoints: {0}/file/c cannot be created"),
+        ({"root": "gs://bucket/runs"}, "paths.metadata: gs://… is not supported"),
     ],
 )
-def test_a_place_that_cannot_be_is_2_and_one_line(tmp_path, paths, told):
+def test_a_place_that_cannot_be_is_2_and_one_line(tmp_path, paths, expected):
     (tmp_path / "file").write_text("a regular file")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "logs").write_text("")
@@ -55,7 +55,7 @@ def test_a_place_that_cannot_be_is_2_and_one_line(tmp_path, paths, told):
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stdout == ""
     [line] = done.stderr.splitlines()
-    assert line.startswith(told.format(tmp_path))
+    assert line.startswith(expected.format(tmp_path))
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -89,9 +89,9 @@ def test_a_folder_without_permission_is_named(key):
         free.chmod(0o777)
         locked.mkdir(mode=0o555)
         place = locked / ("m.sqlite" if key == "metadata" else "below")
-        told = check_as_nobody({"root": str(free), key: str(place)})
-        assert told.startswith(f"paths.{key}: {locked}")
-        assert f"cannot be written, no permission for {locked}\n" in told
+        expected = check_as_nobody({"root": str(free), key: str(place)})
+        assert expected.startswith(f"paths.{key}: {locked}")
+        assert f"cannot be written: no permission for {locked}\n" in expected
         assert check_as_nobody({"root": str(free)}) == ""
 
 
@@ -102,12 +102,12 @@ def test_a_database_without_permission_is_named():
         database = folder / "m.sqlite"
         database.write_bytes(b"")
         database.chmod(0o444)
-        told = check_as_nobody({"root": str(folder / "runs"), "metadata": str(database)})
-        assert told == f"paths.metadata: {database} cannot be written, no permission\n"
+        expected = check_as_nobody({"root": str(folder / "runs"), "metadata": str(database)})
+        assert expected == f"paths.metadata: {database} cannot be written: no permission\n"
 
 
 def test_a_url_of_another_database_is_refused_without_its_password(tmp_path):
     paths = {"root": str(tmp_path), "metadata": "postgres://me:secret@db/x"}
-    with pytest.raises(ConfigError, match="postgres://… is not usable") as raised:
+    with pytest.raises(ConfigError, match="postgres://… is not supported") as raised:
         check_places(PipelineConfig.model_validate({"paths": paths}))
     assert "secret" not in str(raised.value)

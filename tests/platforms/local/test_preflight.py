@@ -28,7 +28,7 @@ def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch, key):
         raise DefaultCredentialsError("none")
 
     monkeypatch.setattr(google.auth, "default", no_credentials)
-    with pytest.raises(ConfigError, match=rf"paths.{key}: gs://bucket/x needs Google Cloud cred"):
+    with pytest.raises(ConfigError, match=rf"paths.{key}: gs://bucket/x requires Google Cloud c"):
         check(config(tmp_path, paths={key: "gs://bucket/x"}))
 
 
@@ -43,20 +43,24 @@ def test_tpu_needs_one(tmp_path, monkeypatch):
 
 def test_more_devices_than_gpus_are_told(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    with pytest.raises(ConfigError, match=r"training.devices: 3 asked for, 2 GPUs are there"):
+    with pytest.raises(
+        ConfigError, match=r"training.devices: 3 devices, but only 2 GPUs are available"
+    ):
         check(config(tmp_path, training={"strategy": "mirrored", "devices": 3}))
 
 
 def test_a_hyperparameter_that_the_model_does_not_know_is_told(tmp_path):
     wrong = config(tmp_path, training={"model": "cnn_lstm", "hyperparameters": {"layers": 3}})
-    told = r"hyperparameters.layers: unknown key, known here: embedding.*is cnn_lstm"
-    with pytest.raises(ConfigError, match=told):
+    expected = r"hyperparameters.layers: unknown key, known here: embedding.*is cnn_lstm"
+    with pytest.raises(ConfigError, match=expected):
         check(wrong)
 
 
 def test_a_root_that_is_a_file_is_told(tmp_path):
     (tmp_path / "runs").write_text("")
-    with pytest.raises(ConfigError, match=r"paths.root: .*runs cannot be made, .* is a file"):
+    with pytest.raises(
+        ConfigError, match=r"paths.root: .*runs cannot be created, because .* is a file"
+    ):
         check(config(tmp_path))
 
 
@@ -105,11 +109,11 @@ def test_the_files_are_looked_at_as_they_will_be_read(tmp_path):
         "label_scale": "stars",
     }
     check(config(tmp_path, data=data))
-    for name, told in [
+    for name, expected in [
         ("columns", "set data.columns.label and data.columns.text"),
         ("label_scale", "the labels 0 and 4"),
     ]:
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=expected):
             check(config(tmp_path, data={key: data[key] for key in data if key != name}))
 
 

@@ -12,7 +12,7 @@ from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import JOB, vertex_state
 
 
-def test_vertex_is_given_the_job(vertex):
+def test_vertex_gets_the_job(vertex):
     code = vertex("epochs=3", vertex__service_account="runner@my-project", vertex__network="net")
     assert code == 0
     ((name, job),) = vertex.server.jobs.items()
@@ -79,18 +79,18 @@ def test_vertex_is_followed_to_success(vertex):
 
 
 @pytest.mark.parametrize("status", [0, 503])
-def test_vertex_gets_one_run_however_often_it_is_asked(vertex, status):
+def test_vertex_starts_one_run_whatever_the_number_of_requests(vertex, status):
     vertex.server.fail("POST", "pipelineJobs", status, "upstream", times=2)
     assert vertex() == 0
     assert len(vertex.server.asked("POST")) == 3
     assert len(vertex.server.jobs) == 1
 
 
-def test_vertex_that_stays_silent(vertex):
+def test_vertex_that_does_not_respond(vertex):
     vertex.server.fail("POST", "pipelineJobs", 503, "upstream", times=10)
     assert vertex() == 1
     (line,) = vertex.lines
-    assert "was submitted is not known, look at https://console" in line
+    assert "was submitted, check https://console" in line
 
 
 OFF = "Vertex AI API has not been used in project 1 before or it is disabled. Enable it by visiting"
@@ -100,14 +100,14 @@ NO_ACT_AS = "You do not have permission to act as service_account: runner@my-pro
 @pytest.mark.parametrize(
     ("status", "reason", "message"),
     [
-        (401, "Request had invalid credentials.", "project: the Google Cloud credentials do not"),
-        (403, OFF, "project: the Vertex AI API is off .*`gcloud services enable aiplatform"),
+        (401, "Request had invalid credentials.", "project: the Google Cloud credentials are no"),
+        (403, OFF, "project: the Vertex AI API is disabled .*`gcloud services enable aipl"),
         (403, NO_ACT_AS, "service_account: You do not.*roles/iam.serviceAccountUser on"),
         (403, "Permission 'aiplatform.pipelineJobs.create' denied", "project: .*aiplatform.user"),
         (404, None, "region: us-central1 in my-project is not found"),
     ],
 )
-def test_vertex_does_not_let_us_in(vertex, status, reason, message):
+def test_vertex_denies_access(vertex, status, reason, message):
     body = {"error": {"code": status, "message": reason}} if reason else LOGIN_PAGE
     vertex.server.fail("POST", "pipelineJobs", status, body)
     with pytest.raises(ConfigError, match=f"^vertex.{message}"):
@@ -121,12 +121,12 @@ def test_vertex_refuses_the_job(vertex):
     assert vertex.lines == ["Vertex AI refused the run: Unsupported schema version"]
 
 
-def test_a_region_that_nobody_knows(vertex, monkeypatch):
+def test_an_unknown_region(vertex, monkeypatch):
     def connect(config):
         return vertex_client.Api("http://x-aiplatform.invalid/v1", requests.Session())
 
     monkeypatch.setattr(vertex_client, "connect", connect)
-    with pytest.raises(ConfigError, match=r"vertex.region: http://x-.*; is us-central1 a region"):
+    with pytest.raises(ConfigError, match=r"vertex.region: http://x-.*\. Check that us-central1"):
         vertex()
 
 
@@ -141,5 +141,5 @@ def test_expired_credentials(vertex, monkeypatch):
         return vertex_client.Api(vertex.server.url + "/v1", AuthorizedSession(Expired()))
 
     monkeypatch.setattr(vertex_client, "connect", connect)
-    with pytest.raises(ConfigError, match=r"credentials do not work \(Reauthentication is needed"):
+    with pytest.raises(ConfigError, match=r"credentials are not valid \(Reauthentication is need"):
         vertex()

@@ -202,14 +202,14 @@ def test_a_push_that_is_killed_is_finished_by_the_next_try(vertex, tmp_path, met
 
 
 @pytest.mark.parametrize(
-    ("method", "code", "message", "told"),
+    ("method", "code", "message", "expected"),
     [
         ("UploadModel", "PERMISSION_DENIED", "Permission", "to upload the model.*aiplatform.user"),
         ("UploadModel", "INVALID_ARGUMENT", "no image", "refuses to upload the model: no image"),
         ("DeployModel", "INVALID_ARGUMENT", "no machine", "refuses to deploy the model: no mach"),
     ],
 )
-def test_what_vertex_refuses_is_one_line(vertex, tmp_path, method, code, message, told):
+def test_what_vertex_refuses_is_one_line(vertex, tmp_path, method, code, message, expected):
     vertex.fail(method, grpc.StatusCode[code], message)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=expected):
         push(tmp_path)

@@ -79,7 +79,7 @@ def test_a_truncated_archive_gives_its_whole_blocks(cut: int) -> None:
     archive = ARCHIVE[:cut]
     *_, last = found = read(archive)
     assert isinstance(last, Damage) and last.position == len(archive)
-    assert last.why == bz2_blocks.STOPS and len(damage(found)) == 1
+    assert last.why == bz2_blocks.TRUNCATED and len(damage(found)) == 1
     assert CONTENT.startswith(content(found))
     whole = sum(mark < len(archive) * 8 for mark in marks()) - 1
     assert len(content(found)) >= max(0, whole) * 99_000
@@ -112,7 +112,7 @@ def test_garbage_after_the_archive_is_damage() -> None:
 
 @settings(max_examples=60)
 @given(st.binary(max_size=300), st.floats(0, 1), st.binary(min_size=1, max_size=80))
-def test_any_damage_keeps_what_stands_before_it(text: bytes, where: float, wrong: bytes) -> None:
+def test_content_before_any_damage_is_kept(text: bytes, where: float, wrong: bytes) -> None:
     bad = bytearray(bz2.compress(text))
     at = 4 + int(where * (len(bad) - 4))
     bad[at : at + len(wrong)] = wrong

@@ -13,7 +13,7 @@ ROWS = st.lists(st.tuples(st.sampled_from([0, 1]), TEXT, TEXT, TEXT), max_size=5
 
 
 @given(ROWS)
-def test_examples_hold_what_was_put_in(rows: list[tuple[int, bytes, bytes, bytes]]) -> None:
+def test_examples_contain_the_values(rows: list[tuple[int, bytes, bytes, bytes]]) -> None:
     columns = tuple(zip(*rows, strict=True)) if rows else ((), (), (), ())
     encoded = encode_examples(*columns)
     assert len(encoded) == len(rows)

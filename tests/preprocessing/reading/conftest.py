@@ -1,4 +1,4 @@
-"""What the tests of the readers share."""
+"""Fixtures of the tests of the readers."""
 
 from pathlib import Path
 

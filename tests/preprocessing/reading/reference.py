@@ -1,4 +1,4 @@
-"""A reader that is easy to believe: one line after the other, everything decoded at once.
+"""A simple reference reader: one line after the other, everything decoded at once.
 
 The reader of the product has to give the same records, whatever the cut.
 """
@@ -30,7 +30,7 @@ from preprocessing.reading.records import (
 
 
 def read_reviews(path: str, options: ReadOptions | None = None) -> Iterator[Record]:
-    """The records of one file, in its order; raises at once what `detect_format` raises."""
+    """Return the records of a file in their order; raise the errors of `detect_format` at once."""
     return _records(path, detect_format(path, options or ReadOptions()))
 
 

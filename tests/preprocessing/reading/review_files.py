@@ -1,4 +1,4 @@
-"""Review files of every format for the tests of the readers, and what reading them gives."""
+"""Review files of every format for the tests of the readers, and the expected records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write(folder: Path, name: str, data: bytes | str) -> str:
 
 
 def read(path: str, options: ReadOptions | None = None) -> list[Record]:
-    """All records of a file, checked for what holds for each of them."""
+    """Return all records of a file, after checks that apply to every record."""
     records = list(read_reviews(path, options))
     for record in records:
         if isinstance(record, Rejected):
@@ -71,7 +71,7 @@ def one_line(error: pytest.ExceptionInfo[InputError], *parts: str) -> None:
 
 
 def expected(rows: Sequence[tuple[int, str, str]]) -> list[Any]:
-    """What rows are read back as: a blank one is rejected, the others are as they were."""
+    """Return the expected records of rows: blank rows are rejected, others are unchanged."""
     return [
         (label, title, body) if (title + body).strip() else "no_text" for label, title, body in rows
     ]

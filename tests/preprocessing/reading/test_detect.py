@@ -1,4 +1,4 @@
-"""What is found out about a file: its format, its columns, the scale of its labels."""
+"""Detection of the format, the columns and the scale of the labels of a file."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ def test_columns_are_found(
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_columns_that_are_told(folder: Path, kind: str) -> None:
+def test_columns_that_are_set(folder: Path, kind: str) -> None:
     columns = {"stars": [1, 5], "rating": [5, 1], "head": ["h", "i"], "text": ["a", "b"]}
-    path = write(folder, "told", as_file(kind, columns | {"title": ["t", "u"]}))
-    for told, expect in [
+    path = write(folder, "configured", as_file(kind, columns | {"title": ["t", "u"]}))
+    for options, expect in [
         (ReadOptions(), Columns("rating", "title", "text")),
         (ReadOptions(label="stars"), Columns("stars", "title", "text")),
         (ReadOptions(label="stars", text="head"), Columns("stars", None, "head")),
         (ReadOptions(title="head"), Columns("rating", "head", "text")),
         (ReadOptions(text="head"), Columns("rating", "title", "head")),
     ]:
-        assert detect_format(path, told).columns == expect
+        assert detect_format(path, options).columns == expect
     for setting in ("label", "title", "text"):
         with pytest.raises(InputError) as error:
             read_reviews(path, ReadOptions(**{setting: "Stars"}))
@@ -161,12 +161,12 @@ def test_the_scale_is_found_by_looking_at_the_file(folder: Path, kind: str) -> N
     ]:
         path = write(folder, "scale", as_file(kind, {"label": values, "text": ["a", "b", "c"]}))
         assert labels_of(read(path)) == labels
-        # A column that is told is looked at as well, whatever it is called.
+        # A column that is set is inspected as well, whatever its name.
         path = write(folder, "scale", as_file(kind, {"x": values, "text": ["a", "b", "c"]}))
         assert labels_of(read(path, ReadOptions(label="x"))) == labels
 
 
-def test_what_labels_mean() -> None:
+def test_the_meaning_of_labels() -> None:
     stars = [0, 0, NEUTRAL, 1, 1]
     for spell in (int, float, str, lambda star: f" {star}.0 ", Decimal):
         reader = LabelReader("stars", "leave_out")
@@ -192,7 +192,9 @@ def test_what_labels_mean() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["fasttext", "headerless", "csv", "jsonl", "parquet"])
-def test_what_three_stars_become(folder: Path, kind: str, neutral: str, second: Record) -> None:
+def test_the_treatment_of_three_stars(
+    folder: Path, kind: str, neutral: str, second: Record
+) -> None:
     words = {"fasttext": "__label__1 a\n__label__neutral b\n", "headerless": "1,a\nneutral,b\n"}
     data = words.get(kind) or as_file(kind, {"rating": [1, 3], "text": ["a", "b"]})
     found = read(write(folder, "neutral", data), ReadOptions(neutral=neutral))[1]
@@ -200,13 +202,15 @@ def test_what_three_stars_become(folder: Path, kind: str, neutral: str, second: 
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_the_scale_that_is_told_counts_whatever_the_column_is_called(
+def test_a_scale_that_is_set_counts_whatever_the_name_of_the_column(
     folder: Path, kind: str
 ) -> None:
-    path = write(folder, "told", as_file(kind, {"rating": [1, 2, 4], "text": ["a", "b", "c"]}))
+    path = write(
+        folder, "configured", as_file(kind, {"rating": [1, 2, 4], "text": ["a", "b", "c"]})
+    )
     assert labels_of(read(path)) == [0, 0, 1]
     found = read(path, ReadOptions(label_scale="one_two"))
-    # A scale that was told is not in doubt.
+    # A scale that is set is not in doubt.
     assert labels_of(found) == [0, 1] and reasons(found)[2] == "bad_label"
 
 
@@ -251,7 +255,7 @@ def test_files_of_no_known_format(folder: Path, content: bytes, parts: list[str]
     one_line(error, path, *parts)
 
 
-def test_files_that_are_not_what_is_told(folder: Path) -> None:
+def test_files_that_contradict_the_options(folder: Path) -> None:
     array = write(folder, "array.json", '[{"rating": 5, "text": "x"},\n{"rating"\n')
     with pytest.raises(InputError) as error:
         read_reviews(array)
@@ -278,9 +282,7 @@ def test_options_that_do_not_exist(folder: Path) -> None:
         one_line(error, f"data.{setting}", "'nonsense'")
 
 
-def test_a_file_larger_than_the_head_that_is_looked_at(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_larger_than_its_head(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detection, "_HEAD", 1000)
     rows = [(index % 2, "t", 'a\n"b"' * 9) for index in range(200)]
     path = write(folder, "large.csv", csv_text([("label", "title", "text"), *rows]))

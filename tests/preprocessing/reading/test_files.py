@@ -46,7 +46,7 @@ def write(folder: Path, name: str, data: bytes = b"x") -> str:
 
 
 def read_until_damage(path: str, size: int = 1000) -> tuple[bytes, CorruptArchive | None]:
-    """What comes out of a file in reads of `size` bytes, and the damage that ended it."""
+    """Return the content of a file, read by `size` bytes, and the damage that ended it."""
     data = b""
     with open_bytes(path) as stream:
         try:
@@ -68,11 +68,11 @@ def one_line(error: pytest.ExceptionInfo[InputError], *parts: str) -> None:
 
 
 def find_files(base: str, pattern: str) -> list[str]:
-    """The paths alone."""
+    """Return the paths of the files that `find_files` finds."""
     return [file.path for file in files.find_files(base, pattern)]
 
 
-def test_find_files_sorts_what_matches(tmp_path: Path) -> None:
+def test_find_files_sorts_the_matches(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "c.txt", "deep/d.csv"):
         write(tmp_path, name)
     names = [os.path.basename(path) for path in find_files(str(tmp_path), "*.csv")]
@@ -99,7 +99,7 @@ PART = st.just("**") | st.lists(st.sampled_from(TOKENS), min_size=1, max_size=3)
 
 @settings(max_examples=400)
 @given(glob=st.lists(PART, min_size=1, max_size=4).map("/".join))
-def test_globs_match_what_the_standard_library_matches(folder: Path, glob: str) -> None:
+def test_globs_match_like_the_standard_library(folder: Path, glob: str) -> None:
     # To the standard library a set may hold a slash, `a**` is `a*`, and `a/**` has the file `a/`.
     assume(not re.search(r"\[[^\]]*/", glob))
     assume(all(part == "**" or "**" not in part for part in glob.split("/")))
@@ -113,7 +113,7 @@ def test_globs_match_what_the_standard_library_matches(folder: Path, glob: str) 
     assert found == expected
 
 
-def test_the_default_pattern_leaves_out_what_is_no_data(tmp_path: Path) -> None:
+def test_the_default_pattern_leaves_out_files_that_are_not_data(tmp_path: Path) -> None:
     others = (".hidden", "_SUCCESS", "README", "readme.txt", "notes.md", "LICENSE", "a.crc")
     for name in ("part-0", "readmes.csv", *others):
         write(tmp_path, name)
@@ -141,7 +141,7 @@ def test_a_hidden_parent_folder_does_not_hide_the_files(tmp_path: Path) -> None:
     assert find_files(str(tmp_path / ".cache"), "*") == [path]
 
 
-def test_find_files_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_find_files_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, "x.csv")
     with pytest.raises(InputError) as error:
         find_files(str(tmp_path / "missing"), "*")
@@ -162,7 +162,7 @@ def test_find_files_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(InputError) as error:
         find_files(str(tmp_path), "*")
-    one_line(error, str(tmp_path), "may not be read")
+    one_line(error, str(tmp_path), "cannot be read")
 
 
 def test_a_file_that_cannot_be_opened_is_named(
@@ -180,7 +180,7 @@ def test_a_file_that_cannot_be_opened_is_named(
 
 
 class RemoteFileSystem(LocalFileSystem):
-    """A `remote://` file system, as far as reading goes; its files are local ones."""
+    """A read-only `remote://` file system whose files are local files."""
 
     @classmethod
     def scheme(cls) -> str:
@@ -227,7 +227,7 @@ def test_archives_of_many_members_are_read_whole(
     compress = COMPRESS[suffix]
     prefix = b"not an archive "
     data = b"".join(compress(part if suffix else prefix + part) for part in parts)
-    # The name says nothing: only the content counts.
+    # The name is irrelevant: only the content counts.
     path = write(folder, "plain-name", data)
     expected = b"".join(parts) if suffix else data
     assert read_until_damage(path, size) == (expected, None)
@@ -244,7 +244,7 @@ def test_sizes_around_the_steps(folder: Path, suffix: str, size: int) -> None:
 
 
 def skippable(number: int, content: bytes) -> bytes:
-    """A zstd frame that a decoder skips; pzstd starts a file with one that has four bytes."""
+    """Return a skippable zstd frame; a file of pzstd starts with such a frame of four bytes."""
     return struct.pack("<II", 0x184D2A50 + number, len(content)) + content
 
 
@@ -265,7 +265,7 @@ def test_skippable_zstd_frames_are_skipped_wherever_they_are(
     data = b"".join(
         compress(part) if isinstance(part, bytes) else skippable(*part) for part in parts
     )
-    # The name says nothing: only the content counts.
+    # The name is irrelevant: only the content counts.
     path = write(folder, "plain-name", data)
     expected = b"".join(part for part in parts if isinstance(part, bytes))
     assert read_until_damage(path, size) == (expected, None)
@@ -276,7 +276,7 @@ def test_skippable_zstd_frames_are_skipped_wherever_they_are(
     kinds=st.lists(st.sampled_from(ARCHIVES), min_size=2, max_size=2),
     content=st.binary(max_size=99),
 )
-def test_an_archive_is_read_whatever_its_name_claims(
+def test_an_archive_is_read_whatever_its_name(
     folder: Path, kinds: list[str], content: bytes
 ) -> None:
     packed, named = kinds
@@ -285,7 +285,7 @@ def test_an_archive_is_read_whatever_its_name_claims(
 
 
 @pytest.mark.parametrize("suffix", ARCHIVES)
-def test_a_plain_file_is_read_whatever_its_name_claims(folder: Path, suffix: str) -> None:
+def test_a_plain_file_is_read_whatever_its_name(folder: Path, suffix: str) -> None:
     path = write(folder, "reviews.csv" + suffix, b"plain text")
     assert read_until_damage(path) == (b"plain text", None)
 
@@ -305,7 +305,7 @@ def test_zeros_after_and_between_gzip_members(folder: Path, count: int) -> None:
 @pytest.mark.parametrize("suffix", ARCHIVES)
 @settings(max_examples=60)
 @given(content=st.binary(min_size=1, max_size=2000), where=st.floats(0, 1, exclude_max=True))
-def test_a_truncated_archive_gives_what_is_there(
+def test_a_truncated_archive_yields_its_content(
     folder: Path, suffix: str, content: bytes, where: float
 ) -> None:
     archive = COMPRESS[suffix](content)
@@ -323,7 +323,7 @@ def test_a_truncated_archive_gives_what_is_there(
 @pytest.mark.parametrize("suffix", ARCHIVES)
 @settings(max_examples=60)
 @given(content=st.binary(max_size=3000), where=st.floats(0, 1), wrong=st.binary(min_size=1))
-def test_garbage_never_crashes_and_what_is_before_it_is_read(
+def test_garbage_is_an_error_after_the_content_before_it(
     folder: Path, suffix: str, content: bytes, where: float, wrong: bytes
 ) -> None:
     good = COMPRESS[suffix](content)
@@ -380,7 +380,9 @@ def test_a_decompressed_stream_works_with_the_standard_library(folder: Path) -> 
         assert list(io.BufferedReader(stream)) == [b"a\n", b"b\n"]  # type: ignore[type-var]
 
 
-def test_what_cannot_be_opened_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_opened_is_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(InputError) as error:
         open_bytes(str(folder / "missing"))
     one_line(error, str(folder / "missing"), "No such file")

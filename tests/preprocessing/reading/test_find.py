@@ -62,7 +62,7 @@ def test_an_archive_beside_its_unpacked_copy_is_refused(
     assert names(tmp_path, train=other) == [("train", other)]
 
 
-def test_what_only_looks_like_an_unpacked_copy_is_read(tmp_path: Path) -> None:
+def test_files_that_only_look_like_copies_are_read(tmp_path: Path) -> None:
     write(tmp_path, "a.csv", "b.csv.gz", "deep/a.csv.gz")
     assert len(names(tmp_path, all="**")) == 3
 

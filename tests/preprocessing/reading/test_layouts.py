@@ -1,4 +1,4 @@
-"""What is decided for all files of an input together: the scale of their labels, first of all."""
+"""Decisions for all files of an input together, above all the scale of their labels."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ SORTED = {
 
 @pytest.fixture
 def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files need not be large, then, to be larger than what is looked at."""
+    """Reduce the inspected parts of files, so that small files are larger than these parts."""
     monkeypatch.setattr(detection, "_HEAD", 1 << 13)
     monkeypatch.setattr(samples, "_BYTES", 1 << 12)
 
@@ -147,7 +147,7 @@ def test_samples_of_csv_are_never_read_as_labels_that_are_not_there(
 
 
 @KINDS
-def test_a_number_of_another_scale_that_turns_up_later_is_told_apart(
+def test_a_later_number_of_another_scale_has_a_reason_of_its_own(
     tmp_path: Path, small_samples: None, kind: str
 ) -> None:
     # Of gzip only the head is looked at.
@@ -158,9 +158,9 @@ def test_a_number_of_another_scale_that_turns_up_later_is_told_apart(
         return
     assert scales(tmp_path) == {"a.gz": "one_two"}
     assert reasons(read(path))[-2:] == ["label_of_another_scale", "bad_label"]
-    told = read(path, ReadOptions(label_scale="one_two"))
-    assert reasons(told)[-2:] == ["bad_label", "bad_label"]
-    assert len(labels_of(told)) == 2_000
+    configured = read(path, ReadOptions(label_scale="one_two"))
+    assert reasons(configured)[-2:] == ["bad_label", "bad_label"]
+    assert len(labels_of(configured)) == 2_000
 
 
 def test_copies_under_unlike_names_are_refused(tmp_path: Path) -> None:

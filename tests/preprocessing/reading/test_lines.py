@@ -13,7 +13,7 @@ from preprocessing.reading.lines import stream_lines
 
 
 class Pieces(io.RawIOBase):
-    """A stream whose reads end where the test says."""
+    """A stream whose reads end at given positions."""
 
     def __init__(self, data: bytes, sizes: list[int]) -> None:
         self._data, self._sizes = data, sizes
@@ -69,7 +69,7 @@ def test_the_limit_is_on_the_line_without_its_ending(over: int, ending: bytes) -
 
 
 class Endless(io.RawIOBase):
-    """One line of 64 MiB that is never in memory whole, then a short one."""
+    """Return a line of 64 MiB, never in memory as a whole, and then a short line."""
 
     def __init__(self) -> None:
         self._chunks = 64

@@ -1,4 +1,4 @@
-"""Files in pieces and batches: the same records as one after the other, whatever the cut."""
+"""Files in pieces and batches: the records are the same as in sequence, for every cut."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def batches(path: str, options: ReadOptions) -> list[tuple[Piece, list[Batch]]]:
 
 
 def records(path: str, options: ReadOptions) -> list[tuple[object, ...]]:
-    """All that batches hold, in the file's order, with the positions in the file."""
+    """Return the records of batches in the order of the file, with their positions in it."""
     found: list[tuple[object, ...]] = []
     before = 0
     for piece, of_piece in batches(path, options):
@@ -50,7 +50,7 @@ def records(path: str, options: ReadOptions) -> list[tuple[object, ...]]:
 
 
 def expected(path: str, options: ReadOptions) -> list[tuple[object, ...]]:
-    """The same by the reader of one record after the other."""
+    """Return the records in sequence, by the reference reader."""
     found: list[tuple[object, ...]] = []
     for record in read_reviews(path, options):
         if isinstance(record, Review):
@@ -89,7 +89,7 @@ LINE = st.sampled_from(
 @pytest.mark.parametrize("suffix", COMPRESS)
 @settings(max_examples=60)
 @given(lines=st.lists(LINE, max_size=30), end=st.booleans(), bom=st.booleans())
-def test_batches_of_fasttext_are_what_the_records_are(
+def test_batches_of_fasttext_equal_the_records(
     folder: Path, suffix: str, lines: list[bytes], end: bool, bom: bool
 ) -> None:
     data = b"\xef\xbb\xbf" * bom + b"\n".join(lines) + b"\n" * end
@@ -110,7 +110,7 @@ def test_pieces_of_a_plain_file_share_its_lines(
 
 
 def numbered(count: int, seed: int = 0) -> list[bytes]:
-    """Lines of very different lengths, so that blocks end anywhere in them."""
+    """Return lines of very different lengths, so that blocks end anywhere in them."""
     rng = random.Random(seed)
     return [
         b"__label__%d title %d: %s"
@@ -203,7 +203,7 @@ def test_a_truncated_archive_is_read_as_far_as_it_goes(folder: Path, suffix: str
     ("head", "options"),
     [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_scale="one_two"))],
 )
-def test_damage_in_gzip_ends_the_reading_and_tells_what_is_lost(
+def test_damage_in_gzip_ends_the_reading_and_is_counted(
     folder: Path, head: bytes, options: ReadOptions
 ) -> None:
     lines = [b"1," + line if head else line for line in numbered(8_000)]
@@ -225,7 +225,7 @@ def test_damage_in_gzip_ends_the_reading_and_tells_what_is_lost(
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_a_piece_knows_about_how_large_it_is_unpacked(folder: Path, suffix: str) -> None:
-    """By that the work is shared out, and the number of files that are written is chosen."""
+    """The estimate decides how the work is divided and how many files are written."""
     sample = Path(sample_data.__file__).with_name("reviews.ft.txt").read_bytes()[:300_000]
     path = write(folder, f"sample.txt{suffix}", COMPRESS[suffix](sample))
     unpacked = sum(piece.unpacked for piece in cut_file(path, detect_format(path, FASTTEXT)))

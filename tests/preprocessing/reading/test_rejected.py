@@ -1,4 +1,4 @@
-"""Every way a line can be wrong, and what is said of it."""
+"""Rejected lines: every problem of a line, its reason and its detail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.preprocessing.reading.review_files import (
 # ---- the reasons for a rejection
 
 
-def test_what_is_wrong_with_fasttext_lines(folder: Path) -> None:
+def test_rejected_fasttext_lines(folder: Path) -> None:
     lines: list[tuple[bytes, str]] = [
         (b"__label__2 fine: really", "Review"),
         (b"", "no_text"),
@@ -63,7 +63,7 @@ def test_title_and_body_of_fasttext_lines(folder: Path) -> None:
     assert records[0].body == "b: c"
 
 
-def test_what_is_wrong_with_json_lines(folder: Path) -> None:
+def test_rejected_json_lines(folder: Path) -> None:
     lines: list[tuple[bytes, str]] = [
         (b'{"overall": 5, "summary": "t", "reviewText": "b"}', "Review"),
         (b'{"overall": 3.0, "reviewText": "b"}', "Neutral"),
@@ -108,7 +108,7 @@ def test_values_that_are_not_strings_become_text(folder: Path) -> None:
     assert found == ["", "5", "1.5", "true", "a  2", "\U0001f600"]
 
 
-def test_what_is_wrong_with_csv_records(folder: Path) -> None:
+def test_rejected_csv_records(folder: Path) -> None:
     records: list[tuple[bytes, list[str]]] = [
         (b"Score,Summary,Text", []),
         (b'5,t,"two\nlines"', ["Review"]),
@@ -146,7 +146,7 @@ def test_an_open_quote_costs_its_own_line(folder: Path, lines_after: int) -> Non
 
 
 def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> None:
-    """What one record may take up is counted anew for each, also behind an open quote."""
+    """The size limit applies to each record separately, also behind an open quote."""
     words = "x" * 2_000
     rows = [(n % 2, f"title {n}", f"number {n}\n{words}") for n in range(600)]
     table = csv_text([("label", "title", "text"), *rows])
@@ -182,7 +182,7 @@ def test_an_overlong_line_inside_an_open_quote(folder: Path) -> None:
     assert reasons(found) == ["broken_csv", "line_too_long", "Review"]
 
 
-def test_what_is_wrong_with_parquet_rows(folder: Path) -> None:
+def test_rejected_parquet_rows(folder: Path) -> None:
     long = "x" * MAX_LINE_BYTES
     bad = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]

@@ -1,4 +1,4 @@
-"""The processes that train in step leave together."""
+"""Synchronous processes end together."""
 
 import pytest
 import tensorflow as tf
@@ -9,7 +9,7 @@ GONE = tf.errors.UnavailableError(None, None, "Collective ops is aborted by: Soc
 
 
 class Peer:
-    """An agreement with another process that is gone when the sum number `gone` is asked for."""
+    """Return an agreement with another process that has ended before sum number `gone`."""
 
     def __init__(self, monkeypatch, gone=None):
         self.sums = 0

@@ -1,4 +1,4 @@
-"""TF_CONFIG: what is read from it, and that a malformed one is one clear line."""
+"""TF_CONFIG: its contents, and errors of one line for malformed values."""
 
 import json
 import re
@@ -85,22 +85,28 @@ WORKERS = {"worker": ["a:1", "b:1"]}
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
-        ("worker", 'not JSON: .worker.; it would be {"cluster": {"worker"'),
+        ("worker", 'not JSON: .worker.; a correct value is {"cluster": {"worker"'),
         pytest.param("[" * 100_000, "not JSON: ", id="brackets"),
-        ("[1]", r"\[1\] is not a mapping; it would be"),
+        ("[1]", r"\[1\] is not a mapping; a correct value is"),
         ('"a"', "'a' is not a mapping"),
         ("0", "0 is not a mapping"),
-        ({"task": {"type": "worker", "index": 0}}, "no cluster; it would be"),
-        ({"cluster": ["a:1"]}, r"cluster is \['a:1'\]; it would be"),
-        ({"cluster": {"gpu": ["a:1"]}}, "unknown task type 'gpu'; known are chief, worker and ps"),
+        ({"task": {"type": "worker", "index": 0}}, "no cluster; a correct value is"),
+        ({"cluster": ["a:1"]}, r"cluster is \['a:1'\]; a correct value is"),
+        (
+            {"cluster": {"gpu": ["a:1"]}},
+            "unknown task type 'gpu'; known types are chief, worker and ps",
+        ),
         (
             config("master", 0, master=1, worker=1),
-            "unknown task type 'master'; .* call that .*chief",
+            "unknown task type 'master'; .*use chief",
         ),
-        (config("worker", 0, evaluator=1, worker=2), "'evaluator'; training evaluates by itself"),
-        (config("evaluator", 0, worker=2), "'evaluator'; training evaluates by itself"),
+        (
+            config("worker", 0, evaluator=1, worker=2),
+            "'evaluator'; training evaluates after every epoch",
+        ),
+        (config("evaluator", 0, worker=2), "'evaluator'; training evaluates after every epoch"),
         ({"cluster": {"worker": "a:1"}}, "cluster.worker is 'a:1', not a list of host:port"),
         ({"cluster": {"worker": {"1": "a:1"}}}, "cluster.worker is .*, not a list of host:port"),
         ({"cluster": {"worker": ["a:1", "b"]}}, r"cluster.worker\[1\] is 'b', not host:port"),
@@ -108,9 +114,15 @@ WORKERS = {"worker": ["a:1", "b:1"]}
         ({"cluster": {"worker": ["a:65536"]}}, "'a:65536', not host:port"),
         ({"cluster": {"worker": ["grpc://a:1"]}}, "'grpc://a:1', not host:port"),
         ({"cluster": {"worker": [1]}}, "is 1, not host:port"),
-        ({"cluster": {"worker": ["a:1", "a:1"]}}, "worker 0 and worker 1 both are at a:1"),
+        (
+            {"cluster": {"worker": ["a:1", "a:1"]}},
+            "worker 0 and worker 1 have the same address a:1",
+        ),
         ({"cluster": WORKERS}, 'task is None; .* {"type": "worker", "index": 0}'),
-        ({"cluster": WORKERS, "task": {"type": "worker"}}, "task is {'type': 'worker'}; it would"),
+        (
+            {"cluster": WORKERS, "task": {"type": "worker"}},
+            "task is {'type': 'worker'}; it must be",
+        ),
         ({"cluster": WORKERS, "task": {"type": 1, "index": 0}}, "task.type: unknown task type 1"),
         (config("worker", 2, worker=2), "task worker 2 is not in .*, which has 2 worker from 0"),
         (config("ps", 0, worker=2), "task ps 0 is not in the cluster"),
@@ -125,8 +137,8 @@ WORKERS = {"worker": ["a:1", "b:1"]}
         (config("ps", 0, ps=1), "ps tasks but no chief"),
     ],
 )
-def test_a_malformed_one_is_told_in_one_line(value, said):
-    with pytest.raises(ValueError, match=said) as error:
+def test_a_malformed_value_is_an_error_of_one_line(value, message):
+    with pytest.raises(ValueError, match=message) as error:
         read(value)
     assert_is_one_line_about_tf_config(error.value)
 
@@ -167,7 +179,7 @@ def test_any_text_is_a_cluster_or_none_or_one_line(text):
 
 
 @given(st.integers(0, 1), st.integers(0, 4), st.integers(0, 3), st.data())
-def test_what_a_cluster_says_of_itself_is_read_back(chiefs, workers, servers, data):
+def test_to_json_and_from_environ_are_inverse(chiefs, workers, servers, data):
     counts = {"chief": chiefs, "worker": workers, "ps": servers if chiefs and workers else 0}
     tasks = [(kind, index) for kind, n in counts.items() for index in range(n)]
     assume(len(tasks) > 1)

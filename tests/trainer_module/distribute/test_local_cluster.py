@@ -1,4 +1,4 @@
-"""Local clusters: what their processes get, what is seen of them, how they end."""
+"""Local clusters: the environment, the logs and the end of their processes."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ from trainer_module.settings import Training
 
 def test_workers_get_a_tf_config_each(ground):
     ground.run('note("config", os.environ["TF_CONFIG"])', workers=3)
-    configs = ground.told("config")
+    configs = ground.texts("config")
     assert set(configs) == {"worker 0", "worker 1", "worker 2"}
     clusters = [Cluster.from_environ({"TF_CONFIG": text}) for text in configs.values()]
     assert sorted(cluster.name for cluster in clusters) == sorted(configs)
@@ -35,7 +35,7 @@ def test_parameter_servers_get_a_coordinator(ground):
     ground.run(
         f"{script}{FOREVER}\n{waits}", strategy="parameter_server", workers=2, parameter_servers=3
     )
-    configs = ground.told("config")
+    configs = ground.texts("config")
     assert set(configs) == {"chief 0", "worker 0", "worker 1", "ps 0", "ps 1", "ps 2"}
     assert Cluster.from_environ({"TF_CONFIG": configs["worker 1"]}).workers == 2
 
@@ -45,13 +45,13 @@ def test_a_single_process_gets_no_tf_config(ground, monkeypatch, strategy):
     alone = {"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(alone))
     ground.run('note("config", config)', workers=1, strategy=strategy)
-    assert ground.told("config") == {"alone": "None"}
+    assert ground.texts("config") == {"alone": "None"}
 
 
-def test_a_person_can_repeat_what_the_processes_run(ground, caplog):
+def test_the_command_of_the_processes_is_logged(ground, caplog):
     ground.run('note("arguments", sys.argv[1:])')
     file = str(ground.folder / "job.json")
-    assert set(ground.told("arguments").values()) == {f"['{file}']"}
+    assert set(ground.texts("arguments").values()) == {f"['{file}']"}
     expected = ground.job(strategy="multi_worker_mirrored", workers=2)
     assert task.read_job(file) == expected
     assert f"stand_in.py {file}" in caplog.text
@@ -60,7 +60,7 @@ def test_a_person_can_repeat_what_the_processes_run(ground, caplog):
 def test_the_packages_are_found_from_any_folder(ground, monkeypatch):
     monkeypatch.chdir(ground.folder)
     ground.run('import trainer_module\nnote("from", trainer_module.__file__)')
-    [found] = set(ground.told("from").values())
+    [found] = set(ground.texts("from").values())
     assert found.startswith(REPOSITORY)
 
 
@@ -73,11 +73,11 @@ def test_lines_of_the_log_come_through_with_the_name_of_the_process(ground, capl
 
 
 def test_progress_of_the_chief_alone_is_reported(ground):
-    said = []
+    reports = []
 
     class Listener(logging.Handler):
         def emit(self, record):
-            said.append(progress.values(record))
+            reports.append(progress.values(record))
 
     listener = Listener()
     progress.LOGGER.addHandler(listener)
@@ -89,11 +89,11 @@ def test_progress_of_the_chief_alone_is_reported(ground):
         )
     finally:
         progress.LOGGER.removeHandler(listener)
-    assert said == [{"unit": "steps", "done": 5, "total": 10, "source": "worker 0"}]
+    assert reports == [{"unit": "steps", "done": 5, "total": 10, "source": "worker 0"}]
 
 
 def opened_to_children(folder):
-    """What this process has open to its children: pipes, sockets, and files in their folder."""
+    """Return the open pipes, sockets, and files in the folder of the children."""
     opened = set()
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # what lists the folder is closed by now
@@ -123,13 +123,13 @@ def test_workers_may_end_after_the_chief_and_before_it(ground):
         'note("done")',
         workers=3,
     )
-    assert set(ground.told("done")) == {"worker 0", "worker 1", "worker 2"}
+    assert set(ground.texts("done")) == {"worker 0", "worker 1", "worker 2"}
 
 
 def test_a_worker_that_stays_behind_the_chief_is_ended(ground, monkeypatch, caplog):
     monkeypatch.setattr(local_cluster, "_SECONDS_BEHIND_CHIEF", 0.5)
     ground.run(f'if me == "worker 1":\n    {FOREVER}')
-    assert "worker 1: still there though training is over" in caplog.text
+    assert "worker 1: still running after the training has finished" in caplog.text
 
 
 def test_a_worker_that_fails_when_the_chief_has_succeeded_is_no_failure(ground, caplog):
@@ -137,7 +137,10 @@ def test_a_worker_that_fails_when_the_chief_has_succeeded_is_no_failure(ground, 
         'note("done")\nif me == "worker 1":\n'
         '    wait_until_gone("worker 0")\n    sys.exit("too late")'
     )
-    assert "worker 1 ended with exit code 1: too late, but training was over by then" in caplog.text
+    assert (
+        "worker 1 ended with exit code 1: too late, ignored because the training has finished"
+        in caplog.text
+    )
 
 
 # Who needs a local cluster.

@@ -1,4 +1,4 @@
-"""Local clusters that fail: who is to blame, who is started again, which port was taken."""
+"""Local clusters that fail: the cause, restarts, and ports in use."""
 
 import socket
 
@@ -21,7 +21,7 @@ def test_a_killed_worker_is_named_and_the_others_are_ended(ground):
     )
 
 
-def test_a_killed_worker_is_to_blame_though_its_peer_is_seen_to_end_first(ground):
+def test_a_killed_worker_is_the_cause_even_if_its_peer_ends_first(ground):
     message = failure(
         ground,
         'if me == "worker 0": sys.exit("UnavailableError: Connection reset by peer")\n'
@@ -31,7 +31,7 @@ def test_a_killed_worker_is_to_blame_though_its_peer_is_seen_to_end_first(ground
     assert message.startswith("worker 1 was killed (SIGKILL); ")
 
 
-def test_of_two_that_fail_the_first_is_to_blame(ground):
+def test_of_two_failures_the_first_is_the_cause(ground):
     message = failure(
         ground,
         'if me == "worker 1":\n'
@@ -43,7 +43,7 @@ def test_of_two_that_fail_the_first_is_to_blame(ground):
     assert message.startswith("worker 1 ended with exit code 7: ValueError: the first; nothing")
 
 
-def test_one_that_lost_a_peer_is_not_to_blame_though_it_is_seen_to_end_first(ground):
+def test_a_process_that_lost_a_peer_is_not_the_cause_even_if_it_ends_first(ground):
     message = failure(
         ground,
         'if me == "worker 0":\n'
@@ -55,7 +55,7 @@ def test_one_that_lost_a_peer_is_not_to_blame_though_it_is_seen_to_end_first(gro
     assert message.startswith("worker 1 ended with exit code 1: RuntimeError: the cause; ")
 
 
-def test_where_all_lost_a_peer_one_of_them_tells_it(ground):
+def test_if_all_lost_a_peer_one_of_them_is_reported(ground):
     message = failure(
         ground,
         'attach().fail("another process of the cluster is gone: UnavailableError: silent")\n'
@@ -64,22 +64,22 @@ def test_where_all_lost_a_peer_one_of_them_tells_it(ground):
     assert "failed: another process of the cluster is gone: UnavailableError: silent; " in message
 
 
-def test_what_a_process_says_it_failed_of_comes_before_the_end_of_others(ground):
+def test_a_failure_that_a_process_sent_counts_before_the_end_of_others(ground):
     message = failure(
         ground,
         'if me == "worker 1":\n'
         '    attach().fail("CheckpointError: no room")\n'
-        '    note("told")\n'
+        '    note("sent")\n'
         '    wait_until_gone("worker 0")\n'
         '    print("Exception ignored in: some thread")\n'
         "    sys.exit(1)\n"
-        'wait_for("told", "worker 1")\n'
+        'wait_for("sent", "worker 1")\n'
         'sys.exit("UnavailableError: Connection reset by peer")',
     )
     assert message.startswith("worker 1 failed: CheckpointError: no room; nothing was exported")
 
 
-def test_a_crash_is_told_with_the_last_line_that_tells_of_an_error(ground):
+def test_a_crash_is_reported_with_the_last_error_line_of_the_log(ground):
     message = failure(
         ground,
         'print("F0101 tensor.cc:1] Check failed: 1 == 2")\n'
@@ -91,21 +91,23 @@ def test_a_crash_is_told_with_the_last_line_that_tells_of_an_error(ground):
     assert message.startswith("chief crashed (SIGABRT): F0101 tensor.cc:1] Check failed: 1 == 2; ")
 
 
-def test_a_single_process_that_says_nothing_is_told_by_its_exit_code(ground):
+def test_a_failure_without_output_is_reported_with_its_exit_code(ground):
     message = failure(ground, "sys.exit(3)", workers=1, strategy="mirrored")
-    assert message.startswith("chief ended with exit code 3: it said nothing; ")
+    assert message.startswith("chief ended with exit code 3: no output; ")
 
 
 def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(ground):
-    with pytest.raises(ValueError, match=r"^training.devices: 9 asked for, 1 GPUs are there$"):
+    with pytest.raises(
+        ValueError, match=r"^training.devices: 9 devices, but only 1 GPUs are available$"
+    ):
         ground.run(
-            'line = "training.devices: 9 asked for, 1 GPUs are there"\n'
+            'line = "training.devices: 9 devices, but only 1 GPUs are available"\n'
             'print(line)\nif me == "worker 0": attach().fail(line)\n'
             "sys.exit(2)"
         )
 
 
-def test_a_wrong_setting_is_one_though_the_first_to_tell_is_the_last_to_end(ground):
+def test_a_wrong_setting_is_a_value_error_if_the_first_to_fail_ends_last(ground):
     with pytest.raises(ValueError, match=r"^training.devices: 9 asked for$"):
         ground.run(
             'line = "training.devices: 9 asked for"\n'
@@ -115,7 +117,7 @@ def test_a_wrong_setting_is_one_though_the_first_to_tell_is_the_last_to_end(grou
         )
 
 
-def test_what_cannot_be_started_is_told(ground):
+def test_a_command_that_cannot_be_started_is_an_error(ground):
     job = ground.job(strategy="multi_worker_mirrored", workers=2)
     with pytest.raises(
         local_cluster.TrainingFailed, match=r"worker 0 could not be started: .*/no/such/program"
@@ -134,7 +136,7 @@ def test_one_that_ignores_sigterm_is_killed(ground, monkeypatch, caplog):
         "sys.exit(1)",
     )
     assert message.startswith("worker 1 ended with exit code 1")
-    assert "Killing what does not end: worker 0" in caplog.text
+    assert "Killing processes that are still running: worker 0" in caplog.text
 
 
 # Parameter servers.
@@ -146,10 +148,10 @@ def run_with_servers(ground, script, **training):
 
 def test_servers_are_ended_when_the_chief_has(ground):
     run_with_servers(ground, f'{SERVE}wait_for("started", "worker 1")')
-    assert set(ground.told("started")) >= {"chief 0", "worker 1"}
+    assert set(ground.texts("started")) >= {"chief 0", "worker 1"}
 
 
-def test_a_killed_worker_beside_parameter_servers_comes_back_on_its_port(ground, caplog):
+def test_a_killed_worker_under_parameter_servers_is_restarted_on_its_port(ground, caplog):
     run_with_servers(
         ground,
         'note("config", os.environ["TF_CONFIG"])\n'
@@ -161,11 +163,11 @@ def test_a_killed_worker_beside_parameter_servers_comes_back_on_its_port(ground,
     assert len(configs) == 4
     assert len(set(configs)) == 1
     for times in (1, 2, 3):
-        again = f"worker 1 was killed (SIGKILL); starting it again ({times} of 3 times)"
+        again = f"worker 1 was killed (SIGKILL); restarting it ({times} of 3 restarts)"
         assert again in caplog.text
 
 
-def test_workers_are_not_started_for_ever(ground):
+def test_restarts_of_workers_are_limited(ground):
     message = failure(
         ground,
         f'if me == "worker 0": sys.exit("RuntimeError: always")\n{FOREVER}',
@@ -190,7 +192,7 @@ def test_a_killed_parameter_server_or_chief_ends_the_training(ground, victim, na
 
 def test_a_server_that_just_ends_is_a_failure(ground):
     message = failure(ground, f'if me != "ps 0": {FOREVER}', strategy="parameter_server")
-    assert message.startswith("ps 0 ended with exit code 0: it said nothing; ")
+    assert message.startswith("ps 0 ended with exit code 0: no output; ")
 
 
 # Ports.
@@ -232,15 +234,15 @@ def test_a_port_that_was_taken_meanwhile_is_replaced(ground, monkeypatch, held, 
     ground.run(f'{LISTEN}wait_for("listens", "worker 0")\nwait_for("listens", "worker 1")')
     port = held.getsockname()[1]
     refused = f"worker 1 cannot listen on 127.0.0.1:{port}, another process took that port"
-    assert caplog.text.count(f"{refused}; starting again, on other ports") == 2
+    assert caplog.text.count(f"{refused}; retrying with other ports") == 2
     assert len(ground.notes("refused")) == 2
 
 
-def test_a_port_that_is_always_taken_is_told_with_its_process(ground, monkeypatch, held):
+def test_a_port_that_is_always_taken_is_an_error_that_names_its_process(ground, monkeypatch, held):
     take_ports(monkeypatch, held, 100)
     message = failure(ground, f"{LISTEN}{FOREVER}")
     port = held.getsockname()[1]
     assert message == (
         f"worker 1 cannot listen on 127.0.0.1:{port}, another process took that port; "
-        "so it went 3 times"
+        "gave up after 3 attempts"
     )

@@ -1,4 +1,4 @@
-"""Local clusters whose parent is told to end, or killed."""
+"""Local clusters whose parent receives a signal."""
 
 import signal
 import subprocess
@@ -60,29 +60,29 @@ time.sleep(600)
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)]
 )
-def test_told_to_end_it_lets_the_training_save(ground, parent, number, code):
+def test_a_signal_lets_the_training_save(ground, parent, number, code):
     process = parent(SAVE)
     ground.wait(lambda: len(ground.notes("ready")) == 2)
     process.send_signal(number)
     assert process.wait(120) == code
-    assert set(ground.told("saved")) == {"worker 0", "worker 1"}
+    assert set(ground.texts("saved")) == {"worker 0", "worker 1"}
     assert ground.alive() == []
 
 
-def test_told_to_end_twice_it_does_not_wait(ground, parent):
+def test_a_second_signal_ends_the_training_at_once(ground, parent):
     process = parent(
-        'signal.signal(signal.SIGTERM, lambda *_: note("told"))\nnote("ready")\n'
+        'signal.signal(signal.SIGTERM, lambda *_: note("sigterm"))\nnote("ready")\n'
         "while True: time.sleep(1)"
     )
     ground.wait(lambda: len(ground.notes("ready")) == 2)
     process.send_signal(signal.SIGTERM)
-    ground.wait(lambda: len(ground.notes("told")) == 2)
+    ground.wait(lambda: len(ground.notes("sigterm")) == 2)
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 143
     assert ground.alive() == []
 
 
-def test_servers_are_there_until_the_chief_has_saved(ground, parent):
+def test_servers_run_until_the_chief_has_saved(ground, parent):
     process = parent(
         f"{SERVE}"
         "def save(number, frame):\n"
@@ -99,7 +99,7 @@ def test_servers_are_there_until_the_chief_has_saved(ground, parent):
     ground.wait(lambda: ground.notes("ready"))
     process.send_signal(signal.SIGTERM)
     assert process.wait(120) == 143
-    assert ground.told("saved") == {"chief 0": "3"}
+    assert ground.texts("saved") == {"chief 0": "3"}
 
 
 def test_it_runs_in_a_thread_too_and_leaves_the_signals_alone(ground):

@@ -1,4 +1,4 @@
-"""How the processes of a local cluster share the machine."""
+"""The division of the machine among the processes of a local cluster."""
 
 import json
 import os
@@ -14,7 +14,7 @@ def test_workers_share_the_cores_and_this_process_keeps_its_own(ground):
     before = os.sched_getaffinity(0)
     ground.run('note("cores", json.dumps(sorted(os.sched_getaffinity(0))))')
     assert os.sched_getaffinity(0) == before
-    first, second = (set(json.loads(text)) for text in ground.told("cores").values())
+    first, second = (set(json.loads(text)) for text in ground.texts("cores").values())
     assert first | second == before or len(before) == 1
     assert not first & second or len(before) == 1
 
@@ -26,7 +26,7 @@ def test_coordinator_and_parameter_servers_have_all_cores(ground):
         'for other in ("worker 0", "worker 1", "ps 0"): wait_for("cores", other)',
         strategy="parameter_server",
     )
-    cores = {name: set(json.loads(text)) for name, text in ground.told("cores").items()}
+    cores = {name: set(json.loads(text)) for name, text in ground.texts("cores").items()}
     everything = os.sched_getaffinity(0)
     assert cores["chief 0"] == cores["ps 0"] == everything
     assert cores["worker 0"] | cores["worker 1"] == everything or len(everything) == 1
@@ -109,7 +109,7 @@ def test_more_workers_than_gpus_is_a_wrong_setting(ground, monkeypatch):
         ({}, 1, 2, "one_device"),
     ],
 )
-def test_auto_follows_what_is_there(counts, devices, gpus, strategy):
+def test_auto_depends_on_the_cluster_and_the_devices(counts, devices, gpus, strategy):
     spec = {kind: [f"{kind}{n}:1" for n in range(count)] for kind, count in counts.items()}
     there = Cluster(spec, next(iter(spec)), 0) if spec else None
     name, reason = machine.auto_without_tpu(Training(devices=devices), there, gpus)

@@ -1,4 +1,4 @@
-"""Which variables are cut over the parameter servers, and into how many pieces."""
+"""The variables that are sharded over parameter servers, and the number of their shards."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Strategies: what a name becomes on this machine, and that each of them trains the same model."""
+"""Strategies: the strategy for a name on this machine; each of them trains the same model."""
 
 import json
 import subprocess
@@ -66,7 +66,7 @@ def test_names_on_a_machine_without_gpus(training, expected, reason, monkeypatch
     assert reason in log
 
 
-def test_tpu_without_a_tpu_says_where_it_looked(monkeypatch):
+def test_tpu_without_a_tpu_is_an_error_that_names_the_settings(monkeypatch):
     monkeypatch.delenv("TPU_NAME", raising=False)
     made, _ = strategy(strategy="tpu")
     assert made == (
@@ -75,12 +75,12 @@ def test_tpu_without_a_tpu_says_where_it_looked(monkeypatch):
     )
 
 
-def test_a_tpu_that_is_named_but_not_there_is_an_error_and_auto_goes_on_without(monkeypatch):
+def test_an_unreachable_tpu_is_an_error_but_not_for_auto(monkeypatch):
     made, _ = strategy(strategy="tpu", tpu="local")
-    assert made.startswith("no TPU answers at 'local' (training.tpu): ")
+    assert made.startswith("no TPU is reachable at 'local' (training.tpu): ")
     made, log = strategy(tpu="local")
     assert made == "OneDeviceStrategy 1"
-    assert "auto: no TPU answers at 'local'" in log
+    assert "auto: no TPU is reachable at 'local'" in log
 
 
 def test_a_strategy_of_one_process_is_refused_in_a_cluster(monkeypatch):

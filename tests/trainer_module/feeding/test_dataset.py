@@ -1,4 +1,4 @@
-"""What each process reads: every Example once an epoch, however many processes and files."""
+"""The Examples that each process reads: all of them once an epoch, for any number of files."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ def example(number):
 
 @pytest.fixture(scope="module")
 def write(tmp_path_factory):
-    """(Examples in each file) -> Split of files with the numbers from 0 on."""
+    """Return a function: (Examples in each file) -> Split of files with the numbers from 0."""
     written = {}
 
     def split(counts):
@@ -146,7 +146,7 @@ TOKENS = (features.TOKENS,)
 
 
 def contents(batches):
-    """What is in each batch, of either kind of features."""
+    """Return the content of each batch, for both kinds of features."""
     return [
         values.to_list() if isinstance(values, tf.RaggedTensor) else values.numpy().tolist()
         for inputs, *_ in batches
@@ -165,7 +165,7 @@ def contents(batches):
     more=st.integers(0, 2),
     done=st.floats(0, 2),
 )
-def test_a_training_that_goes_on_sees_what_it_would_have_seen(
+def test_a_resumed_training_reads_the_same_batches(
     write, counts, names, batch_size, shuffle_buffer, cache, processes, more, done
 ):
     share = write(counts).shares(processes)[-1]
@@ -181,7 +181,7 @@ def test_a_training_that_goes_on_sees_what_it_would_have_seen(
 
 
 @pytest.mark.parametrize("shuffle_buffer", [0, 64])
-def test_a_training_that_goes_on_opens_no_file_that_is_done(write, tmp_path, shuffle_buffer):
+def test_a_resumed_training_opens_no_finished_file(write, tmp_path, shuffle_buffer):
     original = write([32] * 20)
     for file in original.files:
         (tmp_path / Path(file).name).write_bytes(Path(file).read_bytes())
@@ -202,7 +202,7 @@ def test_a_training_that_goes_on_opens_no_file_that_is_done(write, tmp_path, shu
     assert numbers(rest) == numbers(both[114:])
 
 
-def test_static_batches_have_one_shape_and_weigh_what_is_there(write):
+def test_static_batches_have_one_shape_and_padding_has_no_weight(write):
     share = write([5]).shares(1)[0]
     batching = Batching(NGRAMS, TRANSFORM, 3, static_shapes=True)
     batches = list(endless(share, batching, 3).take(3))
@@ -245,7 +245,7 @@ print('RESULT', json.dumps([seen, adapting, scale]))
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("train", ["train-*.gz", "train-0.gz"], ids=["by file", "by example"])
-def test_two_real_workers_read_every_example_once_and_know_of_all(prepared, tmp_path, train):
+def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_path, train):
     job = make_job(
         prepared,
         tmp_path,

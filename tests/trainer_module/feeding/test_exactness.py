@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def evaluated_by_hand(folder):
-    """(loss, accuracy) of the exported model on the eval split."""
+    """Return (loss, accuracy) of the exported model on the eval split."""
     texts, labels = zip(*list(reviews(300))[sum(FILES["train"]) :], strict=True)
     probabilities = predict(folder, list(texts))["probability"].numpy().ravel().tolist()
     pairs = list(zip(probabilities, labels, strict=True))
@@ -109,7 +109,7 @@ print('RESULT', json.dumps([inputs.steps, totals]))
 def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
     prepared, tmp_path, replicas, interrupted_after, steps
 ):
-    """By how often each n-gram was in a batch; every review has some of its own."""
+    """Checked by the occurrences of each n-gram; every review has n-grams of its own."""
     job = make_job(prepared, tmp_path, strategy="parameter_server", workers=2)
     with contextlib.ExitStack() as exits:
         processes = []
@@ -133,7 +133,7 @@ def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
 
 
 def occurrences(prepared):
-    """How often each n-gram is in the train split."""
+    """Return the occurrences of each n-gram in the train split."""
     from preprocessing import features
     from preprocessing.settings import Transform
     from tests.trainer_module.conftest import TRANSFORM
@@ -165,10 +165,8 @@ os._exit(code)
 """
 
 
-def test_a_training_beside_parameter_servers_that_goes_on_is_the_same_as_one_that_was_not_ended(
-    prepared, tmp_path
-):
-    """With one worker, that is: several take their steps in any order."""
+def test_a_resumed_training_under_parameter_servers_equals_an_uninterrupted_one(prepared, tmp_path):
+    """With a single worker: several workers execute their steps in any order."""
     alone, ended = tmp_path / "alone", tmp_path / "ended"
     done = run_task(make_job(prepared, alone), alone)
     assert done.code == 0, done.log

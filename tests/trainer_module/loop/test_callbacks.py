@@ -1,4 +1,4 @@
-"""What happens beside the steps: progress, a loss that is no number, what must do no harm."""
+"""Callbacks: progress, metrics, a loss that is not finite, best effort."""
 
 import logging
 import math
@@ -9,11 +9,11 @@ import tf_keras
 from core import progress
 from trainer_module.loop.callbacks import (
     EpochMetrics,
-    LossIsNoNumber,
+    NonFiniteLossError,
     StepCallback,
     StepProgress,
-    StopAtNoNumber,
-    harmless,
+    StopOnNonFiniteLoss,
+    best_effort,
 )
 from trainer_module.loop.state import State
 
@@ -21,17 +21,17 @@ from trainer_module.loop.state import State
 @pytest.fixture
 def reported():
     """(done, total) of each report of progress."""
-    said = []
+    reports = []
 
     class Listener(logging.Handler):
         def emit(self, record):
             values = progress.values(record)
             assert values["unit"] == "steps"
-            said.append((values["done"], values["total"]))
+            reports.append((values["done"], values["total"]))
 
     listener = Listener()
     progress.LOGGER.addHandler(listener)
-    yield said
+    yield reports
     progress.LOGGER.removeHandler(listener)
 
 
@@ -71,12 +71,14 @@ def test_progress_of_few_steps_is_reported_at_each(reported):
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
-def test_a_loss_that_is_no_number_ends_the_training_at_its_step(loss):
-    callback = StopAtNoNumber(4)
+def test_a_loss_that_is_not_finite_ends_the_training_at_its_step(loss):
+    callback = StopOnNonFiniteLoss(4)
     callback.on_train_batch_end(0, {"loss": 0.5})
-    with pytest.raises(LossIsNoNumber, match=f"the loss is {loss} at step 6, nothing was exported"):
+    with pytest.raises(
+        NonFiniteLossError, match=f"the loss is {loss} at step 6, nothing was exported"
+    ):
         callback.on_train_batch_end(1, {"loss": loss})
-    with pytest.raises(LossIsNoNumber):
+    with pytest.raises(NonFiniteLossError):
         callback.on_epoch_end(0, {"loss": loss})
 
 
@@ -101,7 +103,7 @@ def test_logs_of_an_epoch_are_the_metrics_of_all_steps_and_of_the_evaluation():
     assert logs == {"loss": 1.5, "val_loss": 4.0}
 
 
-def test_what_is_harmless_fails_once_and_says_so(caplog):
+def test_a_best_effort_callback_logs_its_first_error_and_stops(caplog):
     calls = []
 
     class Failing(tf_keras.callbacks.Callback):
@@ -112,11 +114,11 @@ def test_what_is_harmless_fails_once_and_says_so(caplog):
             calls.append(epoch)
             raise OSError("no room")
 
-    callback = harmless(Failing())
+    callback = best_effort(Failing())
     callback.on_train_begin()
     for number in range(3):
         callback.on_epoch_end(number)
     callback.on_train_begin()
     assert calls == ["begin", 0]
     [line] = [record.getMessage() for record in caplog.records]
-    assert line == "Failing does nothing from now on: no room"
+    assert line == "Failing is disabled after an error: no room"

@@ -1,4 +1,4 @@
-"""The folder of a training's checkpoints: named by what is trained on, not by where it is."""
+"""Folders of checkpoints: their names depend on the input, not on its path."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def identity(job):
 
 
 def relabel(file):
-    """The same Examples with the other labels: a file of the same size."""
+    """Write Examples with opposite labels to a file of the same size."""
     size = os.path.getsize(file)
     examples = [
         tf.train.Example.FromString(record)
@@ -80,7 +80,7 @@ def relabel(file):
         size = os.path.getsize(file)
 
 
-def test_the_identity_is_of_what_is_trained_on(execution):
+def test_the_identity_depends_on_the_input_and_the_settings(execution):
     one, same = execution.job(), execution.job()
     assert identity(one) == identity(same)
     assert one.checkpoint_dir != same.checkpoint_dir, "two at the same time would collide"
@@ -90,7 +90,7 @@ def test_the_identity_is_of_what_is_trained_on(execution):
     assert checkpoint_folders.name(one, "2") != checkpoint_folders.name(one, "1")
 
 
-def test_examples_of_the_same_size_are_told_apart(execution):
+def test_different_examples_of_the_same_size_have_different_identities(execution):
     job = execution.job()
     [file] = tf.io.gfile.glob(job.eval_files[0])
     before = checkpoint_folders.name(job, "1")
@@ -98,8 +98,8 @@ def test_examples_of_the_same_size_are_told_apart(execution):
     assert checkpoint_folders.name(job, "1") != before
 
 
-def test_examples_are_the_same_where_transform_says_what_they_were_made_from(tmp_path):
-    """It writes the features of an Example in another order each time."""
+def test_examples_with_the_same_digest_of_transform_have_the_same_identity(tmp_path):
+    """Transform writes the features of an Example in another order each time."""
 
     def digest(place, source, written, settings="1"):
         for folder, data in (("raw", source), ("made/Split-train", written)):
@@ -140,13 +140,13 @@ def kill_one(fn_args):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_next_execution_goes_on_and_leaves_nothing_behind(execution, log):
+def test_the_next_execution_resumes_and_removes_all_checkpoints(execution, log):
     kill_one(execution.fn_args())
     kill_one(execution.fn_args(learning_rate=0.06))
     assert len(list(execution.checkpoints.glob("*/checkpoint"))) == 2
     last = execution.fn_args()
     run_fn(last)
-    assert "Going on after step 32" in log.text
+    assert "Resuming after step 32" in log.text
     assert json.loads((execution.folder / "3" / "run" / "training.json").read_text())["steps"] == 48
     # That of other settings, too, was of a process that is no more.
     assert list(execution.checkpoints.iterdir()) == []
@@ -196,8 +196,8 @@ class TestStale:
         left = {entry.name for entry in tmp_path.iterdir()}
         assert left == {folder(2).name, folder(4).name, "somebody's"}
 
-    def test_one_that_runs_says_so_time_and_again(self, folder, monkeypatch):
-        monkeypatch.setattr(checkpoint_folders, "SECONDS_BETWEEN_MARKS", 0.01)
+    def test_a_running_training_writes_heartbeats(self, folder, monkeypatch):
+        monkeypatch.setattr(checkpoint_folders, "SECONDS_BETWEEN_HEARTBEATS", 0.01)
         mark = folder(0) / "running.json"
         with checkpoint_folders.claimed(str(folder(0))):
             before = mark.stat().st_mtime_ns
@@ -243,7 +243,7 @@ class TestTakeOver:
             # Those of other settings may be what somebody goes on with.
             assert [number for number in (1, 2, 3, 11) if folder(number).exists()] == [11]
 
-    def test_what_this_execution_has_itself_comes_first(self, folder):
+    def test_the_checkpoints_of_this_execution_come_first(self, folder):
         self.left_by(folder(0), 8)
         self.left_by(folder(1), 20)
         with checkpoint_folders.claimed(str(folder(0))):
@@ -269,9 +269,9 @@ class TestTakeOver:
         with checkpoint_folders.claimed(str(folder(0))):
             assert not (folder(0) / "checkpoint").exists()
         assert folder(1).exists()
-        assert "no checkpoint that can be read" in caplog.text
+        assert "skipped an unreadable checkpoint" in caplog.text
 
-    def test_one_whose_removal_was_broken_off_is_no_checkpoint(self, folder, monkeypatch):
+    def test_one_whose_removal_was_interrupted_counts_as_empty(self, folder, monkeypatch):
         self.left_by(folder(1), 20)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(tf.io.gfile, "rmtree", killed)

@@ -1,4 +1,4 @@
-"""Checkpoints: what they keep, when they are written, and what becomes of one that is broken."""
+"""Checkpoints: their content, when they are written, and errors of damaged ones."""
 
 from dataclasses import asdict
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from trainer_module.loop.state import State
 
 @pytest.fixture
 def make(tmp_path):
-    """(first weight) -> (model, its checkpoints)."""
+    """Return a function: (first weight) -> (model, its checkpoints)."""
 
     def make(value=0.0, *, chief=True):
         model = make_model(value)
@@ -116,7 +116,7 @@ def test_a_checkpoint_that_cannot_be_read_is_one_line_and_no_fresh_start(make, f
     [line] = str(error.value).splitlines()
     assert line.startswith(f"{folder}/c")
     assert "this checkpoint cannot be read (" in line
-    assert line.endswith(f"remove {folder} to start the training afresh")
+    assert line.endswith(f"remove {folder} to start the training from the beginning")
 
 
 def test_a_checkpoint_that_cannot_be_written_is_one_line(make, folder):
@@ -168,7 +168,7 @@ class TestSaveRegularly:
 
     @pytest.fixture
     def callback(self, saved):
-        """(steps between, first step, state) -> the callback."""
+        """Return a function: (steps between, first step, state) -> the callback."""
 
         def make(every, first_step=0, state=None, vote=None):
             never = SimpleNamespace(after_step=lambda: False, now=lambda: False)
@@ -192,7 +192,7 @@ class TestSaveRegularly:
         assert saved == [3, 5, 8, 10, 13, 15]
 
     def test_an_epoch_s_end_is_saved_although_its_last_step_was(self, callback, saved):
-        """It is what tells that the evaluation is done."""
+        """This checkpoint records that the evaluation is done."""
         regularly = callback(5)
         self.epoch(regularly, 0, range(5))
         assert saved == [5, 5]
@@ -201,13 +201,13 @@ class TestSaveRegularly:
         self.epoch(callback(2), 0, [3, 7])
         assert saved == [4, 8, 8]
 
-    def test_a_training_that_goes_on_counts_from_where_it_was(self, callback, saved):
+    def test_a_resumed_training_counts_from_its_first_step(self, callback, saved):
         regularly = callback(3, 7, State(epochs=1))
         self.epoch(regularly, 1, range(3))
         self.epoch(regularly, 2, range(5))
         assert saved == [10, 10, 13, 15]
 
-    def test_the_state_has_what_the_epoch_has_brought(self, callback):
+    def test_the_state_has_the_results_of_the_epoch(self, callback):
         state = State()
         regularly = callback(100, state=state)
         regularly.model.stop_training = True
@@ -216,9 +216,9 @@ class TestSaveRegularly:
 
     @pytest.mark.parametrize("hook", ["on_train_batch_end", "on_test_batch_end", "on_epoch_end"])
     def test_sigterm_saves_and_ends(self, callback, saved, hook):
-        told = SimpleNamespace(after_step=lambda: True, now=lambda: True)
+        vote = SimpleNamespace(after_step=lambda: True, now=lambda: True)
         with pytest.raises(SystemExit) as ended:
-            getattr(callback(100, 4, State(epochs=0, trained={}), told), hook)(0)
+            getattr(callback(100, 4, State(epochs=0, trained={}), vote), hook)(0)
         assert ended.value.code == 143
         # Nothing has changed where an evaluation has just begun.
         assert saved == {"on_train_batch_end": [5], "on_test_batch_end": []}.get(hook, [4])

@@ -1,4 +1,4 @@
-"""Early stopping: after which epoch it ends a training, and which weights it leaves."""
+"""Early stopping: the epoch after which it ends a training, and the final weights."""
 
 import numpy as np
 import pytest

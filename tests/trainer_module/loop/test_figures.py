@@ -1,4 +1,4 @@
-"""The figures of a training: what is measured with a clock that the test winds."""
+"""The figures of a training, measured with a clock that the test controls."""
 
 import json
 
@@ -93,13 +93,13 @@ def test_times_and_speed_are_those_of_the_steps_and_not_of_evaluations(measure, 
     assert measure.figures() == expected([4 * seconds, 8 * seconds], 8)
 
 
-def test_several_steps_at_once_count_as_what_they_are(measure):
+def test_several_steps_per_execution_are_counted_one_by_one(measure):
     measure.start(batch=8)
     measure.epoch(0, 6, 1.0, at_once=3)
     assert measure.figures() == expected([6.0], 6, batch=8)
 
 
-def test_a_training_that_goes_on_adds_to_what_was_measured_before(measure):
+def test_a_resumed_training_adds_to_the_earlier_measurements(measure):
     measure.start()
     measure.epoch(0, 4, 1.0)
     measure.usage.on_epoch_begin(1)
@@ -113,13 +113,13 @@ def test_a_training_that_goes_on_adds_to_what_was_measured_before(measure):
     assert measure.figures() == expected([4.0, 9.0, 4.0], 12)
 
 
-def test_nothing_measured_is_no_division_by_nothing(measure):
+def test_a_training_without_steps_has_finite_figures(measure):
     figures = measure.start(first_step=9).figures()
     assert (figures["steps"], figures["seconds_per_epoch"]) == (9, [])
     assert figures["step_seconds"] == figures["examples_per_second"] == 0.0
 
 
-def test_what_tensorboard_shows_is_of_each_few_seconds(measure, tmp_path):
+def test_tensorboard_has_the_figures_of_every_few_seconds(measure, tmp_path):
     measure.start(str(tmp_path), first_step=100, so_far={"seconds_per_epoch": [], "steps": 100})
     measure.epoch(0, 5, 2.0)
     measure.epoch(1, 4, 1.0)
@@ -138,7 +138,7 @@ def test_what_tensorboard_shows_is_of_each_few_seconds(measure, tmp_path):
 
 
 @pytest.mark.slow
-def test_training_json_has_what_a_training_was_and_how_long_it_took(
+def test_training_json_has_the_settings_and_durations_of_a_training(
     records, tmp_path, clock, monkeypatch
 ):
     monkeypatch.delenv("TF_CONFIG", raising=False)
@@ -148,7 +148,7 @@ def test_training_json_has_what_a_training_was_and_how_long_it_took(
             super().__init__(*args, **kwargs)
             clock.now += 7.0
 
-    class SlowSteps(training.StopAtNoNumber):
+    class SlowSteps(training.StopOnNonFiniteLoss):
         """Comes before `Usage`."""
 
         def on_train_batch_end(self, batch, logs=None):
@@ -159,7 +159,7 @@ def test_training_json_has_what_a_training_was_and_how_long_it_took(
             clock.now += 30.0
 
     monkeypatch.setattr(training, "Inputs", SlowInputs)
-    monkeypatch.setattr(training, "StopAtNoNumber", SlowSteps)
+    monkeypatch.setattr(training, "StopOnNonFiniteLoss", SlowSteps)
     trained = training.fit(make_job(records, tmp_path, epochs=2), None)
     figures = summary(tmp_path)
     assert figures.pop("peak_rss_bytes") > 2**20

@@ -15,13 +15,13 @@ from trainer_module.loop.steps import Trainable
 
 STEPS, EVAL_STEPS, EPOCHS = 3, 2, 3
 EVALUATION = 50
-"""The number in the first batch of the evaluation; those of the training begin with 0."""
+"""The number in the first batch of the evaluation; the training's numbers begin with 0."""
 
 each_loop = pytest.mark.parametrize("loop", LOOPS)
 
 
 def batch(number):
-    """One Example with the label 1, whose logit is a tenth of `number`."""
+    """Return a batch of one Example with the label 1, whose logit is a tenth of `number`."""
     return tf.cast(tf.fill([1, 1], number), tf.float32) / 10, tf.ones([1, 1])
 
 
@@ -31,7 +31,7 @@ def loss_of(numbers):
 
 @functools.cache
 def traced_model(steps_per_execution):
-    """One for all tests, which none of them changes: Keras takes a while to trace its steps."""
+    """A model for all tests, which none of them changes, because tracing it takes a while."""
     inputs = tf_keras.Input([1])
     logit = tf_keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs)
     model = Trainable(inputs, logit)
@@ -50,7 +50,7 @@ def make_model(steps_per_execution=1):
 
 
 class Seen(StepCallback):
-    """What a loop tells its callbacks: in which order, and the logs of each epoch."""
+    """A callback that records the order of its calls, and the logs of each epoch."""
 
     def __init__(self, first_step, stop_after=None):
         super().__init__(first_step)
@@ -83,7 +83,7 @@ class Seen(StepCallback):
 
 
 def evaluation(epoch):
-    """The events of one."""
+    """Return the events of an evaluation."""
     steps = [("step of it", step) for step in range(1, EVAL_STEPS + 1)]
     return [("evaluation", (epoch + 1) * STEPS), *steps, ("end", epoch)]
 
@@ -113,7 +113,7 @@ def check_evaluation(logs):
 
 @pytest.mark.parametrize("first_step", range(STEPS * EPOCHS + 1))
 def test_no_step_is_planned_twice_or_left_out(first_step):
-    """However many of them were done before, a whole epoch or a part of one."""
+    """For any number of earlier steps: complete epochs or a part of one."""
     plan = Plan(None, None, STEPS, EVAL_STEPS, EPOCHS, first_step)
     planned, last = [], first_step // STEPS
     for before, stop, steps in plan.rounds():
@@ -149,7 +149,7 @@ def test_a_training_takes_the_steps_that_are_left(loop, first_step, evaluated, e
 
 @each_loop
 @pytest.mark.parametrize(("first_step", "evaluated"), [(3, 0), (9, 2)])
-def test_an_evaluation_that_was_broken_off_comes_first(loop, first_step, evaluated):
+def test_an_interrupted_evaluation_comes_first(loop, first_step, evaluated):
     trained = {"loss": 7.0, "accuracy": 0.25}
     state = State(epochs=evaluated, trained=trained)
     seen = run(loop, first_step, state)
@@ -163,7 +163,7 @@ def test_an_evaluation_that_was_broken_off_comes_first(loop, first_step, evaluat
 
 
 @each_loop
-def test_a_training_that_has_stopped_early_takes_no_more_steps(loop):
+def test_a_training_after_early_stopping_takes_no_more_steps(loop):
     seen = run(loop, 6, State(epochs=2, stopped=True))
     assert seen.events == []
 
@@ -171,14 +171,14 @@ def test_a_training_that_has_stopped_early_takes_no_more_steps(loop):
 @each_loop
 @pytest.mark.parametrize(("first_step", "evaluated"), [(4, 1), (6, 1)])
 def test_a_stop_after_an_epoch_is_the_end(loop, first_step, evaluated):
-    """Here of one that was broken off, or whose evaluation was."""
+    """Here after an interrupted epoch, or an interrupted evaluation."""
     seen = run(loop, first_step, State(epochs=evaluated), stop_after=1)
     assert list(seen.epochs)[-1] == 1
     assert seen.of("step") == list(range(first_step + 1, 2 * STEPS + 1))
 
 
 @each_loop
-def test_callbacks_are_called_after_several_steps_at_once(loop):
+def test_callbacks_are_called_once_for_several_steps(loop):
     seen = run(loop, steps_per_execution=2)
     assert seen.of("step") == [2, 3, 5, 6, 8, 9]
     assert seen.epochs[1]["loss"] == loss_of([3, 4, 5])

@@ -1,4 +1,4 @@
-"""Losses and accuracies: means over the Examples that are there."""
+"""Losses and accuracies: means over Examples without padding."""
 
 import math
 
@@ -10,7 +10,7 @@ from trainer_module.loop import metrics
 LABEL = tf.constant([[1.0], [0.0], [1.0], [0.0]])
 LOGIT = tf.constant([[2.0], [1.0], [-1.0], [-3.0]])
 LOSSES = [math.log1p(math.exp(x)) for x in (-2.0, 1.0, 1.0, -3.0)]
-"""Of the four; the first and the last are right."""
+"""The losses of the four Examples; the first and the last prediction are right."""
 THERE = [
     # the weights of the Examples, their losses, how many are right
     (None, LOSSES, 2),
@@ -20,7 +20,7 @@ THERE = [
 
 
 @pytest.mark.parametrize(("weight", "losses", "right"), THERE)
-def test_sums_and_means_are_of_the_examples_that_are_there(weight, losses, right):
+def test_sums_and_means_ignore_padding(weight, losses, right):
     weight = weight and tf.constant(weight)
     sums = metrics.sums(LABEL, LOGIT, weight)
     assert sums["loss"].numpy() == pytest.approx([sum(losses), len(losses)])

@@ -1,4 +1,4 @@
-"""`training.profile_steps`: which steps TensorFlow's profiler records."""
+"""`training.profile_steps`: the steps that TensorFlow's profiler records."""
 
 import pytest
 import tensorflow as tf
@@ -69,7 +69,7 @@ def test_several_steps_that_are_executed_at_once_are_recorded_at_once(recorded):
     assert recorded((17, 18), at_once=16) == [(17, 32)]
 
 
-def test_a_training_that_goes_on_counts_the_steps_before(recorded):
+def test_a_resumed_training_counts_the_earlier_steps(recorded):
     assert recorded((20, 22), first_step=10) == [(20, 22)]
     assert recorded((20, 22), first_step=20) == [(21, 22)]
     assert recorded((20, 22), first_step=22) == []

@@ -1,4 +1,4 @@
-"""What a training that goes on knows of the one before: the best weights, how long it waited."""
+"""A resumed training: it keeps the best weights and the patience of early stopping."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from trainer_module.training import fit
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 LOSSES = [0.5, 0.1, 0.4, 0.3, 0.3, 0.3, 0.3, 0.3]
-"""Of the evaluations, one after the other: the second is the best."""
+"""The losses of the evaluations in their order; the second is the best."""
 TRAINING = {"epochs": 8, "early_stopping": 3}
 STEPS = 4
 
@@ -27,12 +27,12 @@ def steps_done(folder):
 
 
 class Script:
-    """Scripted eval losses, the steps that were taken, and SIGTERM at one of them."""
+    """Callbacks with scripted eval losses that record the steps and send SIGTERM at one."""
 
     def __init__(self, monkeypatch):
         self.steps = []
         self.weights = []
-        """After each epoch."""
+        """The weight after each epoch."""
         self.tests = 0
         self.term_at_step = self.term_at_test = None
         save = checkpoints.SaveRegularly
@@ -48,7 +48,7 @@ class Script:
             if self.tests == self.term_at_test:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        stop = callbacks.StopAtNoNumber
+        stop = callbacks.StopOnNonFiniteLoss
 
         def on_epoch_end(callback, epoch, logs=None, original=stop.on_epoch_end):
             # The first of the callbacks that read the logs, which they share.
@@ -74,7 +74,7 @@ def script(monkeypatch):
 
 @pytest.fixture(scope="module")
 def best(records, tmp_path_factory):
-    """The weights after the best epoch of a training that nothing ends before its time."""
+    """Return the weights after the best epoch of an uninterrupted training."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         script = Script(monkeypatch)
         fit(make_job(records, tmp_path_factory.mktemp("best"), **TRAINING), None)
@@ -88,7 +88,7 @@ def check_weights(trained, best):
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])
 @pytest.mark.parametrize("step", [STEPS * 3 + 2, STEPS * 2 + 1])
-def test_early_stopping_goes_on_with_its_best_weights_and_its_patience(
+def test_early_stopping_resumes_with_its_best_weights_and_its_patience(
     records, tmp_path, script, best, loop, step
 ):
     job = make_job(records, tmp_path, loop=loop, **TRAINING)
@@ -116,7 +116,7 @@ def test_a_kill_before_the_export_trains_no_further(records, tmp_path, script, b
 
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])
-def test_sigterm_in_an_evaluation_ends_it_and_the_next_training_begins_with_it(
+def test_sigterm_in_an_evaluation_ends_it_and_the_next_training_repeats_it(
     records, tmp_path, script, best, loop
 ):
     job = make_job(records, tmp_path, loop=loop, **TRAINING)
@@ -128,7 +128,9 @@ def test_sigterm_in_an_evaluation_ends_it_and_the_next_training_begins_with_it(
     assert len(script.steps) == STEPS * 5
 
 
-def test_a_stop_in_an_epoch_that_was_broken_off_is_the_end(records, tmp_path, script, best):
+def test_early_stopping_after_an_interrupted_epoch_ends_the_training(
+    records, tmp_path, script, best
+):
     job = make_job(records, tmp_path, **TRAINING)
     script.term_at_step = STEPS * 4 + 3
     script.train_until_it_ends(job)
@@ -136,7 +138,7 @@ def test_a_stop_in_an_epoch_that_was_broken_off_is_the_end(records, tmp_path, sc
     assert len(script.steps) == STEPS * 5
 
 
-def test_a_training_that_ended_with_an_epoch_goes_on_with_the_next_one(records, tmp_path):
+def test_a_training_that_ended_with_an_epoch_resumes_with_the_next_one(records, tmp_path):
     def trained(place, epochs):
         steady = {"schedule": "constant", "warmup": 0.0, "epochs": epochs}
         return fit(make_job(records, tmp_path / place, **steady), None)
@@ -156,20 +158,20 @@ SLOW = """
 import os, signal, sys, time
 from trainer_module import task
 from trainer_module.loop import callbacks
-original = callbacks.StopAtNoNumber.on_train_batch_end
+original = callbacks.StopOnNonFiniteLoss.on_train_batch_end
 def slow(self, batch, logs=None):
     original(self, batch, logs)
     time.sleep(1)
     if self.step == 6 and '"index": 1' in os.environ["TF_CONFIG"]:
         print("TOLD", flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
-callbacks.StopAtNoNumber.on_train_batch_end = slow
+callbacks.StopOnNonFiniteLoss.on_train_batch_end = slow
 sys.exit(task.main(sys.argv[1:]))
 """
 
 
 def test_workers_with_slow_steps_end_after_a_step_or_two(prepared, tmp_path):
-    """They vote about once a second, however long a step takes; here it takes a second."""
+    """Workers vote about once a second, whatever the duration of a step; here it is a second."""
     job = make_job(
         prepared,
         tmp_path,

@@ -1,4 +1,4 @@
-"""The learning rate: how it follows the global batch, and how it moves over the steps."""
+"""The learning rate: its scaling with the global batch, and its schedule over the steps."""
 
 import math
 

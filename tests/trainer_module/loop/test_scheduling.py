@@ -1,4 +1,4 @@
-"""Steps beside parameter servers: which batches they get, what they add up to, how many wait."""
+"""Steps under parameter servers: their batches, their sums, and the length of the queue."""
 
 import pytest
 import tensorflow as tf
@@ -84,7 +84,7 @@ def test_an_epoch_begins_with_new_sums(steps):
     assert steps.means()["loss"] == 4.5
 
 
-def test_sums_are_exact_beyond_what_float32_counts(steps):
+def test_sums_are_exact_beyond_the_precision_of_float32(steps):
     data = tf.data.Dataset.from_tensor_slices(tf.constant([2**24, 1], tf.int64))
     steps(iter(data), 2)
     assert steps.totals()["accuracy"][0] == 2.0**24 + 1
@@ -100,9 +100,7 @@ def test_the_loss_is_that_of_the_last_step_that_is_done(steps, clock):
 @pytest.mark.parametrize(
     ("seconds", "most"), [(10.0, 2 * WORKERS), (0.1, 10), (0.001, 8 * WORKERS)]
 )
-def test_steps_of_about_a_second_wait_but_two_to_eight_of_each_worker(
-    steps, clock, monkeypatch, seconds, most
-):
+def test_two_to_eight_steps_per_worker_are_queued(steps, clock, monkeypatch, seconds, most):
     original = steps._collect
 
     def collect():
@@ -114,7 +112,7 @@ def test_steps_of_about_a_second_wait_but_two_to_eight_of_each_worker(
     assert steps._coordinator.most == most
 
 
-def test_of_steps_that_are_given_up_the_error_that_tells_why_comes_first(steps):
+def test_of_cancelled_steps_the_original_error_comes_first(steps):
     steps(numbers(), 1)
     steps._coordinator.error = tf.errors.CancelledError(None, None, "given up")
     with pytest.raises(tf.errors.CancelledError):

@@ -1,4 +1,4 @@
-"""How often the processes that train in step vote on whether to end, and what they find."""
+"""Votes of synchronous processes: their frequency and their result."""
 
 import pytest
 import tensorflow as tf
@@ -7,28 +7,28 @@ from trainer_module.loop import termination
 from trainer_module.loop.termination import Vote
 
 
-class Told:
-    asked_for = False
+class StubTermination:
+    requested = False
 
 
 class Alone:
-    """Stands in for the Agreement of a process that trains alone."""
+    """A stub for the Agreement of the only process."""
 
     needed = False
 
 
 class OfTwo:
-    """The same of one of two processes, of which the other one says the same or `told`."""
+    """A stub for the Agreement of two processes with equal step times."""
 
     needed, processes = True, 2
 
     def __init__(self):
-        self.told = 0.0
+        self.other_requests = 0.0
         self.votes = 0
 
     def sum(self, here):
         self.votes += 1
-        return here + tf.stack([self.told, here[1]])
+        return here + tf.stack([self.other_requests, here[1]])
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def clock(monkeypatch):
 def votes_after(steps, seconds, clock):
     """The steps after which there is a vote, when each takes that long."""
     agreement = OfTwo()
-    vote, seen = Vote(Told(), agreement), []
+    vote, seen = Vote(StubTermination(), agreement), []
     for step in range(1, steps + 1):
         clock.now += seconds
         before = agreement.votes
@@ -75,7 +75,7 @@ def test_votes_are_no_more_than_a_few_steps_apart(clock):
 
 def test_a_vote_follows_the_time_that_a_step_takes_now(clock):
     agreement = OfTwo()
-    vote = Vote(Told(), agreement)
+    vote = Vote(StubTermination(), agreement)
     for seconds, steps in ((0.5, 1), (0.5, 2), (2.0, 2), (2.0, 1), (2.0, 1)):
         before = agreement.votes
         for _ in range(steps):
@@ -86,19 +86,19 @@ def test_a_vote_follows_the_time_that_a_step_takes_now(clock):
 
 
 def test_sigterm_to_any_process_ends_them_all(clock):
-    agreement, told = OfTwo(), Told()
-    vote = Vote(told, agreement)
+    agreement, sigterm = OfTwo(), StubTermination()
+    vote = Vote(sigterm, agreement)
     assert not vote.now()
-    agreement.told = 1.0
-    assert vote.now(), "the other one was told"
-    agreement.told = 0.0
-    told.asked_for = True
-    assert vote.now(), "this one was told"
+    agreement.other_requests = 1.0
+    assert vote.now(), "the other process received SIGTERM"
+    agreement.other_requests = 0.0
+    sigterm.requested = True
+    assert vote.now(), "this process received SIGTERM"
 
 
-def test_a_process_alone_ends_when_it_is_told(clock):
-    told = Told()
-    vote = Vote(told, Alone())
+def test_a_single_process_ends_without_a_vote(clock):
+    sigterm = StubTermination()
+    vote = Vote(sigterm, Alone())
     assert not vote.after_step() and not vote.now()
-    told.asked_for = True
+    sigterm.requested = True
     assert vote.after_step() and vote.now()

@@ -1,4 +1,4 @@
-"""What is measured of a training never stops it, whatever happens to the measuring."""
+"""Errors of the measurements never stop a training."""
 
 import os
 import time
@@ -10,7 +10,7 @@ from tests.trainer_module.conftest import make_job, summary
 from trainer_module.distribute import machine
 from trainer_module.loop import gpu_usage, memory, usage
 
-LOST = "No GPU utilisation or memory is measured from now on"
+LOST = "GPU utilisation and memory are no longer measured"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ MIB = 2**20
         ("40", (0.4, None)),
     ],
 )
-def test_what_a_gpu_does_not_report_is_absent(nvidia_smi, caplog, printed, expected):
+def test_figures_that_a_gpu_does_not_report_are_absent(nvidia_smi, caplog, printed, expected):
     nvidia_smi(f"printf '{printed}\\n'")
     [sample] = sampled()
     assert sample == pytest.approx(expected)
@@ -60,7 +60,7 @@ def test_what_a_gpu_does_not_report_is_absent(nvidia_smi, caplog, printed, expec
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("true", "printed no figure: ''"),
         ("echo '[N/A], [N/A]'", "printed no figure"),
@@ -72,13 +72,13 @@ def test_what_a_gpu_does_not_report_is_absent(nvidia_smi, caplog, printed, expec
     ids=["nothing", "not available", "words", "bytes", "error", "hangs"],
 )
 def test_a_query_that_fails_is_logged_once_and_not_repeated(
-    nvidia_smi, caplog, monkeypatch, script, said
+    nvidia_smi, caplog, monkeypatch, script, message
 ):
     monkeypatch.setattr(gpu_usage, "_SECONDS_TO_ANSWER", 0.5)
     nvidia_smi(script)
     assert sampled(requests=3) == []
     [line] = [r.getMessage() for r in caplog.records if LOST in r.getMessage()]
-    assert said in line
+    assert message in line
 
 
 def test_memory_is_measured_without_proc(monkeypatch):
@@ -89,7 +89,7 @@ def test_memory_is_measured_without_proc(monkeypatch):
     assert memory.peak_rss() > MIB
 
 
-def test_words_of_nvidia_smi_are_no_gpus(nvidia_smi):
+def test_an_error_message_of_nvidia_smi_is_not_a_gpu(nvidia_smi):
     nvidia_smi("echo NVIDIA-SMI has failed")
     assert machine._gpus({"PATH": os.environ["PATH"]}) == []
 
@@ -128,15 +128,13 @@ class TestTrainings:
         assert (tmp_path / "model" / "saved_model.pb").exists()
         lines = [record.getMessage() for record in caplog.records]
         for beginning in (
-            f"{tmp_path}/run/logs: no usage is written there any more",
-            "TensorBoard does nothing from now on",
+            f"{tmp_path}/run/logs: usage is no longer logged",
+            "TensorBoard is disabled after an error",
             f"{tmp_path}/run/training.json cannot be written",
         ):
             assert len([line for line in lines if line.startswith(beginning)]) == 1
 
-    def test_one_whose_process_cannot_be_looked_at_has_no_cpu_utilisation(
-        self, prepared, tmp_path, monkeypatch
-    ):
+    def test_one_without_proc_has_no_cpu_utilisation(self, prepared, tmp_path, monkeypatch):
         from trainer_module.training import train
 
         def denied(self):

@@ -1,4 +1,4 @@
-"""Warm start: of which models the weights are taken, and when."""
+"""Warm start: the models whose weights are used."""
 
 import pytest
 import tensorflow as tf
@@ -59,7 +59,7 @@ def test_the_weights_of_the_same_model_are_taken(export, load, log):
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "difference"),
     [
         ({"model": "text_cnn"}, "model (ngram_linear, now text_cnn)"),
         ({"hyperparameters": {"scale_floor": 0.5}}, "hyperparameters ({}, now {'scale_floor'"),
@@ -68,10 +68,12 @@ def test_the_weights_of_the_same_model_are_taken(export, load, log):
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_another_model_starts_afresh_and_says_what_differs(export, load, caplog, changed, told):
+def test_weights_of_another_model_are_not_used_and_the_difference_is_logged(
+    export, load, caplog, changed, difference
+):
     assert not load(export(NGRAMS), NGRAMS, **changed)
-    assert f"Warm start: no, {told}" in caplog.text
-    assert "starting afresh" in caplog.text
+    assert f"Warm start skipped: {difference}" in caplog.text
+    assert "using new weights" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -82,15 +84,15 @@ def test_another_model_starts_afresh_and_says_what_differs(export, load, caplog,
     ],
     ids=["features that it does not read", "how it is trained"],
 )
-def test_what_the_weights_do_not_depend_on_may_differ(export, load, changed):
+def test_irrelevant_settings_may_differ(export, load, changed):
     assert load(export(NGRAMS), NGRAMS, **changed)
 
 
-def test_a_model_that_does_not_say_what_it_is_is_not_taken(export, load, caplog, tmp_path):
+def test_a_model_without_an_origin_is_not_used(export, load, caplog, tmp_path):
     base = export(NGRAMS)
     (tmp_path / "base" / "model" / "assets.extra" / "origin.json").unlink()
     assert not load(base, NGRAMS)
-    assert "Warm start: no, model (None, now ngram_linear)" in caplog.text
+    assert "Warm start skipped: model (None, now ngram_linear)" in caplog.text
 
 
 @pytest.mark.parametrize("changed", ["vocabulary_size", "max_tokens"])
@@ -112,10 +114,10 @@ def test_a_model_of_words_depends_on_the_words(export, load, records, caplog):
     assert load(base, TOKENS)
     words.write_text("bad\ngood\n")
     assert not load(base, TOKENS)
-    assert "Warm start: no, vocabulary (" in caplog.text
+    assert "Warm start skipped: vocabulary (" in caplog.text
 
 
-def test_a_training_that_goes_on_keeps_what_it_has_learned(records, tmp_path, monkeypatch):
+def test_a_resumed_training_keeps_its_own_weights(records, tmp_path, monkeypatch):
     """The weights of the base model are only those that it began with."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
     loaded, weights = [], []

@@ -1,4 +1,4 @@
-"""Weights on their way between a model of one process and the same one cut over servers."""
+"""Copying weights between a model of one process and the same model sharded over servers."""
 
 from types import SimpleNamespace
 

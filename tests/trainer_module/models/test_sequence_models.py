@@ -1,4 +1,4 @@
-"""What the models of word sequences have in common, and what only the CNN-LSTM has."""
+"""The models of word sequences: their common properties, and those of the CNN-LSTM."""
 
 import numpy as np
 import pytest
@@ -184,7 +184,7 @@ def test_recurrent_dropout_is_applied_in_training_alone():
 
 
 def test_a_width_that_heads_cannot_share_is_refused():
-    with pytest.raises(ValueError, match="width: 16 cannot be shared by 3 heads"):
+    with pytest.raises(ValueError, match="width: 16 is not a multiple of the 3 heads"):
         transformer.Hyperparameters(width=16, heads=3)
 
 

@@ -1,1 +1,1 @@
-"""Layers and optimizers that several models use."""
+"""Layers and optimizers of several models."""

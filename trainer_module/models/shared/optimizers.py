@@ -1,4 +1,4 @@
-"""The optimizer of the sequence models, in the form that every strategy takes."""
+"""The optimizer of the sequence models, in a form that every strategy supports."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Gradients = list[tuple[Any, tf.Variable]]
 
 
 def adam(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
-    """Adam on gradients cut to a global norm of 1, summed over all replicas.
+    """Return Adam with gradients clipped to a global norm of 1, after the sum over all replicas.
 
-    Of Keras's two generations of optimizers this is the older one: the newer cannot follow a
-    learning rate schedule under CentralStorageStrategy, and refuses `global_clipnorm` there, as
-    this one does; so the cutting is a function of ours. Adam touches every row of an embedding
-    table at each step, which is a few percent of a step of these models.
+    It is one of Keras's legacy optimizers: under CentralStorageStrategy the new ones do not support
+    learning rate schedules. Under that strategy both refuse `global_clipnorm`, so the clipping is a
+    function of this module. Adam updates every row of an embedding table at each step, which takes
+    a few percent of a step of these models.
     """
-    return tf_keras.optimizers.legacy.Adam(learning_rate, gradient_transformers=[_cut])
+    return tf_keras.optimizers.legacy.Adam(learning_rate, gradient_transformers=[_clip])
 
 
-def _cut(gradients: Gradients) -> Gradients:
+def _clip(gradients: Gradients) -> Gradients:
     values, variables = zip(*gradients, strict=True)
-    cut, _ = tf.clip_by_global_norm(values, _LARGEST_NORM)
-    return list(zip(cut, variables, strict=True))
+    clipped, _ = tf.clip_by_global_norm(values, _LARGEST_NORM)
+    return list(zip(clipped, variables, strict=True))
