@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -98,6 +99,34 @@ def test_every_page_that_code_mentions_exists():
     }
     assert mentioned
     assert not [pair for pair in mentioned if not (CHECKOUT / pair[1]).exists()]
+
+
+def _strings_of_the_code():
+    """Every string of the packages that print messages; a value in an f-string is `{}`."""
+    for package in ("cli", "components", "core", "pipeline", "platforms"):
+        for file in (CHECKOUT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.JoinedStr):
+                    parts = (getattr(part, "value", None) for part in node.values)
+                    yield "".join(part if isinstance(part, str) else "{}" for part in parts)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
+@pytest.mark.parametrize("name", ["kubeflow", "vertex"])
+def test_the_messages_of_a_guide_are_those_of_the_code(name):
+    page = (DOCS / "how-to" / f"{name}.md").read_text(encoding="utf-8")
+    rows = page.split("## Troubleshooting\n")[1].splitlines()
+    cells = [row.split(" | ")[0] for row in rows if row.startswith("| `")]
+    messages = [message for cell in cells for message in re.findall("`([^`]+)`", cell)]
+    # Upper case and an ellipsis are in the place of a value.
+    pieces = {
+        piece.strip(" :") for text in messages for piece in re.split("…|[A-Z]+(?![a-z])", text)
+    }
+    pieces = {piece for piece in pieces if " " in piece}
+    known = "\n".join(_strings_of_the_code())
+    assert len(pieces) > 8
+    assert not [piece for piece in pieces if piece not in known]
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
