@@ -12,7 +12,7 @@ from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.checks import cluster_name
-from trainer_module.distribute import local_cluster
+from trainer_module.distribute import processes
 
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15} | {
     f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTP", 1)
@@ -61,7 +61,7 @@ class Compiled:
 
     @property
     def _has_peers(self) -> bool:
-        return local_cluster.has_peers(self._config.training)
+        return processes.has_peers(self._config.training)
 
 
 def _gigabytes(quantity: str) -> float:

@@ -18,9 +18,10 @@ from pathlib import Path
 from absl import logging
 from pydantic import ValidationError
 
+from core import exit_codes
 from core.overrides import OPTION, apply_overrides
 from core.settings import first_problem
-from trainer_module.distribute import child, first_process, local_cluster, lost_peer
+from trainer_module.distribute import child, first_process, local_cluster, lost_peer, processes
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.settings import TrainingJob
 
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         cluster = Cluster.from_environ(os.environ)
         job = read_job(options.job, options.set)
-        if cluster is None and local_cluster.has_peers(job.training):
+        if cluster is None and processes.has_peers(job.training):
             local_cluster.run(job)
         else:
             # TensorFlow takes seconds to import, so the checks above come first.
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         line = " ".join(str(error).split())
         print(line, file=sys.stderr)
         parent.fail(line)
-        return local_cluster.BAD_SETTINGS if isinstance(error, ValueError) else 1
+        return exit_codes.BAD_INPUT if isinstance(error, ValueError) else 1
     return 0
 
 

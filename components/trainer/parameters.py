@@ -8,7 +8,7 @@ from typing import Any
 from core.errors import InputError
 from core.settings import with_parameters
 from trainer_module.distribute.cluster import CHIEF, PS, WORKER
-from trainer_module.distribute.local_cluster import processes
+from trainer_module.distribute.processes import count_processes
 from trainer_module.settings import Training
 
 
@@ -24,7 +24,7 @@ def training_of_run(compiled: Training, given: Mapping[str, Any]) -> Training:
         pipeline.
     """
     training = with_parameters(compiled, given)
-    before, after = _in_words(processes(compiled)), _in_words(processes(training))
+    before, after = _in_words(count_processes(compiled)), _in_words(count_processes(training))
     if before != after:
         raise InputError(
             f"parameter strategy: {training.strategy} trains in {after}, and the pipeline was "

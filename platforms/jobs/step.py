@@ -1,27 +1,11 @@
-"""Common parts of the steps that start a job: the file with the job, and the handler of SIGTERM."""
+"""The end of a step that has started a job."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import threading
 from collections.abc import Iterator
-
-from tfx.dsl.io import fileio
-
-from trainer_module.distribute.local_cluster import JOB_FILE
-from trainer_module.settings import TrainingJob
-
-
-def write_job(job: TrainingJob) -> str:
-    """Write the job to a file for the replicas, atomically; return the path of the file."""
-    path = os.path.join(job.model_run_dir, JOB_FILE)
-    fileio.makedirs(job.model_run_dir)
-    with fileio.open(f"{path}.new", "w") as file:
-        file.write(job.model_dump_json(indent=2))
-    fileio.rename(f"{path}.new", path, overwrite=True)
-    return path
 
 
 @contextlib.contextmanager

@@ -11,25 +11,21 @@ import os
 import queue
 import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import logging
 
-from core import progress
+from core import exit_codes, progress
 from trainer_module.distribute import cluster, machine
 from trainer_module.distribute.child import Child
 from trainer_module.distribute.cluster import Cluster
+from trainer_module.distribute.processes import count_processes, has_peers, write_job
+from trainer_module.distribute.signals import signals_into
 from trainer_module.settings import Training, TrainingJob
 
 COMMAND = (sys.executable, "-m", "trainer_module.task")
-JOB_FILE = "job.json"
-"""The file in `model_run_dir` with the job, the argument of `python -m trainer_module.task`."""
-BAD_SETTINGS = 2
-"""The exit code of a process for a wrong setting."""
 
 _PORT_TAKEN = "Could not start gRPC server"
 """TensorFlow's whole message if it cannot listen on its port."""
@@ -53,22 +49,6 @@ class TrainingFailed(RuntimeError):
 
 class _PortTaken(Exception):
     """A port that another process took after this one had chosen it."""
-
-
-def has_peers(training: Training) -> bool:
-    """Return whether a training needs more than one process."""
-    return training.strategy == "parameter_server" or training.workers > 1
-
-
-def processes(training: Training) -> dict[str, int]:
-    """Return task type -> number of processes that a training needs."""
-    if training.strategy == "parameter_server":
-        return {
-            cluster.CHIEF: 1,
-            cluster.WORKER: training.workers,
-            cluster.PS: training.parameter_servers,
-        }
-    return {cluster.WORKER: training.workers} if has_peers(training) else {cluster.CHIEF: 1}
 
 
 def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bool:
@@ -103,7 +83,7 @@ def run(job: TrainingJob, command: Sequence[str] = COMMAND) -> None:
       TrainingFailed: a process died, or could not be started.
       SystemExit, KeyboardInterrupt: this process received SIGTERM or SIGINT.
     """
-    command = [*command, _write(job)]
+    command = [*command, write_job(job)]
     logging.info("Training with: %s", " ".join(command))
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -122,7 +102,9 @@ class _LocalCluster:
 
     def __init__(self, training: Training, command: Sequence[str]):
         self._command = command
-        self._places = {place.task.name: place for place in machine.share(processes(training))}
+        self._places = {
+            place.task.name: place for place in machine.share(count_processes(training))
+        }
         self._children: dict[str, Child] = {}
         self._events: queue.SimpleQueue[Child | signal.Signals] = queue.SimpleQueue()
         self._restarts = 0
@@ -130,7 +112,7 @@ class _LocalCluster:
         self._exits = contextlib.ExitStack()
 
     def __enter__(self) -> _LocalCluster:
-        self._exits.enter_context(_signals_into(self._events))
+        self._exits.enter_context(signals_into(self._events))
         # Called in reverse order: the servers end last, because the chief needs them to save.
         self._exits.callback(self._end, serving=True)
         self._exits.callback(self._end, serving=False)
@@ -203,7 +185,7 @@ class _LocalCluster:
             task.serves
             and task.task_type == cluster.WORKER
             and self._restarts < _RESTARTS
-            and ended.code != BAD_SETTINGS
+            and ended.code != exit_codes.BAD_INPUT
             and not ended.log_contains(_PORT_TAKEN)
         )
 
@@ -220,7 +202,7 @@ class _LocalCluster:
     @staticmethod
     def _is_cause(child: Child) -> bool:
         """Return whether the process ended for a reason other than the end of a peer."""
-        wrong = child.code == BAD_SETTINGS or child.log_contains(_PORT_TAKEN)
+        wrong = child.code == exit_codes.BAD_INPUT or child.log_contains(_PORT_TAKEN)
         return child.killed_from_outside or wrong
 
     def _failure(self) -> Exception:
@@ -241,12 +223,12 @@ class _LocalCluster:
             failed,
             key=lambda child: (
                 not child.killed_from_outside,
-                child.code != BAD_SETTINGS,
+                child.code != exit_codes.BAD_INPUT,
                 child.lost_peer,
                 child.noticed,
             ),
         )
-        if first.code == BAD_SETTINGS:
+        if first.code == exit_codes.BAD_INPUT:
             return ValueError(first.error)
         return TrainingFailed(
             f"{first.name} {first.outcome}; nothing was exported, run again to continue from the "
@@ -308,34 +290,3 @@ def _report(progress_values: dict[str, Any]) -> None:
 
 def _ignore(progress_values: dict[str, Any]) -> None:
     """Discard the progress of a worker, which takes the same steps as the chief."""
-
-
-def _write(job: TrainingJob) -> str:
-    path = os.path.join(job.model_run_dir, JOB_FILE)
-    text = job.model_dump_json(indent=2)
-    if "://" in path:
-        import tensorflow as tf
-
-        with tf.io.gfile.GFile(path, "w") as file:
-            file.write(text)
-    else:
-        os.makedirs(job.model_run_dir, exist_ok=True)
-        Path(path).write_text(text, encoding="utf-8")
-    return path
-
-
-@contextlib.contextmanager
-def _signals_into(events: queue.SimpleQueue[Any]) -> Iterator[None]:
-    """Turn SIGTERM and SIGINT into events; outside the main thread leave them unchanged."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {
-        number: signal.signal(number, lambda n, frame: events.put(signal.Signals(n)))
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)

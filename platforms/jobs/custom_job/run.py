@@ -10,12 +10,12 @@ from typing import Any
 from absl import logging
 from google.cloud.aiplatform_v1.types import CustomJob, JobState
 
+from core import exit_codes
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, one_line, retrying
 from platforms.jobs.custom_job.job import LABEL
 from platforms.jobs.step import sigterm_raises
-from trainer_module.distribute.local_cluster import BAD_SETTINGS
 
 _ENDED = (
     JobState.JOB_STATE_SUCCEEDED,
@@ -28,7 +28,7 @@ _ATTEMPTS = 4
 """Attempts to create the CustomJob if it is unknown whether Vertex AI received the request."""
 _SECONDS_TO_CANCEL = 15.0
 """Timeout of the cancellation; a container is killed half a minute after SIGTERM."""
-_BAD_SETTINGS = re.compile(rf"non-zero status of {BAD_SETTINGS}\b")
+_REJECTED_SETTING = re.compile(rf"non-zero status of {exit_codes.BAD_INPUT}\b")
 """The exit code for wrong settings in the message of a failed CustomJob."""
 
 
@@ -159,7 +159,7 @@ def _follow(client: Any, name: str, deadline: float, poll_seconds: float) -> Non
 def _failure(job: CustomJob) -> Exception:
     message = " ".join(job.error.message.split()) or "no error message from Vertex AI"
     log = _log_command(job.name)
-    if _BAD_SETTINGS.search(message):
+    if _REJECTED_SETTING.search(message):
         return InputError(
             f"the training rejected a setting: {message}; the log names the setting: {log}"
         )

@@ -8,12 +8,12 @@ from typing import Any
 from tfx.dsl.io import fileio
 
 from platforms.jobs.remote_executor import RemoteExecutor
-from platforms.jobs.step import write_job
 from platforms.jobs.tfjob import run as tfjob_run
 from platforms.jobs.tfjob.client import TFJobClient, connect
 from platforms.jobs.tfjob.follow import Terms
 from platforms.jobs.tfjob.manifest import make_manifest
 from platforms.jobs.tfjob.settings import TFJOB_KEY, TFJobSettings
+from trainer_module.distribute.processes import write_job
 from trainer_module.settings import TrainingJob
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from absl import logging
 
+from core import exit_codes
 from core.errors import InputError
 from platforms.jobs.tfjob.client import TFJobClient
 from platforms.jobs.tfjob.conditions import SUCCEEDED, current, end_of, message_of
@@ -19,7 +20,6 @@ from platforms.jobs.tfjob.manifest import MOST_RESTARTS
 from platforms.jobs.tfjob.pods import Pod
 from platforms.jobs.tfjob.refusals import Refusal, Refusals
 from trainer_module.distribute.cluster import CHIEF, WORKER
-from trainer_module.distribute.local_cluster import BAD_SETTINGS
 
 _SECONDS_TO_FAIL = 60.0
 """Seconds between the permanent failure of a replica and the failure of the TFJob. Operators before
@@ -232,7 +232,7 @@ class Follow:
         if failed is None:
             raise error(f"{self._label} {message}{self._earlier_losses()}")
         lines = self._logs.last_lines(failed.replica)
-        if failed.exit_code == BAD_SETTINGS and lines:
+        if failed.exit_code == exit_codes.BAD_INPUT and lines:
             raise InputError(printed_line(lines))
         logging.error(
             "The last lines of %s:\n%s", failed.replica, "\n".join(lines) or "(no output)"
@@ -264,7 +264,7 @@ def _root_cause(pods: Sequence[Pod]) -> Pod | None:
     return min(
         failed,
         key=lambda pod: (
-            pod.exit_code != BAD_SETTINGS,
+            pod.exit_code != exit_codes.BAD_INPUT,
             not pod.failed_permanently,
             pod.lost_peer,
             pod.finished_at,

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from platforms.jobs.tfjob.settings import TFJobSettings
-from trainer_module.distribute.local_cluster import has_peers
+from trainer_module.distribute.processes import has_peers
 from trainer_module.settings import Training, TrainingJob
 
 API_GROUP, API_VERSION, PLURAL = "kubeflow.org", "v1", "tfjobs"

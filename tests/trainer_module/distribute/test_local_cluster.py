@@ -12,7 +12,7 @@ import pytest
 from core import progress
 from tests.trainer_module.scripted_cluster import FOREVER, REPOSITORY
 from trainer_module import task
-from trainer_module.distribute import local_cluster
+from trainer_module.distribute import local_cluster, processes
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.settings import Training
 
@@ -161,7 +161,7 @@ def test_a_worker_that_fails_when_the_chief_has_succeeded_is_no_failure(scripted
 )
 def test_which_trainings_need_processes_of_their_own(training, needed, peers):
     assert local_cluster.is_needed(Training(**training), {}) == needed
-    assert local_cluster.has_peers(Training(**training)) == peers
+    assert processes.has_peers(Training(**training)) == peers
 
 
 def test_a_cluster_of_tf_config_needs_no_local_one():
