@@ -18,8 +18,7 @@ sys.path[:] = [
     *(entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE),
 ]
 
-from core import exit_codes
-from core.errors import ConfigError
+from core.errors import UserError
 from pipeline.config import load_config
 from pipeline.hyperparameters import check_hyperparameters
 from platforms.targets import check_target
@@ -33,9 +32,9 @@ def main() -> int:
         config = load_config()
         check_target(config, "vertex")
         check_hyperparameters(config)
-    except ConfigError as error:
+    except UserError as error:
         print(error, file=sys.stderr)
-        return exit_codes.BAD_INPUT
+        return error.exit_code
     from platforms.compile import compile_pipeline
 
     compile_pipeline(config, "vertex", Path(OUTPUT))

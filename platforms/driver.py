@@ -12,8 +12,7 @@ import sys
 from tfx.components.example_gen import input_processor
 
 from components.review_example_gen.driver import InputProcessor
-from core import exit_codes
-from core.errors import InputError
+from core.errors import UserError
 
 _TFX_MODULE = "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver"
 
@@ -24,9 +23,9 @@ def main() -> int:
     input_processor.FileBasedInputProcessor = InputProcessor
     try:
         runpy.run_module(_TFX_MODULE, run_name="__main__", alter_sys=True)
-    except InputError as error:
+    except UserError as error:
         print(f"ReviewExampleGen: {error}", file=sys.stderr)
-        return exit_codes.BAD_INPUT
+        return error.exit_code
     return 0
 
 

@@ -18,7 +18,7 @@ from importlib import metadata
 from typing import Any
 
 from core import exit_codes
-from core.errors import InputError
+from core.errors import InputError, UserError
 
 _TFX_MODULE = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 _INPUT, _SPEC = "--json_serialized_invocation_args", "--json_serialized_inputs_spec_args"
@@ -51,9 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         if end.code not in (None, 0):
             return end.code if isinstance(end.code, int) else exit_codes.FAILED
-    except InputError as error:
+    except UserError as error:
         print(f"{step.executor_class_path}: {error}", file=sys.stderr)
-        return exit_codes.BAD_INPUT
+        return error.exit_code
     except Exception:
         _LOG.exception("%s failed", step.executor_class_path)
         return exit_codes.FAILED

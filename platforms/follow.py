@@ -11,6 +11,7 @@ from typing import Protocol
 import urllib3
 
 from core import exit_codes
+from core.errors import ServerError
 
 Report = Callable[[str], None]
 """A function that gets one line for the user at a time."""
@@ -26,7 +27,7 @@ FAILURE_STATES = ("FAILED", "CANCELED", "CANCELLED")
 _NO_MESSAGE = "no error message from the cluster"
 
 
-class SubmitError(Exception):
+class SubmitError(ServerError):
     """A failed submission, or an invalid response of the cluster; the message is one line."""
 
     def __init__(self, message: str):

@@ -11,7 +11,7 @@ from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
 
-from core.errors import InputError
+from core.errors import InputError, ServerError
 
 TRANSIENT = (
     exceptions.DeadlineExceeded,
@@ -28,7 +28,7 @@ SILENCE_SECONDS = 600.0
 """Seconds for which a request without a response is retried."""
 
 
-class ApiError(RuntimeError):
+class ApiError(ServerError, RuntimeError):
     """A request to Vertex AI without a response, or a temporary failure of the request."""
 
 

@@ -14,7 +14,7 @@ from logging import LogRecord
 from absl import logging
 
 from core import exit_codes
-from core.errors import ConfigError, InputError
+from core.errors import UserError
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config
 from platforms.local import events
@@ -44,11 +44,12 @@ def main() -> int:
         if not _IN_TFX_COMMAND:
             lock_root(config.paths.root)
         _run(config, sender)
-    except (ConfigError, InputError) as error:
-        sender.fail(str(error), component=sender.component, input=True)
+    except UserError as error:
+        wrong_input = error.exit_code == exit_codes.BAD_INPUT
+        sender.fail(str(error), component=sender.component, input=wrong_input)
         where = f"{sender.component}: " if sender.component else ""
         print(f"{where}{error}", file=sys.stderr)
-        return exit_codes.BAD_INPUT
+        return error.exit_code
     except Exception as error:
         sender.fail(first_error_line(error), component=sender.component, input=False)
         raise

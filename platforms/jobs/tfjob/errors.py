@@ -7,7 +7,7 @@ from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
-from core.errors import InputError
+from core.errors import InputError, ServerError
 from platforms.jobs.tfjob.manifest import API_GROUP, PLURAL
 
 PERMISSIONS = (
@@ -20,7 +20,7 @@ class Forbidden(InputError):
     """A request that the API denies for lack of permissions; the message is one line."""
 
 
-class Unreachable(RuntimeError):
+class Unreachable(ServerError, RuntimeError):
     """An API that did not respond before the timeout; the message is one line."""
 
 
