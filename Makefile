@@ -28,7 +28,7 @@ help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: ## install the TFX stack that this machine supports into .venv; instant if it is installed
-	@$(PYTHON) tools/bootstrap.py
+	@$(PYTHON) -m tools.bootstrap
 
 run: install ## run the sample pipeline, from raw reviews to a pushed model, and print the result
 	@$(BIN)/amazon-reviews run

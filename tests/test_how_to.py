@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 CHECKOUT = Path(__file__).parents[1]
 PAGES = CHECKOUT / "docs" / "how-to"

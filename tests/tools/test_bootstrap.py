@@ -1,4 +1,4 @@
-"""The stack that tools/bootstrap.py chooses, and its errors if none can be installed."""
+"""The stack that tools/stacks.py chooses, and its errors if none can be installed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import bootstrap
-from tools.bootstrap import NEW, OLD, Choice, Interpreter, UnsuitableMachine, choose, missing
+from tools import bootstrap, stacks
+from tools.stacks import NEW, OLD, Choice, Interpreter, UnsuitableMachine, choose, missing
 
 
 def interpreter(version: str, path: str = "", **differs: bool) -> Interpreter:
@@ -111,9 +111,9 @@ def test_the_running_interpreter_is_found_and_a_failing_one_is_not(tmp_path: Pat
     shim = tmp_path / "python3.10"
     shim.write_text("#!/bin/sh\nexit 127\n")
     shim.chmod(0o755)
-    assert bootstrap.probe(str(shim)) is None
-    assert bootstrap.probe(str(tmp_path / "absent")) is None
-    found = bootstrap.find_interpreters()[0]
+    assert stacks.probe(str(shim)) is None
+    assert stacks.probe(str(tmp_path / "absent")) is None
+    found = stacks.find_interpreters()[0]
     assert found.path == os.path.realpath(sys.executable)
     assert found.version == sys.version_info[:3]
 

@@ -8,7 +8,9 @@ import pytest
 from pydantic import Field
 
 from core.settings import Section
-from tools import reference
+from tools.reference.declared import cell, docstrings
+from tools.reference.pages import FOLDER, PAGES
+from tools.reference.settings import _type
 
 # Imports TFX.
 SLOW = {"artifacts.md"}
@@ -16,14 +18,11 @@ SLOW = {"artifacts.md"}
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
-        for name in reference.PAGES
-    ],
+    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PAGES],
 )
 def test_a_committed_page_is_what_the_code_generates(name):
-    committed = (reference.FOLDER / name).read_text(encoding="utf-8")
-    assert committed == reference.PAGES[name](), "run `make reference` and commit the page"
+    committed = (FOLDER / name).read_text(encoding="utf-8")
+    assert committed == PAGES[name](), "run `make reference` and commit the page"
 
 
 class Example(Section):
@@ -39,11 +38,11 @@ class Example(Section):
 
 def test_the_docstring_of_a_field_is_found_and_a_missing_one_is_an_error():
     with pytest.raises(ValueError, match=r"Example\.missing has no docstring"):
-        reference.docstrings(Example)
+        docstrings(Example)
 
 
 def test_types_and_bounds_are_words():
     fields = Example.model_fields
-    assert reference._type(fields["share"]) == "number ≥ 0, ≤ 1"
-    assert reference._type(fields["kind"]) == "`a`, `b` or `null`"
-    assert reference._cell("None a|b\n  c") == "`null` a\\|b c"
+    assert _type(fields["share"]) == "number ≥ 0, ≤ 1"
+    assert _type(fields["kind"]) == "`a`, `b` or `null`"
+    assert cell("None a|b\n  c") == "`null` a\\|b c"

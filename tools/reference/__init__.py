@@ -1,0 +1,1 @@
+"""Generators of the pages of `docs/reference/` that list what the code declares."""
