@@ -297,9 +297,3 @@ def test_errors_are_reported_before_tensorflow_is_imported():
     code = "import sys, trainer_module.task; print({'tensorflow', 'tf_keras'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
-
-
-def test_no_job_is_exit_code_2(capsys):
-    with pytest.raises(SystemExit, match="2"):
-        task.main([])
-    assert "the following arguments are required: JOB" in capsys.readouterr().err

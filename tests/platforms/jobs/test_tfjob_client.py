@@ -11,7 +11,7 @@ from kubernetes.config import incluster_config
 from core.errors import InputError
 from platforms.jobs.tfjob.client import RetryPolicy, TFJobClient, connect
 from platforms.jobs.tfjob.errors import Forbidden, Unreachable
-from tests.platforms.jobs.kubernetes_server import forbidden, status
+from tests.platforms.jobs.kubernetes_http import forbidden, status
 from tests.platforms.jobs.training_operator import free_ports
 
 NAME = "amazon-reviews-1"

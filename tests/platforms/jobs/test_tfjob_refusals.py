@@ -7,7 +7,7 @@ import pytest
 from platforms.jobs.tfjob import refusals as tfjob_refusals
 from platforms.jobs.tfjob.follow import TFJobFailed
 from tests.platforms.jobs.ground import in_background, lines
-from tests.platforms.jobs.kubernetes_server import forbidden
+from tests.platforms.jobs.kubernetes_http import forbidden
 from tests.pod_security import refusal
 from tests.waiting import wait
 

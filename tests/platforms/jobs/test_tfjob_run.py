@@ -11,7 +11,7 @@ from platforms.jobs.tfjob.client import TFJobClient, connect
 from platforms.jobs.tfjob.errors import Unreachable
 from platforms.jobs.tfjob.follow import TFJobFailed
 from tests.platforms.jobs.ground import QUICK, in_background, lines
-from tests.platforms.jobs.kubernetes_server import forbidden, status
+from tests.platforms.jobs.kubernetes_http import forbidden, status
 from tests.waiting import wait
 
 

@@ -21,7 +21,8 @@ from platforms.jobs.custom_job.settings import CustomJobSettings
 from tests.platforms.jobs.ground import in_background, lines
 from tests.platforms.jobs.test_tfjob_manifest import make_job
 from tests.platforms.jobs.training_operator import REPOSITORY
-from tests.platforms.vertex.vertex_server import as_json, serving
+from tests.platforms.vertex.vertex_connection import as_json
+from tests.platforms.vertex.vertex_server import serving
 from tests.waiting import wait
 
 pytestmark = pytest.mark.slow
@@ -261,7 +262,7 @@ from absl import logging
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob
 from platforms.jobs.custom_job import run as vertex_run
-from tests.platforms.vertex.vertex_server import connect_to
+from tests.platforms.vertex.vertex_connection import connect_to
 
 logging.set_verbosity(logging.INFO)
 client = connect_to(sys.argv[1])(JobServiceClient, "europe-west4")

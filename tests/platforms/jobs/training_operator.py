@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from tests.platforms.jobs.kubernetes_server import now
+from tests.platforms.jobs.kubernetes_http import now
 
 REPOSITORY = str(Path(__file__).parents[3])
 SECONDS_TO_END = 2

@@ -16,7 +16,8 @@ from platforms.vertex.pusher import executor
 from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
 from tests.platforms.jobs.ground import in_background
 from tests.platforms.jobs.training_operator import REPOSITORY
-from tests.platforms.vertex.vertex_server import as_json, serving
+from tests.platforms.vertex.vertex_connection import as_json
+from tests.platforms.vertex.vertex_server import serving
 from tests.waiting import wait
 
 pytestmark = pytest.mark.slow
@@ -166,7 +167,7 @@ import sys
 from pathlib import Path
 from platforms.google_cloud import api as vertex_api
 from tests.platforms.vertex.test_vertex_pusher import push
-from tests.platforms.vertex.vertex_server import connect_to
+from tests.platforms.vertex.vertex_connection import connect_to
 vertex_api.connect = connect_to(sys.argv[1])
 push(Path(sys.argv[2]))
 """

@@ -11,7 +11,9 @@ from concurrent import futures
 import grpc
 from google.cloud.aiplatform_v1 import types
 from google.longrunning import operations_pb2
-from google.protobuf import any_pb2, empty_pb2, json_format
+from google.protobuf import any_pb2, empty_pb2
+
+from tests.platforms.vertex.vertex_connection import connect_to
 
 # The API returns the number of the project, even if a request contains its id.
 PARENT = "projects/123456/locations/europe-west4"
@@ -283,20 +285,6 @@ class VertexServer:
     def _now(self):
         # Distinct times: a resource that is created later has a later time.
         return {"seconds": int(time.time()), "nanos": self._next() * 1000}
-
-
-def connect_to(address):
-    """Return a `connect` for another process, from the address of a server."""
-
-    def connect(service, region):
-        channel = grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)])
-        return service(transport=service.get_transport_class("grpc")(channel=channel))
-
-    return connect
-
-
-def as_json(message):
-    return json_format.MessageToDict(type(message).pb(message))
 
 
 def _serialized(message):

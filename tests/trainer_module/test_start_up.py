@@ -1,0 +1,7 @@
+"""What a training process imports before it has read its job."""
+
+
+def test_no_job_is_exit_code_2(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        task.main([])
+    assert "the following arguments are required: JOB" in capsys.readouterr().err
