@@ -1,4 +1,8 @@
-"""What a training process imports before it has read its job."""
+"""The start of a training process: its arguments, and what it imports."""
+
+import pytest
+
+from trainer_module import task
 
 
 def test_no_job_is_exit_code_2(capsys):

@@ -16,3 +16,9 @@ def connect_to(address):
 
 def as_json(message):
     return json_format.MessageToDict(type(message).pb(message))
+
+
+def serialized(message):
+    if hasattr(type(message), "pb"):
+        message = type(message).pb(message)
+    return message.SerializeToString()

@@ -13,7 +13,7 @@ from google.cloud.aiplatform_v1 import types
 from google.longrunning import operations_pb2
 from google.protobuf import any_pb2, empty_pb2
 
-from tests.platforms.vertex.vertex_connection import connect_to
+from tests.platforms.vertex.vertex_connection import connect_to, serialized
 
 # The API returns the number of the project, even if a request contains its id.
 PARENT = "projects/123456/locations/europe-west4"
@@ -223,7 +223,7 @@ class VertexServer:
             name: grpc.unary_unary_rpc_method_handler(
                 lambda request, context, name=name: self._answer(name, request, context),
                 request_deserializer=getattr(kind, "deserialize", None) or kind.FromString,
-                response_serializer=_serialized,
+                response_serializer=serialized,
             )
             for name, kind in methods.items()
         }
@@ -285,12 +285,6 @@ class VertexServer:
     def _now(self):
         # Distinct times: a resource that is created later has a later time.
         return {"seconds": int(time.time()), "nanos": self._next() * 1000}
-
-
-def _serialized(message):
-    if hasattr(type(message), "pb"):
-        message = type(message).pb(message)
-    return message.SerializeToString()
 
 
 @contextlib.contextmanager
