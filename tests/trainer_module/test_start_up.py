@@ -1,4 +1,4 @@
-"""The start of a training process: its arguments, and what it imports."""
+"""The arguments of a training process."""
 
 import pytest
 
