@@ -254,8 +254,7 @@ def test_the_tfx_command_refuses_what_is_missing(tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
-        "vertex.project: not set, and vertex needs it; set that of Google Cloud where the "
-        "pipeline is to run"
+        "vertex.project: not set, and vertex requires it; set the Google Cloud project of runs"
     )
 
 
