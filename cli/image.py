@@ -19,7 +19,6 @@ Pusher = Literal["docker", "buildah"]
 Builder = Literal["docker", "buildah", "cloudbuild"]
 
 app = make_app("Build and push the image that every step on a cluster runs in.")
-_PROGRAMS = {"docker": "docker", "buildah": "buildah", "cloudbuild": "gcloud"}
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
 

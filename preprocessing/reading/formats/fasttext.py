@@ -42,13 +42,12 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
         batch = Batch()
         positions, texts, titles, bodies = batch.positions, batch.texts, batch.titles, batch.bodies
         # Where some line is not UTF-8, or has a NUL, no line is parsed the short way.
-        usual_labels = _USUAL
+        clean = b"\0" not in lines.data
         try:
             lines.data.decode()
         except UnicodeDecodeError:
-            usual_labels = {}
-        if b"\0" in lines.data:
-            usual_labels = {}
+            clean = False
+        usual_labels = _USUAL if clean else {}
         for position, line in enumerate(lines.data.split(b"\n"), lines.first):
             label = usual_labels.get(line[:_USUAL_LENGTH])
             # A text that starts with a letter or digit is not blank, nor is its title.
