@@ -114,7 +114,6 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         steps_per_execution=training.steps_per_execution,
         jit_compile=training.jit_compile and not _on_tpu(strategy),
         workers=cluster.workers if cluster else 1,
-        parse=inputs.parse,
     )
     with Termination() as termination:
         vote = Vote(termination, agreement)

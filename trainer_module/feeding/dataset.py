@@ -152,7 +152,6 @@ def endless(
     seed: int = 0,
     cache: bool = False,
     done: int = 0,
-    parsed: bool = True,
 ) -> tf.data.Dataset:
     """Return endless passes over `share`, each padded with empty batches to `wanted` batches.
 
@@ -162,15 +161,13 @@ def endless(
       shuffle_buffer, seed, cache: see `Reader`.
       done: batches to skip at the beginning, for a resumed training. Skipped Examples are not
         parsed, and files that contain only skipped Examples are not opened.
-      parsed: whether the batches are parsed here; otherwise each is a string [batch] for
-        `Batching.parse`. Batches by length are always parsed.
     """
     passes = _Passes(share, batching, Reader(share, shuffle_buffer, seed, cache), wanted)
     number, done = divmod(done, wanted)
     later = tf.data.Dataset.range(number + bool(done), tf.int64.max).flat_map(passes.whole)
     if done:
         later = passes.rest(number, done).concatenate(later)
-    return (passes.parsed(later) if parsed else later).prefetch(tf.data.AUTOTUNE)
+    return passes.parsed(later).prefetch(tf.data.AUTOTUNE)
 
 
 class _Passes:

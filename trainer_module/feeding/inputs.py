@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -21,9 +20,7 @@ class Inputs:
 
     Every process makes batches of `batch_size_per_replica` Examples for its own replicas from its
     own share, so an epoch contains every Example once. Under parameter servers only the coordinator
-    reads. There a step is the work of a single worker, with a batch for each of its replicas. The
-    coordinator sends serialized Examples, a third of the size of int64 ids; the worker parses them
-    (see `parse`).
+    reads. There a step is the work of a single worker, with a batch for each of its replicas.
     """
 
     def __init__(
@@ -60,12 +57,6 @@ class Inputs:
         self.steps = self._steps(self.train)
         self.eval_steps = self._steps(self.evaluation)
 
-    @property
-    def parse(self) -> Callable[[Any], Any] | None:
-        """The function by which a step parses its batch; None: the batches are parsed."""
-        sent = self._by_coordinator and not self._batching.by_length
-        return self._batching.parse if sent else None
-
     def train_dataset(self, first_step: int) -> Any:
         """Return the train split, endless and shuffled, from `first_step` on; for both loops."""
         return self._distributed(
@@ -97,7 +88,6 @@ class Inputs:
                 seed=self._training.seed,
                 cache=self._training.cache_input,
                 done=first_step * self._replicas_here,
-                parsed=self.parse is None,
             )
 
         if self._by_coordinator:

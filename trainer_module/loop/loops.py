@@ -32,7 +32,6 @@ class Plan:
       steps_per_execution: steps that one call of the compiled function executes.
       jit_compile: whether XLA compiles the step.
       workers: number of workers under parameter servers.
-      parse: parser of a batch inside the step under parameter servers; None: batches are parsed.
     """
 
     train: Callable[[int], Any]
@@ -45,7 +44,6 @@ class Plan:
     steps_per_execution: int = 1
     jit_compile: bool = False
     workers: int = 1
-    parse: Callable[[Any], Any] | None = None
 
     def rounds(self) -> list[tuple[int, int, int]]:
         """Return (first step, epoch to stop before, steps of an epoch) of each call of `fit`.
@@ -157,7 +155,7 @@ def _executors(model: tf_keras.Model, plan: Plan) -> Sequence[_Synchronous | Sch
     strategy = model.distribute_strategy
     if isinstance(strategy, tf.distribute.ParameterServerStrategy):
         steps = (make(model, metrics.sums) for make in (train_step, test_step))
-        return [Scheduled(step, strategy, plan.workers, plan.parse) for step in steps]
+        return [Scheduled(step, strategy, plan.workers) for step in steps]
     return [_Synchronous(make(model), model, plan) for make in (train_step, test_step)]
 
 

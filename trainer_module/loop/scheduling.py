@@ -34,7 +34,6 @@ class Scheduled:
       step: a batch of a replica -> `metrics.sums` of it.
       strategy: with its workers.
       workers: how many they are.
-      parse: what the worker does with a batch before the step.
     """
 
     def __init__(
@@ -42,10 +41,8 @@ class Scheduled:
         step: Callable[[Any], dict[str, tf.Tensor]],
         strategy: tf.distribute.ParameterServerStrategy,
         workers: int,
-        parse: Callable[[Any], Any] | None = None,
     ):
         self._step = step
-        self._parse = parse
         self._strategy = strategy
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._workers = workers
@@ -110,8 +107,7 @@ class Scheduled:
         def function(batches: tuple[Any, ...]) -> dict[str, tf.Tensor]:
             def of_replica() -> dict[str, tf.Tensor]:
                 replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-                batch = batches[int(tf.get_static_value(replica))]
-                return self._step(self._parse(batch) if self._parse else batch)
+                return self._step(batches[int(tf.get_static_value(replica))])
 
             of_replicas = strategy.run(of_replica)
             return {

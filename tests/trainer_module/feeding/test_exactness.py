@@ -95,7 +95,7 @@ def step(data):
     seen = tf.math.bincount(tf.cast(ids, tf.int32), minlength=job.transform.ngram_buckets)
     return {**train(data), 'seen': tf.cast(seen, tf.float32)}
 
-steps = Scheduled(step, strategy, cluster.workers, inputs.parse)
+steps = Scheduled(step, strategy, cluster.workers)
 steps(iter(inputs.train_dataset(0)), interrupted_after)
 steps(iter(inputs.train_dataset(interrupted_after)), inputs.steps - interrupted_after)
 totals = {name: values.tolist() for name, values in steps.totals().items()}
