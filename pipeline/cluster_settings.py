@@ -116,7 +116,7 @@ class Toleration(Section):
     key: str | None = None
     """Key of the taint; None with `Exists`: every taint."""
     operator: Literal["Equal", "Exists"] = "Equal"
-    """How `value` is compared."""
+    """Comparison of `value` with the taint."""
     value: str | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None

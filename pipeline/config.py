@@ -121,7 +121,7 @@ class Beam(Section):
     runner: Literal["direct", "dataflow"] = "direct"
     """`direct` runs Beam in the process of the component."""
     direct_running_mode: Literal["in_memory", "multi_threading", "multi_processing"] = "in_memory"
-    """How the `direct` runner executes work."""
+    """Execution mode of the `direct` runner."""
     direct_num_workers: PositiveInt = 1
     """Workers of `multi_threading` and `multi_processing`."""
     args: list[str] = []

@@ -26,17 +26,20 @@ class Unit(NamedTuple):
 
     @property
     def shards(self) -> int:
-        """How many shards a split gets: few enough for large files, enough to shuffle one."""
+        """Return the number of shards of a split.
+
+        Few shards give large files; one shard must be small enough to shuffle.
+        """
         unpacked = sum(source.piece.unpacked for source in self.sources)
         return max(1, round(unpacked / _BYTES_PER_SHARD))
 
 
 def in_units(sources: list[Source]) -> list[Unit]:
-    """Share the pieces out, so that each unit has some from all over the input.
+    """Distribute the pieces, so that each unit contains pieces from the whole input.
 
-    The input is divided into strata of one piece for each unit. Which unit gets which piece of a
-    stratum, and in which order a unit reads, is random with a fixed seed: an input that is sorted,
-    or that changes periodically, by label for example, is mixed within each file that is written.
+    The input is divided into strata of one piece for each unit. A random generator with a fixed
+    seed assigns the pieces of a stratum to the units and orders the pieces of a unit. So each
+    written file contains a mix, also of an input that is sorted or changes periodically.
     """
     unpacked = sum(source.piece.unpacked for source in sources)
     count = max(1, min(len(sources), round(unpacked / _BYTES_PER_UNIT)))

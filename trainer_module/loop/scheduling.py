@@ -1,10 +1,10 @@
-"""Steps beside parameter servers: each is scheduled together with its data.
+"""Steps with parameter servers. The coordinator schedules each step together with its batches.
 
-Keras gives every worker a dataset of its own, and a step to whichever worker is free: what an epoch
-reads, or an evaluation counts, then depends on how fast the workers are, and a worker that comes
-back begins its dataset again. Here the coordinator reads the split once, in one order, and sends
-each step its batches. A step that is repeated, because its worker was lost, has the same batches; a
-training that goes on skips what the steps before it had.
+Keras gives each worker its own dataset, and each step to the next free worker. The Examples of an
+epoch or of an evaluation then depend on the speed of the workers, and a restarted worker begins its
+dataset again. Here the coordinator reads the split once, in a fixed order, and sends each step its
+batches. If a worker is lost, its step is repeated with the same batches. A resumed training skips
+the batches of the finished steps.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ import tensorflow as tf
 from trainer_module.loop import metrics
 
 _STEPS_AHEAD = (2, 8)
-"""Steps of each worker that are read before they are taken: memory is bounded, and a worker that is
-this many times slower than the others does not keep them waiting. With two no worker is ever idle;
-there are more as long as all of them together are no more than _SECONDS_AHEAD."""
+"""The minimum and the maximum number of scheduled steps for each worker.
+
+The maximum bounds memory, and a worker that is slower than the others by this factor does not delay
+them. With two steps no worker is idle. More are scheduled if they take at most _SECONDS_AHEAD."""
 _SECONDS_AHEAD = 1.0
-"""Of work, which a training that is told to end has to wait for before it can save."""
+"""Seconds of scheduled work. A training that receives SIGTERM finishes it before it saves."""
 
 
 class Scheduled:
-    """Takes steps on the workers; their sums are added up here, each exactly once.
+    """An executor of steps on the workers. It adds up the sums of all steps, each exactly once.
 
     Args:
-      step: a batch of a replica -> `metrics.sums` of it.
-      strategy: with its workers.
-      workers: how many they are.
+      step: function of the batch of a replica that returns its `metrics.sums`.
+      strategy: the strategy of the model.
+      workers: the number of workers.
     """
 
     def __init__(
@@ -51,15 +52,17 @@ class Scheduled:
         self.reset()
 
     def reset(self) -> None:
-        """Begins new sums."""
+        """Set the sums to zero."""
         self._totals: dict[str, Any] = {}
         self._loss = 0.0
         self._done = 0
         self._since = time.perf_counter()
 
     def __call__(self, data: Any, count: int) -> float:
-        """Schedules `count` steps with batches from the iterator `data`, one for each replica of a
-        worker; returns the mean loss of the last step that is known to be done."""
+        """Schedule `count` steps; return the mean loss of the last step whose result has arrived.
+
+        Each step takes one batch for each replica of a worker from the iterator `data`.
+        """
         if self._function is None:
             self._function = self._on_worker(data.element_spec)
         for _ in range(count):
@@ -70,38 +73,38 @@ class Scheduled:
         return self._loss
 
     def totals(self) -> dict[str, Any]:
-        """What all steps since `reset` add up to, once they are done: name -> float64."""
+        """Wait for all steps; return the sums over the steps since `reset`, name -> float64."""
         while self._pending:
             self._collect()
         return self._totals
 
     def means(self) -> dict[str, float]:
-        """The same on average over the Examples."""
+        """Return the means over the Examples of all steps since `reset`."""
         return metrics.means(self.totals())
 
     def _most_pending(self) -> int:
-        """How many steps may be scheduled and not done."""
+        """Return the maximum number of scheduled steps whose results have not arrived."""
         steps = _SECONDS_AHEAD * self._done / max(1e-9, time.perf_counter() - self._since)
         fewest, most = (self._workers * of_each for of_each in _STEPS_AHEAD)
         return int(min(max(fewest, steps), most))
 
     def _collect(self) -> None:
-        """Adds the sums of the oldest step, which may have to be waited for."""
+        """Wait for the oldest step and add its sums."""
         try:
             of_step = self._pending.popleft().fetch()
         except tf.errors.CancelledError:
-            # Another step failed, and this one was given up with it: that error tells more.
+            # This step was cancelled because another one failed; raise the error of that one.
             self._coordinator.join()
             raise
         for name, values in of_step.items():
-            # float64 counts beyond 2^24, where float32 ends.
+            # float64: float32 is not exact beyond 2^24.
             self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
         total, examples = of_step["loss"]
         self._loss = float(total / max(examples, 1.0))
         self._done += 1
 
     def _on_worker(self, batch_spec: Any) -> Any:
-        """The function that a worker runs: on each of its GPUs a batch, or one on its CPU."""
+        """Return the function that a worker runs, with a batch for each GPU or one for its CPU."""
         strategy = self._strategy
 
         def function(batches: tuple[Any, ...]) -> dict[str, tf.Tensor]:
