@@ -10,8 +10,8 @@ from tfx import types
 
 
 class RejectedLines(types.Artifact):
-    """The lines that did not become Examples (`lines*.jsonl`), and the counts of all lines
-    (`summary.json` and custom properties)."""
+    """The lines that did not become Examples (`lines*.jsonl`), and the counts of all lines, in total
+    (`summary.json` and custom properties) and for each file (`files.jsonl`)."""
 
     TYPE_NAME = "components.RejectedLines"
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -22,6 +23,7 @@ from trainer_module.feeding.inputs import Inputs
 from trainer_module.loop import checkpoint_folders, metrics, schedule, warm_start, weights
 from trainer_module.loop.callbacks import StepProgress, StopOnNonFiniteLoss, best_effort
 from trainer_module.loop.checkpoints import Checkpoints, SaveRegularly
+from trainer_module.loop.curve import Curve
 from trainer_module.loop.early_stopping import EarlyStopping
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.profiler import Profiler
@@ -84,7 +86,8 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     """Train the model of `job` without exporting it; see `train` for the errors."""
     training = job.training
     # A strategy must be created before any other TensorFlow op.
-    strategy = strategies.make_strategy(training, cluster)
+    name, reason = strategies.choose(training, cluster)
+    strategy = strategies.create(training, cluster, name, reason)
     tf_keras.utils.set_random_seed(training.seed)
     started = time.perf_counter()
     module = models.load(training.model)
@@ -94,8 +97,8 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     model = build_model(job, module, inputs, strategy, static_shapes=static_shapes)
 
     chief = cluster is None or cluster.chief
-    name = cluster.name.replace(" ", "-") if cluster else "chief"
-    checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=name)
+    task = cluster.name.replace(" ", "-") if cluster else "chief"
+    checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=task)
     first_step = checkpoints.restore()
     if not first_step:
         _set_first_weights(job, module, model, inputs, agreement)
@@ -120,6 +123,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             usage,
+            Curve(first_step, checkpoints.state.curve),
             StepProgress(inputs.steps, training.epochs, first_step),
             *_early_stopping(training, checkpoints),
             SaveRegularly(checkpoints, training.checkpoint_steps, first_step, vote),
@@ -129,7 +133,14 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     checkpoints.restore_best()
     results = checkpoints.state.best_metrics or checkpoints.state.metrics
     if chief:
-        _write_summary(job, inputs, model, cluster, prepared_seconds, usage, results)
+        figures = {
+            "strategy_reason": reason,
+            **_figures(job, inputs, model, cluster, prepared_seconds, usage),
+            **results,
+            "epoch_metrics": checkpoints.state.history,
+            "curve": _with_rates(checkpoints.state.curve, _rate(training, module, inputs)),
+        }
+        _write_summary(job, figures)
     return Trained(model, module, results, checkpoints, agreement, chief)
 
 
@@ -147,8 +158,7 @@ def build_model(
         "float32" if training.mixed_precision == "none" else f"mixed_{training.mixed_precision}"
     )
     tf_keras.mixed_precision.set_global_policy(policy)
-    peak = schedule.peak_rate(training, module.LEARNING_RATE, inputs.global_batch)
-    rate = schedule.make_schedule(training, peak, inputs.steps * training.epochs)
+    rate = _rate(training, module, inputs)
     with strategy.scope():
         net = module.build(
             models.hyperparameters(training.model, training.hyperparameters),
@@ -171,9 +181,15 @@ def build_model(
         strategy.num_replicas_in_sync,
         training.batch_size_per_replica,
         inputs.steps,
-        peak,
+        rate.get_config()["peak"],
     )
     return model
+
+
+def _rate(training: Training, module: ModuleType, inputs: Inputs) -> schedule.WarmUp:
+    """Return the learning rate over the steps of the training."""
+    peak = schedule.peak_rate(training, module.LEARNING_RATE, inputs.global_batch)
+    return schedule.make_schedule(training, peak, inputs.steps * training.epochs)
 
 
 def _on_tpu(strategy: tf.distribute.Strategy) -> bool:
@@ -244,15 +260,15 @@ def _export(job: TrainingJob, trained: Trained) -> None:
     trained.agreement.wait_for_all()
 
 
-def _write_summary(
+def _figures(
     job: TrainingJob,
     inputs: Inputs,
     model: tf_keras.Model,
     cluster: Cluster | None,
     prepared_seconds: float,
     usage: Usage,
-    results: dict[str, float],
-) -> None:
+) -> dict[str, Any]:
+    """Return the configuration, the duration and the resource usage of a training."""
     strategy = model.distribute_strategy
     figures: dict[str, Any] = {
         "model": job.training.model,
@@ -266,9 +282,19 @@ def _write_summary(
         "prepare_seconds": round(prepared_seconds, 3),
         "parameter_server_bytes": _bytes_on_servers(model),
         **usage.summary(),
-        **results,
     }
     figures["seconds"] = round(prepared_seconds + sum(figures["seconds_per_epoch"]), 3)
+    return figures
+
+
+def _with_rates(
+    curve: Sequence[Mapping[str, float]], rate: schedule.WarmUp
+) -> list[dict[str, float]]:
+    """Return the points of the curve, each with the learning rate of its last step."""
+    return [{**point, "learning_rate": float(rate(point["step"] - 1))} for point in curve]
+
+
+def _write_summary(job: TrainingJob, figures: Mapping[str, Any]) -> None:
     file = os.path.join(job.model_run_dir, SUMMARY_FILE)
     try:
         tf.io.gfile.makedirs(job.model_run_dir)

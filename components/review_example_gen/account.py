@@ -19,35 +19,42 @@ LOST_BYTES = "lost_bytes"
 
 
 class Account:
-    """The counts of a unit, and a file with its rejected lines if there are any.
-
-    Attributes:
-      counts: `neutral`, `lost_bytes`, `rejected/REASON` -> lines. The caller adds further ones.
-    """
+    """The counts of a unit for each input file, and a file with its rejected lines if any."""
 
     def __init__(self, path: str):
         """Open no file yet; `path` is that of the rejected lines."""
-        self.counts: Counter[str] = Counter()
+        self._by_file: dict[str, Counter[str]] = {}
         self._path = path
         self._file: Any = None
 
-    def add(self, piece: Piece, routed: Routed) -> None:
-        """Count a batch and write its rejected lines, with their positions in the piece."""
+    def add(self, piece: Piece, routed: Routed) -> Counter[str]:
+        """Count a batch and write its rejected lines, with their positions in the piece.
+
+        Returns:
+          The counts of the piece's file, `neutral`, `lost_bytes`, `rejected/REASON` -> lines, to
+          which the caller adds further ones.
+        """
         batch = routed.batch
-        self.counts["neutral"] += batch.neutrals
-        self.counts[LOST_BYTES] += batch.lost
+        counts = self._by_file.setdefault(piece.path, Counter())
+        counts["neutral"] += batch.neutrals
+        counts[LOST_BYTES] += batch.lost
         found = [(item.position, item.reason, item.detail) for item in batch.rejected]
         for index in np.flatnonzero(routed.duplicate_in != "").tolist():
             detail = f"the same text is in the {routed.duplicate_in[index]} files"
             found.append((batch.positions[index], DUPLICATE, detail))
         if not found:
-            return
+            return counts
         if self._file is None:
             self._file = FileSystems.create(self._path, "application/json")
         for position, reason, detail in sorted(found):
-            self.counts[f"rejected/{reason}"] += 1
+            counts[f"rejected/{reason}"] += 1
             line = json.dumps([piece.path, piece.number, position, reason, detail])
             self._file.write(line.encode() + b"\n")
+        return counts
+
+    def by_file(self) -> dict[str, dict[str, int]]:
+        """Return path -> name -> count, without zeros."""
+        return {path: dict(+counts) for path, counts in self._by_file.items()}
 
     def close(self) -> str | None:
         """Close the file; return its path, or None if no line was rejected."""

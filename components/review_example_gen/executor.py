@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -34,6 +34,7 @@ from preprocessing.reading.records import CORRUPT_ARCHIVE, OTHER_SCALE, ReadOpti
 
 REJECTED_KEY = "rejected"
 SUMMARY_FILE = "summary.json"
+FILES_FILE = "files.jsonl"
 LINES_PREFIX = "lines"
 
 _FILE_PREFIX = "data_tfrecord"
@@ -80,11 +81,15 @@ class Executor(LocalBeamExecutor):
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         examples_utils.set_file_format(examples, "tfrecords_gzip")
 
-        counts: Counter[str] = Counter()
+        by_file: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for unit in done:
-            counts.update(unit.counts)
+            for path, of_file in unit.counts.items():
+                by_file[path].update(of_file)
+        counts: Counter[str] = Counter()
+        for of_file in by_file.values():
+            counts.update(of_file)
         logging.info("Lines read: %s", dict(counts))
-        _publish_summary(counts, rejected)
+        _publish_summary(counts, by_file, rejected)
         _check(counts, files, options.max_rejected_fraction, rejected.uri)
 
     def _read_and_write(
@@ -190,7 +195,12 @@ def _publish_rejected(done: list[stages.Done], uri: str) -> None:
                     target.write(json.dumps(record) + "\n")
 
 
-def _publish_summary(counts: Counter[str], rejected: types.Artifact) -> None:
+def _publish_summary(
+    counts: Counter[str], by_file: Mapping[str, Counter[str]], rejected: types.Artifact
+) -> None:
+    with fileio.open(os.path.join(rejected.uri, FILES_FILE), "w") as file:
+        for path, of_file in sorted(by_file.items()):
+            file.write(json.dumps({"file": path, **of_file}, sort_keys=True) + "\n")
     with fileio.open(os.path.join(rejected.uri, SUMMARY_FILE), "w") as file:
         file.write(json.dumps(counts, indent=2, sort_keys=True))
     for name, count in counts.items():

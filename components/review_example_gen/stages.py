@@ -36,14 +36,14 @@ class Done(NamedTuple):
       unit: its number.
       shards: (split, path) of the closed, not yet published files.
       rejected: path of the rejected lines, whose positions count from the beginning of their piece.
-      counts: see `Account.counts`, and `examples/SPLIT`, `over_max_examples`.
+      counts: path of a file -> the counts of `Account.add`, `examples/SPLIT`, `over_max_examples`.
       lines: (path of a file, number of a piece, lines in it).
     """
 
     unit: int
     shards: tuple[tuple[str, str], ...]
     rejected: str | None
-    counts: Mapping[str, int]
+    counts: Mapping[str, Mapping[str, int]]
     lines: tuple[tuple[str, int, int], ...]
 
 
@@ -68,7 +68,6 @@ class ReadUnit(beam.DoFn):
         name = FileSystems.join(self._scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
         lines = [0] * len(unit.sources)
         account = Account(f"{name}.jsonl")
-        counts = account.counts
         with (
             ThreadPoolExecutor(cores()) as pool,
             Progress("reviews", str(unit.number)) as progress,
@@ -77,7 +76,7 @@ class ReadUnit(beam.DoFn):
             for place, batch in _read_in_turns(unit, pool):
                 group, piece = unit.sources[place]
                 routed = splits.route(batch, group, self._named, held_out)
-                account.add(piece, routed)
+                counts = account.add(piece, routed)
                 kept = routed.duplicate_in == ""
                 over = cap.is_over(routed.split, routed.keys, batch.positions, piece)
                 counts["over_max_examples"] += int(np.count_nonzero(kept & over))
@@ -89,7 +88,7 @@ class ReadUnit(beam.DoFn):
             (source.piece.path, source.piece.number, count)
             for source, count in zip(unit.sources, lines, strict=True)
         )
-        yield Done(unit.number, written, account.close(), dict(+counts), by_piece)
+        yield Done(unit.number, written, account.close(), account.by_file(), by_piece)
 
 
 class HeldOutKeys(beam.DoFn):

@@ -66,6 +66,8 @@ class Read:
             ]
         with open(f"{rejected.uri}/summary.json") as file:
             self.counts = json.load(file)
+        files = Path(rejected.uri, "files.jsonl").read_text().splitlines()
+        self.by_file = {Path(counts.pop("file")).name: counts for counts in map(json.loads, files)}
         self.rejected = [
             json.loads(line)
             for path in Path(rejected.uri).glob("lines*")
@@ -157,6 +159,9 @@ def test_train_reviews_that_are_also_in_named_test_files_are_rejected(tmp_path, 
     [first] = [item for item in read.rejected if item["position"] == 191]
     assert first["reason"] == "duplicate_across_splits"
     assert first["file"].endswith("train.txt")
+    assert read.by_file["test.txt"] == {"examples/test": 30}
+    assert read.by_file["train.txt"]["rejected/duplicate_across_splits"] == 10
+    assert sum(read.by_file["train.txt"].values()) == 200
 
 
 def test_a_cap_keeps_exactly_that_many_and_the_same_ones(tmp_path, inputs, monkeypatch):

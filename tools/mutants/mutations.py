@@ -75,7 +75,13 @@ def _is_change(mutation: Mutation) -> bool:
     before = mutation.module.read_text(encoding="utf-8")
     operator = plugins.get_operator(mutation.operator)()
     after = MutationVisitor.mutate_code(before, operator, mutation.occurrence)
-    return after is not None and _meaning(after) != _meaning(before)
+    if after is None:
+        return False
+    try:
+        return _meaning(after) != _meaning(before)
+    except SyntaxError:
+        # An operator takes the `*` before keyword-only parameters for a multiplication.
+        return False
 
 
 def _meaning(source: str) -> str:

@@ -25,16 +25,42 @@ thread, on which the input would be computed: a deadlock.
 """
 
 
-def make_strategy(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    """Create the strategy; call this before any other TensorFlow op.
+def choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
+    """Return the name of the strategy, and the reason for it.
 
     `auto` means a TPU if it is reachable, otherwise the cluster of TF_CONFIG, otherwise a mirrored
     strategy on several GPUs (or `training.devices`), otherwise one device.
+    """
+    if training.strategy != "auto":
+        return training.strategy, "as set"
+    address = tpu_address(training, os.environ)
+    if address is not None:
+        try:
+            _connect_to_tpu(address)
+        except ValueError as error:
+            logging.warning("auto: %s", error)
+        else:
+            return "tpu", f"auto: a TPU is reachable at {address}"
+    return auto_without_tpu(training, cluster, len(tf.config.list_physical_devices("GPU")))
+
+
+def make_strategy(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    """Create the strategy that `choose` returns; see `create`."""
+    return create(training, cluster, *choose(training, cluster))
+
+
+def create(
+    training: Training, cluster: Cluster | None, name: str, reason: str
+) -> tf.distribute.Strategy:
+    """Create the strategy `name`; call this before any other TensorFlow op.
+
+    Args:
+      training, cluster: those of `choose`.
+      name, reason: the results of `choose`.
 
     Raises:
       ValueError: the cluster or devices that the settings require do not exist.
     """
-    name, reason = _choose(training, cluster)
     if cluster is not None and name not in ("multi_worker_mirrored", "parameter_server"):
         raise ValueError(
             f"training.strategy: {name} trains in one process, but TF_CONFIG names a cluster of "
@@ -68,21 +94,6 @@ def serve(cluster: Cluster) -> None:
     )
     logging.info("%s serves at %s", cluster.name, server.target)
     server.join()
-
-
-def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
-    """Return the name of the strategy, and the reason for it."""
-    if training.strategy != "auto":
-        return training.strategy, "as set"
-    address = tpu_address(training, os.environ)
-    if address is not None:
-        try:
-            _connect_to_tpu(address)
-        except ValueError as error:
-            logging.warning("auto: %s", error)
-        else:
-            return "tpu", f"auto: a TPU is reachable at {address}"
-    return auto_without_tpu(training, cluster, len(tf.config.list_physical_devices("GPU")))
 
 
 def _check(problem: str | None) -> None:

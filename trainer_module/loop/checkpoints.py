@@ -195,6 +195,7 @@ class SaveRegularly(StepCallback):
         state.epochs = epoch + 1
         state.stopped = bool(self.model.stop_training)
         state.metrics = {name: float(value) for name, value in (logs or {}).items()}
+        state.history.append(state.metrics)
         self._save()
         # After the last epoch nothing is saved any more, and SIGTERM ends the process at once.
         if self._vote.now():

@@ -113,8 +113,7 @@ def custom(
         test_data = iter(plan.evaluation)
         for step, count in _executions(plan.eval_steps, plan.steps_per_execution):
             hooks.on_test_batch_begin(step)
-            loss = test_steps(test_data, count)
-            hooks.on_test_batch_end(step + count - 1, {"loss": loss})
+            hooks.on_test_batch_end(step + count - 1, test_steps(test_data, count))
         evaluated = test_steps.means()
         hooks.on_test_end(evaluated)
         results = plan.state.trained | {f"val_{name}": value for name, value in evaluated.items()}
@@ -135,8 +134,7 @@ def custom(
             train_steps.reset()
             for step, count in _executions(steps, plan.steps_per_execution):
                 hooks.on_train_batch_begin(step)
-                loss = train_steps(train_data, count)
-                hooks.on_train_batch_end(step + count - 1, {"loss": loss})
+                hooks.on_train_batch_end(step + count - 1, train_steps(train_data, count))
             plan.state.trained = train_steps.means()
             evaluate(epoch)
     hooks.on_train_end()
@@ -168,12 +166,15 @@ class _Synchronous:
             step = tf.function(step, jit_compile=True, reduce_retracing=True)
 
         @tf.function
-        def steps(data: Any, count: tf.Tensor) -> tf.Tensor:
-            loss = tf.constant(0.0)
+        def steps(data: Any, count: tf.Tensor) -> dict[str, tf.Tensor]:
+            means = {name: tf.constant(0.0) for name in metrics.NAMES}
             for _ in tf.range(count):
-                of_replicas = strategy.run(step, args=(next(data),))["loss"]
-                loss = strategy.experimental_local_results(of_replicas)[0]
-            return loss
+                of_replicas = strategy.run(step, args=(next(data),))
+                means = {
+                    name: strategy.experimental_local_results(of_replicas[name])[0]
+                    for name in metrics.NAMES
+                }
+            return means
 
         self._steps = steps
         self._model = model
@@ -182,8 +183,8 @@ class _Synchronous:
         """Reset the means."""
         self._model.reset_metrics()
 
-    def __call__(self, data: Any, count: int) -> tf.Tensor:
-        """Execute `count` steps on the iterator `data`; return the last loss of a replica."""
+    def __call__(self, data: Any, count: int) -> dict[str, tf.Tensor]:
+        """Execute `count` steps on the iterator `data`; return the means of a replica's last."""
         return self._steps(data, tf.constant(count))
 
     def means(self) -> dict[str, float]:

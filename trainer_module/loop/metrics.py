@@ -17,6 +17,8 @@ _FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "accuracy": (tf_keras.metrics.binary_accuracy, {"threshold": 0.0}),
 }
 """Name of a metric -> function of (label, logit), and its further arguments."""
+NAMES = tuple(_FUNCTIONS)
+"""The names of the metrics, the loss first."""
 
 
 def keras_metrics() -> list[tf_keras.metrics.Metric]:
@@ -41,6 +43,16 @@ def sums(label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None) -> dict[s
     return {
         name: tf.stack([tf.reduce_sum(weight * function(label, logit, **arguments)), examples])
         for name, (function, arguments) in _FUNCTIONS.items()
+    }
+
+
+def step_means(
+    label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
+) -> dict[str, tf.Tensor]:
+    """Return name of a metric -> mean over a batch, float32 []; `sums` lists the shapes."""
+    return {
+        name: total_and_count[0] / tf.maximum(total_and_count[1], 1.0)
+        for name, total_and_count in sums(label, logit, weight).items()
     }
 
 

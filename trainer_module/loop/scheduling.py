@@ -54,12 +54,12 @@ class Scheduled:
     def reset(self) -> None:
         """Set the sums to zero."""
         self._totals: dict[str, Any] = {}
-        self._loss = 0.0
+        self._last = dict.fromkeys(metrics.NAMES, 0.0)
         self._done = 0
         self._since = time.perf_counter()
 
-    def __call__(self, data: Any, count: int) -> float:
-        """Schedule `count` steps; return the mean loss of the last step whose result has arrived.
+    def __call__(self, data: Any, count: int) -> dict[str, float]:
+        """Schedule `count` steps; return the means of the last step whose result has arrived.
 
         Each step takes one batch for each replica of a worker from the iterator `data`.
         """
@@ -70,7 +70,7 @@ class Scheduled:
             while len(self._pending) >= self._most_pending():
                 self._collect()
             self._pending.append(self._coordinator.schedule(self._function, args=(batches,)))
-        return self._loss
+        return self._last
 
     def totals(self) -> dict[str, Any]:
         """Wait for all steps; return the sums over the steps since `reset`, name -> float64."""
@@ -99,8 +99,7 @@ class Scheduled:
         for name, values in of_step.items():
             # float64: float32 is not exact beyond 2^24.
             self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
-        total, examples = of_step["loss"]
-        self._loss = float(total / max(examples, 1.0))
+        self._last = metrics.means({name: of_step[name] for name in metrics.NAMES})
         self._done += 1
 
     def _on_worker(self, batch_spec: Any) -> Any:

@@ -21,6 +21,8 @@ class State(tf.train.experimental.PythonState):
       best_epoch: the epoch, from 0, with the lowest eval loss; None without early stopping.
       best_metrics: metrics of that epoch.
       usage: the measurements of `Usage` so far.
+      curve: the points of `Curve` so far.
+      history: the metrics of each epoch that was evaluated.
     """
 
     epochs: int = 0
@@ -30,6 +32,8 @@ class State(tf.train.experimental.PythonState):
     best_epoch: int | None = None
     best_metrics: dict[str, float] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
+    curve: list[dict[str, float]] = field(default_factory=list)
+    history: list[dict[str, float]] = field(default_factory=list)
 
     def serialize(self) -> str:
         """Return the fields as JSON."""

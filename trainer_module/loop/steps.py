@@ -19,7 +19,7 @@ Record = Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], dict[str, tf.Tensor]
 def train_step(model: tf_keras.Model, record: Record | None = None) -> Step:
     """Return a training step like Keras's own train_step, but without reading metrics.
 
-    Without `record` the step adds the batch to the model's metrics and returns its loss.
+    Without `record` the step adds the batch to the model's metrics and returns the batch's means.
     """
     record = record or _into_keras(model)
 
@@ -70,7 +70,7 @@ def _into_keras(model: tf_keras.Model) -> Record:
         label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
         model.compiled_metrics.update_state(label, logit, weight)
-        return {"loss": metrics.mean_loss(label, logit, weight)}
+        return metrics.step_means(label, logit, weight)
 
     return record
 

@@ -1,0 +1,1 @@
+"""RunReport: one HTML page on a run, from raw reviews to the pushed model."""
