@@ -18,6 +18,8 @@ from core.errors import UserError
 COMMANDS = {
     "run": "cli.run",
     "predict": "cli.predict",
+    "report": "cli.report",
+    "runs": "cli.runs",
     "compile": "cli.compile",
     "submit": "cli.submit",
     "kserve": "cli.kserve",

@@ -21,6 +21,7 @@ def show(console: Console, config: PipelineConfig, watched: Watched, log: Path) 
     outcome = watched.outcome
     _line(console, f"reviews   {_account(outcome['lines'])}")
     _line(console, f"accuracy  {outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f} (test split)")
+    _line(console, f"report    {outcome['report']}")
     if not outcome["blessed"]:
         _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}")
         return exit_codes.NOT_BLESSED

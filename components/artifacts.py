@@ -10,10 +10,16 @@ from tfx import types
 
 
 class RejectedLines(types.Artifact):
-    """The lines that did not become Examples (`lines*.jsonl`), and the counts of all lines, in total
-    (`summary.json` and custom properties) and for each file (`files.jsonl`)."""
+    """The lines that did not become Examples (`lines*.jsonl`), and the counts of all lines:
+    in total (`summary.json` and custom properties) and for each file (`files.jsonl`)."""
 
     TYPE_NAME = "components.RejectedLines"
+
+
+class Report(types.Artifact):
+    """An HTML page on the run (`report.html`), which needs no other file."""
+
+    TYPE_NAME = "components.Report"
 
 
 class CheckedData(types.Artifact):

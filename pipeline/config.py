@@ -6,10 +6,12 @@ single keys. Every invalid setting raises a `ConfigError`, whose message is one 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -172,6 +174,15 @@ def absolute(path: str) -> str:
         rest = path.removeprefix(scheme[0])
         raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
     return os.path.abspath(os.path.expanduser(path))
+
+
+def recorded_settings(config: PipelineConfig) -> str:
+    """Return the settings as JSON for a record of the run, without the password of MySQL."""
+    settings = config.model_dump()
+    url = urlsplit(settings["paths"]["metadata"])
+    if url.password:
+        settings["paths"]["metadata"] = config.paths.metadata.replace(f":{url.password}@", "@", 1)
+    return json.dumps(settings)
 
 
 def load_config(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from components.run_report.sources import NODE_ID as REPORT
 from pipeline.config import PipelineConfig
 
 BASELINE = "LatestBlessedModel"
@@ -27,4 +28,5 @@ def node_ids(config: PipelineConfig) -> list[str]:
         BASELINE,
         "Evaluator",
         *([PUSHER] if config.push.destination != "none" else []),
+        REPORT,
     ]

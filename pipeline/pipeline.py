@@ -17,13 +17,14 @@ from components.data_gate.component import DataGate
 from components.evaluator.component import Evaluator
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
+from components.run_report.component import RunReport
 from components.schema.component import ReviewSchemaGen
 from components.statistics.component import SampledStatisticsGen
 from components.trainer.component import Trainer
 from components.transform.component import ReviewTransform
 from pipeline.beam import beam_args
 from pipeline.code_version import add_code, fingerprint
-from pipeline.config import PipelineConfig
+from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.evaluation import eval_config
 from pipeline.inputs import input_files, read_options
 from pipeline.nodes import PUSHER, TUNER, WARM_START, node_ids
@@ -76,6 +77,20 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         if PUSHER in ids
         else None
     )
+    report = RunReport(
+        name=config.name,
+        settings=recorded_settings(config),
+        rejected=example_gen.outputs["rejected"],
+        statistics=statistics_gen.outputs["statistics"],
+        anomalies=validator.outputs["anomalies"],
+        examples=examples,
+        model=trainer.outputs["model"],
+        model_run=trainer.outputs["model_run"],
+        evaluation=evaluator.outputs["evaluation"],
+        blessing=evaluator.outputs["blessing"],
+        pushed_model=pusher.outputs["pushed_model"] if pusher else None,
+        metadata=platform.history,
+    )
     nodes: dict[str, BaseNode] = {
         node.id: node
         for node in (
@@ -91,6 +106,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
             baseline,
             evaluator,
             pusher,
+            report,
         )
         if node is not None
     }

@@ -30,6 +30,10 @@ class Platform(Protocol):
     def input_base(self) -> str | RuntimeParameter:
         """The folder or gs:// prefix with the raw reviews."""
 
+    @property
+    def history(self) -> str | None:
+        """`paths.metadata`, if a component can read ML Metadata there; None on a cluster."""
+
     def parameter(self, name: str, value: Any) -> Any:
         """Return `value`, or a parameter of the run that has `value` as its default."""
 

@@ -39,6 +39,10 @@ class Compiled:
     def metadata(self) -> None:
         return None
 
+    @property
+    def history(self) -> None:
+        return None
+
     def parameter(self, name: str, value: Any) -> RuntimeParameter:
         return RuntimeParameter(name=name, ptype=type(value), default=value)
 

@@ -11,6 +11,9 @@ from core.settings import Fraction, PositiveInt, Section
 from preprocessing.settings import Transform
 from trainer_module import combinations
 
+SUMMARY_FILE = "training.json"
+"""The file in `model_run_dir` with the duration, resource usage and metrics of a training."""
+
 
 class Training(Section):
     """The model and its training."""

@@ -30,10 +30,7 @@ from trainer_module.loop.profiler import Profiler
 from trainer_module.loop.steps import Trainable
 from trainer_module.loop.termination import Termination, Vote
 from trainer_module.loop.usage import Usage
-from trainer_module.settings import Training, TrainingJob
-
-SUMMARY_FILE = "training.json"
-"""The file in `model_run_dir` with the duration, resource usage and metrics of a training."""
+from trainer_module.settings import SUMMARY_FILE, Training, TrainingJob
 
 
 def train(job: TrainingJob) -> None:

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+NODE_ID = "RunReport"
+"""Id of the node that writes the report of a run."""
+
 
 class Step(NamedTuple):
     """One component of a run.

@@ -86,7 +86,13 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
     from platforms.local.run import Runner
 
     runner = Runner(config)
-    runner.run(create_pipeline(config, Local(config)))
+    try:
+        runner.run(create_pipeline(config, Local(config)))
+    except Exception as error:
+        where = f"{sender.component}: " if sender.component else ""
+        line = str(error) if isinstance(error, UserError) else first_error_line(error)
+        runner.record_failure(where + line)
+        raise
     if runner.run_id is None:
         return
     sender.send(events.PHASE, doing="reading the result")

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 
 import tensorflow_model_analysis as tfma
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
+from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
+from components.run_report.evaluation import missed_thresholds
+from components.run_report.executor import REPORT_FILE
 from pipeline.evaluation import ACCURACY, CANDIDATE
-from pipeline.nodes import PUSHER
+from pipeline.nodes import PUSHER, REPORT, TRAINER
 from platforms.local.pushed_models import destination
 from serving.versions import is_complete
+from trainer_module.settings import SUMMARY_FILE
 
 _FINISHED = (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED)
 
@@ -27,6 +33,8 @@ class Outcome:
       blessed: True if the Evaluator blessed the model.
       reasons: the thresholds that the model did not reach; empty if it is blessed.
       pushed_to: folder of the pushed model; empty if no model was pushed.
+      report: file of the run's report.
+      strategy: class of the strategy that trained; empty if it is unknown.
     """
 
     lines: dict[str, int]
@@ -35,6 +43,8 @@ class Outcome:
     blessed: bool
     reasons: list[str]
     pushed_to: str
+    report: str
+    strategy: str
 
 
 class NoOutcomeError(RuntimeError):
@@ -69,8 +79,10 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         accuracy=metrics[ACCURACY],
         auc=metrics["auc"],
         blessed=blessed,
-        reasons=[] if blessed else _failures(evaluation),
+        reasons=[] if blessed else missed_thresholds(evaluation),
         pushed_to=pushed_to,
+        strategy=_strategy(outputs.one(TRAINER, "model_run").uri),
+        report=os.path.join(outputs.one(REPORT, "report").uri, REPORT_FILE),
     )
 
 
@@ -117,6 +129,15 @@ class _Outputs:
             ) from None
 
 
+def _strategy(model_run: str) -> str:
+    path = os.path.join(model_run, SUMMARY_FILE)
+    # The file is missing if the disk was full at the end of the training.
+    if not fileio.exists(path):
+        return ""
+    with fileio.open(path) as file:
+        return str(json.loads(file.read())["strategy"])
+
+
 def _overall_metrics(evaluation: str) -> dict[str, float]:
     """Return metric -> value of the candidate on all Examples; TFMA does not name a lone model."""
     for of_slice in tfma.load_metrics(evaluation):
@@ -127,25 +148,3 @@ def _overall_metrics(evaluation: str) -> dict[str, float]:
                 if item.key.model_name in ("", CANDIDATE) and not item.key.is_diff
             }
     raise ValueError(f"{evaluation}: no overall slice in the evaluation")
-
-
-def _failures(evaluation: str) -> list[str]:
-    result = tfma.load_validation_result(evaluation)
-    reasons = []
-    for slice_result in result.metric_validations_per_slice:
-        for failure in slice_result.failures:
-            name = failure.metric_key.name
-            value = failure.metric_value.double_value.value
-            threshold = failure.metric_threshold
-            if failure.metric_key.is_diff:
-                allowed = -threshold.change_threshold.absolute.value
-                reasons.append(
-                    f"{name} is {-value:.4f} below that of the latest blessed model, "
-                    f"evaluation.max_accuracy_drop allows {allowed:g}"
-                )
-            else:
-                lowest = threshold.value_threshold.lower_bound.value
-                reasons.append(
-                    f"{name} is {value:.4f}, evaluation.min_accuracy requires {lowest:g}"
-                )
-    return reasons

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
 
 from core.errors import ConfigError
+from core.metadata import mysql_url
 from pipeline.config import PipelineConfig
 
 _SQLITE_HEADER = b"SQLite format 3\0"
@@ -42,22 +42,6 @@ def make_folder(key: str, folder: str) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{key}: {folder} cannot be created: {error.strerror}") from None
-
-
-def mysql_url(location: str) -> SplitResult:
-    """Parse a `paths.metadata` that is a URL: mysql://USER@HOST[:PORT]/DATABASE.
-
-    Raises:
-      ConfigError: `location` is another URL, or lacks the user, the host or the database.
-    """
-    url = urlsplit(location)
-    if url.scheme != "mysql" or not (url.hostname and url.username and url.path.strip("/")):
-        # Without the rest of the URL, which may contain a password.
-        raise ConfigError(
-            f"paths.metadata: {url.scheme}://… is not supported; set a file path or "
-            "mysql://USER@HOST[:PORT]/DATABASE"
-        )
-    return url
 
 
 def _check_folder(key: str, folder: str) -> None:

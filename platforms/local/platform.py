@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
@@ -11,11 +12,12 @@ from tfx.types import BaseChannel
 
 from components.baseline.strategy import CANDIDATE_KEY, LastPushedModel
 from components.trainer.component import Trainer
+from core.metadata import connection_config
 from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from pipeline.nodes import BASELINE, WARM_START
-from platforms.local.metadata import connection_config
+from platforms.local.places import make_folder
 from platforms.nodes import filesystem_pusher, resolve_model
 
 
@@ -31,7 +33,14 @@ class Local:
 
     @property
     def metadata(self) -> ConnectionConfig:
-        return connection_config(self._config.paths.metadata)
+        location = self._config.paths.metadata
+        if "://" not in location:
+            make_folder("paths.metadata", os.path.dirname(location))
+        return connection_config(location)
+
+    @property
+    def history(self) -> str:
+        return self._config.paths.metadata
 
     @property
     def input_base(self) -> str:

@@ -8,7 +8,7 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.orchestration import metadata
 
-from platforms.local.metadata import connection_config
+from core.metadata import connection_config
 from platforms.local.outcome import NoOutcomeError, run_outcome
 from tests.e2e.harness import COMMAND
 from tests.waiting import wait

@@ -5,8 +5,8 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from core.errors import ConfigError, InputError
+from core.metadata import connection_config
 from pipeline.config import PipelineConfig, load_config
-from platforms.local.metadata import connection_config
 from platforms.local.preflight import check
 
 REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"

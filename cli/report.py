@@ -1,0 +1,48 @@
+"""`amazon-reviews report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import ConfigOption, SetOption, check_local, make_app
+
+app = make_app()
+
+
+@app.command()
+def report(
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Id of the run, or its beginning \\[default: the newest]."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write \\[default: report-ID.html].")
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Write the report of a run, also of one that failed, as one HTML page.
+
+    Exit code 2: there is no such run.
+    """
+    from cli.console import print_line, silent_stderr
+    from core.errors import ConfigError
+    from pipeline.config import load_config
+    from platforms.local.runs import find_run
+
+    settings = load_config(config, overrides or ())
+    check_local(output)
+    found = find_run(settings, run)
+    file = output or Path(f"report-{found.id.replace(':', '')}.html")
+    with silent_stderr():
+        from components.run_report.page import render
+
+        page = render(found.sources(settings.name))
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--output: {file} cannot be written: {error.strerror}") from None
+    print_line(str(file))

@@ -1,0 +1,96 @@
+"""`amazon-reviews runs`: list the runs on this machine, and compare two of them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.options import ConfigOption, SetOption, make_app
+
+if TYPE_CHECKING:
+    from components.run_report.history import Run
+
+app = make_app()
+
+_COLUMNS = ("run", "started", "data", "model", "strategy", "seconds", "accuracy", "result")
+
+
+@app.callback(invoke_without_command=True)
+def runs(context: typer.Context, config: ConfigOption = None, overrides: SetOption = None) -> None:
+    """List the runs in paths.metadata, the newest first.
+
+    Exit code 2: there is no run.
+    """
+    if context.invoked_subcommand:
+        return
+    from rich.table import Table
+
+    from cli.console import print_table
+    from pipeline.config import load_config
+    from platforms.local.runs import find_runs
+
+    table = Table(box=None, pad_edge=False)
+    for name in _COLUMNS:
+        justify: Any = "right" if name in ("seconds", "accuracy") else "left"
+        table.add_column(name, justify=justify, no_wrap=name == "run")
+    for run in find_runs(load_config(config, overrides or ())):
+        table.add_row(*_row(run))
+    print_table(table)
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(help="Id of a run, or the beginning of one.")],
+    second: Annotated[str, typer.Argument(help="Id of another run.")],
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Show the differences between two runs in settings and results.
+
+    Exit code 2: there is no such run.
+    """
+    from rich.table import Table
+
+    from cli.console import print_table
+    from pipeline.config import load_config
+    from platforms.local.runs import differences, find_run
+
+    settings = load_config(config, overrides or ())
+    pair = [find_run(settings, first), find_run(settings, second)]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for run in pair:
+        table.add_column(run.id, overflow="fold")
+    for name, value in zip(
+        _COLUMNS[1:], zip(*(_row(run)[1:] for run in pair), strict=True), strict=True
+    ):
+        table.add_row(name, *value)
+    steps = [
+        {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps} for run in pair
+    ]
+    for name in dict.fromkeys([*steps[0], *steps[1]]):
+        table.add_row(name, *(of_run.get(name, "–") for of_run in steps))
+    for key, *values in differences(pair[0].settings, pair[1].settings):
+        table.add_row(key, *("–" if value is None else str(value) for value in values))
+    print_table(table)
+
+
+def _row(run: Run) -> list[str]:
+    from platforms.local.runs import result, setting
+
+    def shown(key: str) -> str:
+        value = setting(run, key)
+        return "–" if value is None else str(value)
+
+    return [
+        run.id,
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)),
+        (setting(run, "data.input_base") or "sample") if run.settings else "–",
+        shown("training.model"),
+        run.outcome["strategy"] if run.outcome else shown("training.strategy"),
+        f"{run.seconds:.0f}",
+        f"{run.outcome['accuracy']:.4f}" if run.outcome else "–",
+        result(run),
+    ]

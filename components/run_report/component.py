@@ -1,0 +1,87 @@
+"""RunReport: writes one HTML page on the run, as the last component."""
+
+from __future__ import annotations
+
+import time
+
+from tfx import types
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.types import standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ExecutionParameter
+
+from components.artifacts import RejectedLines, Report
+from components.run_report import executor
+
+
+class RunReportSpec(types.ComponentSpec):
+    """The interface of RunReport."""
+
+    PARAMETERS = {
+        executor.NAME_KEY: ExecutionParameter(type=str),
+        executor.SETTINGS_KEY: ExecutionParameter(type=str),
+        executor.METADATA_KEY: ExecutionParameter(type=str, optional=True),
+        executor.CREATED_KEY: ExecutionParameter(type=str, optional=True),
+    }
+    INPUTS = {
+        executor.REJECTED_KEY: ChannelParameter(type=RejectedLines),
+        executor.STATISTICS_KEY: ChannelParameter(type=standard_artifacts.ExampleStatistics),
+        executor.ANOMALIES_KEY: ChannelParameter(type=standard_artifacts.ExampleAnomalies),
+        executor.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
+        executor.MODEL_KEY: ChannelParameter(type=standard_artifacts.Model),
+        executor.MODEL_RUN_KEY: ChannelParameter(type=standard_artifacts.ModelRun),
+        executor.EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        executor.BLESSING_KEY: ChannelParameter(type=standard_artifacts.ModelBlessing),
+        executor.PUSHED_KEY: ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
+    }
+    OUTPUTS = {executor.REPORT_KEY: ChannelParameter(type=Report)}
+
+
+class RunReport(base_component.BaseComponent):
+    """The artifacts of a run -> `report`, whose file `report.html` needs no other file."""
+
+    SPEC_CLASS = RunReportSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+
+    def __init__(
+        self,
+        name: str,
+        settings: str,
+        rejected: types.BaseChannel,
+        statistics: types.BaseChannel,
+        anomalies: types.BaseChannel,
+        examples: types.BaseChannel,
+        model: types.BaseChannel,
+        model_run: types.BaseChannel,
+        evaluation: types.BaseChannel,
+        blessing: types.BaseChannel,
+        pushed_model: types.BaseChannel | None = None,
+        metadata: str | None = None,
+    ):
+        """Construct the component.
+
+        Args:
+          name: name of the pipeline.
+          settings: JSON of all settings.
+          rejected, statistics, anomalies, examples, model, model_run, evaluation, blessing,
+            pushed_model: the outputs that the report describes.
+          metadata: `paths.metadata`, if the component can read ML Metadata there. The report then
+            has the duration of each component, and is never a cache hit.
+        """
+        super().__init__(
+            spec=RunReportSpec(
+                name=name,
+                settings=settings,
+                metadata=metadata,
+                created=None if metadata is None else repr(time.time()),
+                rejected=rejected,
+                statistics=statistics,
+                anomalies=anomalies,
+                examples=examples,
+                model=model,
+                model_run=model_run,
+                evaluation=evaluation,
+                blessing=blessing,
+                pushed_model=pushed_model,
+                report=types.Channel(type=Report),
+            )
+        )

@@ -1,0 +1,177 @@
+"""The figures of the Evaluator for a report, with confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import tensorflow_model_analysis as tfma
+from scipy.stats import binomtest
+
+_NAMES = {
+    "binary_accuracy": "accuracy",
+    "auc": "AUC",
+    "precision": "precision",
+    "recall": "recall",
+    "calibration": "calibration",
+}
+"""Metric of TFMA -> its name in the report."""
+_COUNT = "example_count"
+_BASELINE = "baseline"
+_CONFIDENCE = 0.95
+_Z = 1.96
+
+
+class Metric(NamedTuple):
+    """A metric of the candidate.
+
+    Attributes:
+      name: its name in the report.
+      value: its value on the test split.
+      low, high: the bounds of the 95 % confidence interval; None if none is known.
+      baseline: the value of the last pushed model; None without one.
+    """
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    baseline: float | None
+
+
+class Slice(NamedTuple):
+    """The accuracy on a slice of the test split."""
+
+    name: str
+    examples: int
+    accuracy: float
+    low: float
+    high: float
+
+
+class Evaluation(NamedTuple):
+    """The figures of one evaluation."""
+
+    examples: int
+    metrics: list[Metric]
+    slices: list[Slice]
+    thresholds: list[str]
+    """The thresholds that the candidate missed, each in one sentence."""
+
+
+def read_evaluation(uri: str, positives: float | None) -> Evaluation:
+    """Read the output `evaluation` of the Evaluator.
+
+    Args:
+      uri: of the artifact.
+      positives: the fraction of positive Examples, for the interval of AUC; None: unknown.
+    """
+    overall: dict[str, dict[str, float]] = {}
+    slices = []
+    for metrics in tfma.load_metrics(uri):
+        by_model = _by_model(metrics)
+        keys = metrics.slice_key.single_slice_keys
+        if not keys:
+            overall = by_model
+            continue
+        own = _candidate(by_model)
+        if own.get(_COUNT):
+            low, high = accuracy_interval(own["binary_accuracy"], int(own[_COUNT]))
+            name = ", ".join(_slice_value(key) for key in keys)
+            slices.append(Slice(name, int(own[_COUNT]), own["binary_accuracy"], low, high))
+    own, base = _candidate(overall), overall.get(_BASELINE, {})
+    examples = int(own.get(_COUNT, 0))
+    found = [
+        Metric(shown, own[name], *_interval(name, own[name], examples, positives), base.get(name))
+        for name, shown in _NAMES.items()
+        if name in own
+    ]
+    slices.sort(key=lambda each: _first_number(each.name))
+    return Evaluation(examples, found, slices, missed_thresholds(uri))
+
+
+def missed_thresholds(uri: str) -> list[str]:
+    """Return a sentence for each threshold that the candidate missed."""
+    reasons = []
+    for of_slice in tfma.load_validation_result(uri).metric_validations_per_slice:
+        for failure in of_slice.failures:
+            name = failure.metric_key.name
+            value = failure.metric_value.double_value.value
+            threshold = failure.metric_threshold
+            if failure.metric_key.is_diff:
+                allowed = -threshold.change_threshold.absolute.value
+                reasons.append(
+                    f"{name} is {-value:.4f} below that of the latest blessed model, "
+                    f"evaluation.max_accuracy_drop allows {allowed:g}"
+                )
+            else:
+                lowest = threshold.value_threshold.lower_bound.value
+                reasons.append(
+                    f"{name} is {value:.4f}, evaluation.min_accuracy requires {lowest:g}"
+                )
+    return reasons
+
+
+def accuracy_interval(accuracy: float, examples: int) -> tuple[float, float]:
+    """Return Wilson's 95 % confidence interval of an accuracy on `examples` Examples."""
+    right = round(accuracy * examples)
+    interval = binomtest(right, examples).proportion_ci(_CONFIDENCE, "wilson")
+    return float(interval.low), float(interval.high)
+
+
+def auc_interval(auc: float, examples: int, positives: float) -> tuple[float, float]:
+    """Return the 95 % confidence interval of an AUC.
+
+    Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic
+    (ROC) Curve" (1982).
+
+    Args:
+      auc: in [0, 1].
+      examples: number of Examples.
+      positives: fraction of positive Examples, in (0, 1).
+    """
+    positive, negative = examples * positives, examples * (1 - positives)
+    both_positive, both_negative = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+    variance = (
+        auc * (1 - auc)
+        + (positive - 1) * (both_positive - auc**2)
+        + (negative - 1) * (both_negative - auc**2)
+    ) / (positive * negative)
+    half = _Z * math.sqrt(max(0.0, variance))
+    return max(0.0, auc - half), min(1.0, auc + half)
+
+
+def _interval(
+    name: str, value: float, examples: int, positives: float | None
+) -> tuple[float | None, float | None]:
+    if name == "binary_accuracy" and examples:
+        return accuracy_interval(value, examples)
+    if name == "auc" and examples and positives and 0 < positives < 1:
+        return auc_interval(value, examples, positives)
+    return None, None
+
+
+def _by_model(metrics: Any) -> dict[str, dict[str, float]]:
+    """Return model -> metric -> value. TFMA does not name a lone model."""
+    found: dict[str, dict[str, float]] = {}
+    for item in metrics.metric_keys_and_values:
+        if item.value.HasField("double_value") and not item.key.is_diff:
+            found.setdefault(item.key.model_name, {})[item.key.name] = item.value.double_value.value
+    return found
+
+
+def _candidate(by_model: Mapping[str, dict[str, float]]) -> dict[str, float]:
+    others = [values for name, values in by_model.items() if name != _BASELINE]
+    return others[0] if others else {}
+
+
+def _slice_value(key: Any) -> str:
+    value = getattr(key, key.WhichOneof("kind"))
+    text = value.decode() if isinstance(value, bytes) else str(value)
+    return f"{key.column} {text}"
+
+
+def _first_number(name: str) -> int:
+    digits = "".join(letter if letter.isdigit() else " " for letter in name).split()
+    return int(digits[0]) if digits else 0

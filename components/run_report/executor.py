@@ -1,0 +1,82 @@
+"""Executor of RunReport: collects the inputs, and writes the page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from typing import Any
+
+from ml_metadata import MetadataStore
+from tfx import types
+from tfx.components.evaluator import constants
+from tfx.dsl.components.base import base_executor
+from tfx.dsl.io import fileio
+from tfx.types import artifact_utils
+
+from components.run_report.history import read_runs
+from components.run_report.page import render
+from components.run_report.sources import Sources
+from core.metadata import connection_config
+
+NAME_KEY, SETTINGS_KEY, METADATA_KEY = "name", "settings", "metadata"
+CREATED_KEY = "created"
+REJECTED_KEY, STATISTICS_KEY, ANOMALIES_KEY = "rejected", "statistics", "anomalies"
+EXAMPLES_KEY, MODEL_KEY, MODEL_RUN_KEY = "examples", "model", "model_run"
+EVALUATION_KEY, BLESSING_KEY, PUSHED_KEY = "evaluation", "blessing", "pushed_model"
+REPORT_KEY = "report"
+REPORT_FILE = "report.html"
+_DESTINATION = "pushed_destination"
+
+
+class Executor(base_executor.BaseExecutor):
+    """Writes `report.html` into the artifact `report`."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's BaseExecutor."""
+        sources = self._sources(input_dict, exec_properties)
+        report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
+        fileio.makedirs(report.uri)
+        with fileio.open(os.path.join(report.uri, REPORT_FILE), "w") as file:
+            file.write(render(sources))
+
+    def _sources(
+        self, input_dict: dict[str, list[types.Artifact]], exec_properties: dict[str, Any]
+    ) -> Sources:
+        def uri(key: str) -> str | None:
+            return artifact_utils.get_single_uri(input_dict[key]) if input_dict.get(key) else None
+
+        run_id = (self._context.pipeline_run_id if self._context else None) or ""
+        blessing = artifact_utils.get_single_uri(input_dict[BLESSING_KEY])
+        sources = Sources(
+            name=exec_properties[NAME_KEY],
+            run_id=run_id,
+            settings=json.loads(exec_properties[SETTINGS_KEY]),
+            rejected=uri(REJECTED_KEY),
+            statistics=uri(STATISTICS_KEY),
+            anomalies=uri(ANOMALIES_KEY),
+            examples=uri(EXAMPLES_KEY),
+            model=uri(MODEL_KEY),
+            model_run=uri(MODEL_RUN_KEY),
+            evaluation=uri(EVALUATION_KEY),
+            # A file, because Kubeflow Pipelines may drop the properties of an artifact.
+            blessed=fileio.exists(os.path.join(blessing, constants.BLESSED_FILE_NAME)),
+            pushed_to=_destination(input_dict.get(PUSHED_KEY, [])),
+        )
+        location = exec_properties.get(METADATA_KEY)
+        if not location:
+            return sources
+        [run] = read_runs(MetadataStore(connection_config(location)), run_id)
+        return dataclasses.replace(sources, started=run.started, steps=run.steps)
+
+
+def _destination(pushed: list[types.Artifact]) -> str:
+    """Return where the model was pushed to; empty if it was not."""
+    if not pushed or not fileio.exists(pushed[0].uri) or not fileio.listdir(pushed[0].uri):
+        return ""
+    return str(pushed[0].get_string_custom_property(_DESTINATION)) or pushed[0].uri

@@ -1,0 +1,181 @@
+"""The runs in ML Metadata: their components, outputs, settings and results.
+
+The local runner adds the settings, the result and the error of a run to its `pipeline_run` context.
+ML Metadata is the only store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ml_metadata import MetadataStore
+from ml_metadata.proto import metadata_store_pb2 as mlmd
+
+from components.run_report.sources import NODE_ID, Sources, Step
+
+SETTINGS, OUTCOME, ERROR = "settings", "outcome", "error"
+"""Custom properties of the context: JSON of the settings and of the outcome, and one line."""
+RUN_TYPE = "pipeline_run"
+"""Type of the context of a run."""
+
+_NODE_TYPE = "node"
+_STATES = {
+    mlmd.Execution.COMPLETE: "done",
+    mlmd.Execution.CACHED: "cached",
+    mlmd.Execution.FAILED: "failed",
+}
+_UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the pipeline.
+
+    Attributes:
+      id: name of its `pipeline_run` context.
+      started: seconds since 1970.
+      settings: the settings; empty if a version without this record ran it.
+      outcome: see `platforms.local.outcome.Outcome`; None if the run did not finish.
+      error: the error of a failed run.
+      steps: its components.
+      outputs: node id -> output key -> artifact, of the successful components.
+    """
+
+    id: str
+    started: float
+    settings: Mapping[str, Any]
+    outcome: Mapping[str, Any] | None
+    error: str
+    steps: Sequence[Step]
+    outputs: Mapping[str, Mapping[str, mlmd.Artifact]]
+
+    @property
+    def seconds(self) -> float:
+        """From the start of the run to the end of its last component."""
+        return max((step.started + step.seconds for step in self.steps), default=0.0)
+
+    def uri(self, node: str, key: str) -> str | None:
+        """Return the URI of an output, or None if the run does not have it."""
+        artifact = self.outputs.get(node, {}).get(key)
+        return artifact.uri if artifact else None
+
+    def sources(self, name: str) -> Sources:
+        """Return what a report on this run is made from; `name` is that of the pipeline."""
+        blessing = self.outputs.get("Evaluator", {}).get("blessing")
+        pushed = self.outputs.get("Pusher", {}).get("pushed_model")
+        return Sources(
+            name=name,
+            run_id=self.id,
+            started=self.started,
+            settings=self.settings,
+            steps=self.steps,
+            failure=self.error,
+            rejected=self.uri("ReviewExampleGen", "rejected"),
+            statistics=self.uri("StatisticsGen", "statistics"),
+            anomalies=self.uri("ExampleValidator", "anomalies"),
+            examples=self.uri("ReviewExampleGen", "examples"),
+            model=self.uri("Trainer", "model"),
+            model_run=self.uri("Trainer", "model_run"),
+            evaluation=self.uri("Evaluator", "evaluation"),
+            check=self.uri("ServingCheck", "blessing"),
+            blessed=_int(blessing, "blessed") == 1 if blessing else None,
+            pushed_to=_text(pushed, "pushed_destination") if _int(pushed, "pushed") else "",
+        )
+
+
+def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
+    """Return the runs, the newest first; only the run `run_id` if it is given."""
+    contexts = [
+        context
+        for context in store.get_contexts_by_type(RUN_TYPE)
+        if run_id in (None, context.name)
+    ]
+    if not contexts:
+        return []
+    nodes = _node_ids(store)
+    contexts.sort(key=lambda context: context.create_time_since_epoch, reverse=True)
+    return [_read_run(store, context, nodes) for context in contexts]
+
+
+def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
+    """Add a custom property to the context of a run, if the run has begun."""
+    context = store.get_context_by_type_and_name(RUN_TYPE, run_id)
+    if context is not None:
+        context.custom_properties[key].string_value = value
+        store.put_contexts([context])
+
+
+def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, str]) -> Run:
+    executions = sorted(store.get_executions_by_context(context.id), key=lambda found: found.id)
+    started = context.create_time_since_epoch / 1000
+    steps = [
+        _step(nodes.get(execution.id, "?"), execution, started)
+        for execution in executions
+        if nodes.get(execution.id) != NODE_ID
+    ]
+    return Run(
+        id=context.name,
+        started=started,
+        settings=json.loads(_text(context, SETTINGS) or "{}"),
+        outcome=json.loads(_text(context, OUTCOME) or "null"),
+        error=_text(context, ERROR),
+        steps=steps,
+        outputs=_outputs(store, executions, nodes),
+    )
+
+
+def _step(name: str, execution: mlmd.Execution, run_started: float) -> Step:
+    begun = execution.create_time_since_epoch / 1000
+    ended = execution.last_update_time_since_epoch / 1000
+    state = _STATES.get(execution.last_known_state, _UNFINISHED)
+    return Step(name, state, max(0.0, begun - run_started), max(0.0, ended - begun))
+
+
+def _outputs(
+    store: MetadataStore, executions: Sequence[mlmd.Execution], nodes: Mapping[int, str]
+) -> dict[str, dict[str, mlmd.Artifact]]:
+    successful = {
+        execution.id
+        for execution in executions
+        if _STATES.get(execution.last_known_state) in ("done", "cached")
+    }
+    if not successful:
+        return {}
+    events = [
+        event
+        for event in store.get_events_by_execution_ids(list(successful))
+        if event.type == mlmd.Event.OUTPUT
+    ]
+    artifacts = {
+        artifact.id: artifact
+        for artifact in store.get_artifacts_by_id([event.artifact_id for event in events])
+    }
+    found: defaultdict[str, dict[str, mlmd.Artifact]] = defaultdict(dict)
+    for event in events:
+        node = nodes.get(event.execution_id, "?")
+        found[node][event.path.steps[0].key] = artifacts[event.artifact_id]
+    return dict(found)
+
+
+def _node_ids(store: MetadataStore) -> dict[int, str]:
+    """Return id of an execution -> id of its node."""
+    return {
+        execution.id: context.name.rpartition(".")[2]
+        for context in store.get_contexts_by_type(_NODE_TYPE)
+        for execution in store.get_executions_by_context(context.id)
+    }
+
+
+def _text(item: Any, key: str) -> str:
+    """Return a custom property of an artifact or a context; empty if it is missing."""
+    return item.custom_properties[key].string_value if key in item.custom_properties else ""
+
+
+def _int(item: Any, key: str) -> int:
+    if item is None or key not in item.custom_properties:
+        return 0
+    return int(item.custom_properties[key].int_value)

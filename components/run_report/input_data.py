@@ -1,0 +1,174 @@
+"""The input of a run for a report: lines of each file, rejected lines, class balance, anomalies."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError
+from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
+from tfx.dsl.io import fileio
+
+from preprocessing import features
+
+_FILES_SHOWN = 50
+_SAMPLES = 3
+_SPLITS = ("train", "eval", "test")
+
+
+class FileLines(NamedTuple):
+    """The lines of one input file.
+
+    Attributes:
+      name: the end of its path.
+      read: all lines.
+      examples: split -> Examples.
+      duplicates: reviews that are also in a held-out split.
+      neutral: left-out neutral reviews.
+      rejected: unusable lines.
+    """
+
+    name: str
+    read: int
+    examples: Mapping[str, int]
+    duplicates: int
+    neutral: int
+    rejected: int
+
+
+class Reason(NamedTuple):
+    """A reason for which lines were rejected, and some of these lines."""
+
+    name: str
+    lines: int
+    samples: list[str]
+
+
+class Balance(NamedTuple):
+    """The labels of a split, in the sample that StatisticsGen read."""
+
+    split: str
+    negative: float
+    positive: float
+
+
+class InputData(NamedTuple):
+    """The input of a run; `more_files` is the number of files that are not listed."""
+
+    total: FileLines
+    files: list[FileLines]
+    more_files: int
+    reasons: list[Reason]
+
+
+def read_input(rejected: str) -> InputData:
+    """Read the output `rejected` of ReviewExampleGen."""
+    total: Counter[str] = Counter()
+    files: list[FileLines] = []
+    number = 0
+    for counts in _json_lines(os.path.join(rejected, "files.jsonl")):
+        path = counts.pop("file")
+        total.update(counts)
+        number += 1
+        if len(files) < _FILES_SHOWN:
+            files.append(_file_lines(os.path.basename(path), counts))
+    if not number:
+        # A version that counted no single files has written the artifact.
+        with fileio.open(os.path.join(rejected, "summary.json")) as file:
+            total.update(json.loads(file.read()))
+    return InputData(
+        _file_lines("all files", total), files, number - len(files), _reasons(rejected, total)
+    )
+
+
+def read_balance(statistics: str) -> list[Balance]:
+    """Read the label frequencies from the output of StatisticsGen."""
+    found = []
+    for split in _SPLITS:
+        path = os.path.join(statistics, f"Split-{split}", "FeatureStats.pb")
+        if not fileio.exists(path):
+            continue
+        message = statistics_pb2.DatasetFeatureStatisticsList()
+        with fileio.open(path, "rb") as file:
+            try:
+                message.ParseFromString(file.read())
+            except DecodeError:
+                continue
+        counts = _label_counts(message)
+        if sum(counts.values()):
+            whole = sum(counts.values())
+            found.append(Balance(split, counts["0"] / whole, counts["1"] / whole))
+    return found
+
+
+def read_anomalies(anomalies: str) -> list[str]:
+    """Return a line for each anomaly that ExampleValidator found."""
+    found = []
+    for split in _SPLITS:
+        path = os.path.join(anomalies, f"Split-{split}", "SchemaDiff.pb")
+        if not fileio.exists(path):
+            continue
+        message = anomalies_pb2.Anomalies()
+        with fileio.open(path, "rb") as file:
+            message.ParseFromString(file.read())
+        for feature, info in sorted(message.anomaly_info.items()):
+            found.append(f"{split}: {feature}: {info.description}")
+        if message.dataset_anomaly_info.description:
+            found.append(f"{split}: {message.dataset_anomaly_info.description}")
+    return found
+
+
+def _file_lines(name: str, counts: Mapping[str, int]) -> FileLines:
+    counts = {key: count for key, count in counts.items() if key != "lost_bytes"}
+    duplicates = counts.get("rejected/duplicate_across_splits", 0)
+    return FileLines(
+        name=name,
+        read=sum(counts.values()),
+        examples={split: counts.get(f"examples/{split}", 0) for split in _SPLITS},
+        duplicates=duplicates,
+        neutral=counts.get("neutral", 0),
+        rejected=sum(n for key, n in counts.items() if key.startswith("rejected/")) - duplicates,
+    )
+
+
+def _reasons(rejected: str, total: Mapping[str, int]) -> list[Reason]:
+    names = [name for name in total if name.startswith("rejected/")]
+    samples: dict[str, list[str]] = {name.removeprefix("rejected/"): [] for name in names}
+    missing = set(samples)
+    for path in fileio.glob(os.path.join(rejected, "lines*")):
+        for line in _json_lines(path):
+            if not missing:
+                break
+            of_reason = samples.setdefault(line["reason"], [])
+            if len(of_reason) < _SAMPLES:
+                name = os.path.basename(line["file"])
+                of_reason.append(f"{name}:{line['position']} {line['detail']}")
+            else:
+                missing.discard(line["reason"])
+    most = heapq.nlargest(len(names), names, key=lambda name: total[name])
+    return [
+        Reason(name.removeprefix("rejected/"), total[name], samples[name.removeprefix("rejected/")])
+        for name in most
+    ]
+
+
+def _label_counts(statistics: Any) -> dict[str, float]:
+    counts = {"0": 0.0, "1": 0.0}
+    for dataset in statistics.datasets:
+        for feature in dataset.features:
+            if features.LABEL in feature.path.step or feature.name == features.LABEL:
+                for bucket in feature.string_stats.rank_histogram.buckets:
+                    counts[bucket.label] = counts.get(bucket.label, 0.0) + bucket.sample_count
+    return counts
+
+
+def _json_lines(path: str) -> Iterator[dict[str, Any]]:
+    if not fileio.exists(path):
+        return
+    with fileio.open(path) as file:
+        for line in file:
+            yield json.loads(line)

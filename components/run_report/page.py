@@ -1,0 +1,160 @@
+"""The HTML page of a report: collects the figures of a run and renders the template."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from typing import Any, TypeVar
+
+import jinja2
+from absl import logging
+from tfx.dsl.io import fileio
+
+from components.run_report import charts
+from components.run_report.evaluation import Evaluation, read_evaluation
+from components.run_report.input_data import read_anomalies, read_balance, read_input
+from components.run_report.predictions import Mistake, Predictions, predict
+from components.run_report.sources import Sources
+from trainer_module.settings import SUMMARY_FILE
+
+CHECK_FILE = "check.json"
+_LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
+_SUM_MODEL = "ngram_linear"
+"""The model whose logit is a sum over n-grams."""
+_T = TypeVar("_T")
+
+
+def render(sources: Sources) -> str:
+    """Return the report of a run as one HTML document without references to other files.
+
+    A part that cannot be read is left out, and the page says so: a report must also exist for a run
+    that failed.
+    """
+    problems: list[str] = []
+
+    def read(what: str, function: Callable[..., _T], *given: Any, **named: Any) -> _T | None:
+        if any(argument is None for argument in given):
+            return None
+        try:
+            return function(*given, **named)
+        except Exception as error:
+            # A damaged artifact raises the errors of many libraries.
+            logging.warning("The report has no %s: %s", what, error)
+            problems.append(f"{what}: {type(error).__name__}: {str(error).splitlines()[:1]}")
+            return None
+
+    training = read("training figures", _read_json, sources.model_run, name=SUMMARY_FILE) or {}
+    predictions = read(
+        "predictions",
+        predict,
+        sources.examples,
+        sources.model,
+        with_ngrams=training.get("model") == _SUM_MODEL,
+    )
+    positives = predictions.positives if predictions else None
+    evaluation = read("evaluation", _evaluation, sources.evaluation, positives=positives)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("components.run_report", "templates"),
+        # Reviews are untrusted: markup in them is shown as text.
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"highlighted": highlighted}
+    return environment.get_template("report.html.j2").render(
+        run=sources,
+        verdict=_verdict(sources),
+        started=_date(sources.started),
+        seconds=sum(step.seconds for step in sources.steps),
+        evaluation=evaluation,
+        check=read("serving check", _read_json, sources.check, name=CHECK_FILE),
+        input=read("input", read_input, sources.rejected),
+        balance=read("class balance", read_balance, sources.statistics) or [],
+        anomalies=read("anomalies", read_anomalies, sources.anomalies) or [],
+        training=training,
+        predictions=predictions,
+        settings=_flat(sources.settings),
+        versions={name: metadata.version(name) for name in _LIBRARIES},
+        charts=_charts(sources, training, evaluation, predictions),
+        problems=problems,
+    )
+
+
+def highlighted(mistake: Mistake) -> list[tuple[str, float]]:
+    """Return the text of a mistake in parts, each with its contribution in [-1, 1].
+
+    The contributions are relative to the largest one. Parts between words have none.
+    """
+    largest = max((abs(word.contribution) for word in mistake.words), default=0.0) or 1.0
+    parts: list[tuple[str, float]] = []
+    end = 0
+    for word in mistake.words:
+        parts.append((mistake.text[end : word.start], 0.0))
+        parts.append((mistake.text[word.start : word.end], word.contribution / largest))
+        end = word.end
+    return [*parts, (mistake.text[end:], 0.0)]
+
+
+def _verdict(sources: Sources) -> tuple[str, str]:
+    """Return the kind of the result (`good`, `bad` or `neutral`) and a sentence."""
+    if sources.failure:
+        return "bad", f"The run failed. {sources.failure}"
+    if sources.blessed is None:
+        return "neutral", "The run did not evaluate a model."
+    if not sources.blessed:
+        return "bad", "The model is not blessed, and was not pushed."
+    if sources.pushed_to:
+        return "good", f"The model is blessed, and was pushed to {sources.pushed_to}."
+    return "neutral", "The model is blessed. It was not pushed."
+
+
+def _charts(
+    sources: Sources,
+    training: Mapping[str, Any],
+    evaluation: Evaluation | None,
+    predictions: Predictions | None,
+) -> dict[str, str]:
+    """Return the charts as SVG elements; empty where the figures are missing."""
+    found = dict.fromkeys(("training", "roc", "calibration", "lengths", "timeline"), "")
+    if training.get("curve") and training.get("epoch_metrics"):
+        found["training"] = charts.training_curve(training["curve"], training["epoch_metrics"])
+    if predictions:
+        found["roc"] = charts.roc(predictions.roc)
+        found["calibration"] = charts.calibration(predictions.bins)
+    if evaluation and evaluation.slices:
+        names = [each.name.removeprefix("length_bucket ") for each in evaluation.slices]
+        found["lengths"] = charts.lengths(names, [each.examples for each in evaluation.slices])
+    if sources.steps:
+        found["timeline"] = charts.timeline(sources.steps)
+    return found
+
+
+def _evaluation(uri: str, positives: float | None) -> Evaluation:
+    return read_evaluation(uri, positives)
+
+
+def _read_json(folder: str, name: str) -> dict[str, Any]:
+    with fileio.open(os.path.join(folder, name)) as file:
+        content: dict[str, Any] = json.loads(file.read())
+    return content
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return `section.key` -> value of nested settings."""
+    found = []
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            found += _flat(value, f"{prefix}{key}.")
+        else:
+            found.append((f"{prefix}{key}", "" if value is None else str(value)))
+    return found
+
+
+def _date(started: float | None) -> str:
+    if started is None:
+        return ""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(started))

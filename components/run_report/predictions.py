@@ -1,0 +1,213 @@
+"""The candidate's predictions on test reviews: ROC, calibration, confusion matrix, mistakes."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tfx.utils import path_utils
+
+from preprocessing import features
+from serving.explain import Word, explain
+from serving.predictor import Predictor
+
+MOST_REVIEWS = 20_000
+"""The number of test reviews that a report predicts, at most; this takes a second or two."""
+MISTAKES = 20
+_BATCH = 1024
+_BINS = 10
+_THRESHOLD = 0.5
+_CURVE_POINTS = 200
+_MOST_FREQUENT = 3000
+_NGRAMS_SHOWN = 20
+_LONGEST_TEXT = 2000
+
+
+class Bin(NamedTuple):
+    """The reviews whose probability is in one tenth of [0, 1].
+
+    Attributes:
+      predicted: mean probability of being positive.
+      observed: fraction of positive reviews.
+      reviews: their number.
+    """
+
+    predicted: float
+    observed: float
+    reviews: int
+
+
+class Mistake(NamedTuple):
+    """A review that the model gets wrong.
+
+    Attributes:
+      text: the review, shortened.
+      label: its label.
+      probability: the predicted probability of being positive.
+      words: the contributions of its words.
+    """
+
+    text: str
+    label: int
+    probability: float
+    words: list[Word]
+
+
+class Predictions(NamedTuple):
+    """The predictions on the test split, or on the first part of it.
+
+    Attributes:
+      reviews: number of predicted reviews.
+      positives: fraction of positive ones.
+      confusion: counts, rows are the labels negative and positive, columns the predictions.
+      roc: (false positive rate, true positive rate, threshold), by descending threshold.
+      bins: the calibration.
+      mistakes: the mistakes with the highest confidence.
+      ngrams: (text, contribution) of frequent words and pairs of words, the most negative first.
+    """
+
+    reviews: int
+    positives: float
+    confusion: list[list[int]]
+    roc: list[tuple[float, float, float]]
+    bins: list[Bin]
+    mistakes: list[Mistake]
+    ngrams: list[tuple[str, float]]
+
+
+def predict(examples: str, model: str, *, with_ngrams: bool) -> Predictions | None:
+    """Predict test reviews with the model; None if there is no test review.
+
+    Args:
+      examples: URI of the raw Examples.
+      model: URI of the model.
+      with_ngrams: whether the model is a sum over n-grams, so that an n-gram has a weight.
+    """
+    texts, labels = _read(examples)
+    if not texts:
+        return None
+    predictor = Predictor(path_utils.serving_model_path(model))
+    scores = np.array(
+        [
+            prediction.probability
+            for start in range(0, len(texts), _BATCH)
+            for prediction in predictor.predict(texts[start : start + _BATCH])
+        ]
+    )
+    return Predictions(
+        reviews=len(texts),
+        positives=float(labels.mean()),
+        confusion=_confusion(labels, scores),
+        roc=roc_curve(labels, scores),
+        bins=_calibration(labels, scores),
+        mistakes=[
+            _mistake(texts[at], labels[at], predictor) for at in worst_mistakes(labels, scores)
+        ],
+        ngrams=_largest_ngrams(texts, predictor) if with_ngrams else [],
+    )
+
+
+def roc_curve(labels: np.ndarray, scores: np.ndarray) -> list[tuple[float, float, float]]:
+    """Return points (false positive rate, true positive rate, threshold) from (0, 0) to (1, 1).
+
+    Args:
+      labels: 0 or 1, of shape [reviews].
+      scores: probabilities, of the same shape.
+    """
+    order = np.argsort(-scores, kind="stable")
+    ranked, thresholds = labels[order], scores[order]
+    # Reviews with the same score are on the same side of every threshold.
+    ends = np.flatnonzero(np.append(np.diff(thresholds) != 0, True))
+    true, false = np.cumsum(ranked)[ends], np.cumsum(1 - ranked)[ends]
+    rates = zip(false / max(1, false[-1]), true / max(1, true[-1]), thresholds[ends], strict=True)
+    points = [(0.0, 0.0, 1.0), *((float(x), float(y), float(t)) for x, y, t in rates)]
+    step = max(1, len(points) // _CURVE_POINTS)
+    return [*points[:-1:step], points[-1]]
+
+
+def worst_mistakes(labels: np.ndarray, scores: np.ndarray) -> list[int]:
+    """Return the places of the mistakes, the most confident first."""
+    wrong = np.flatnonzero((scores > _THRESHOLD) != labels)
+    confidence = np.abs(scores[wrong] - _THRESHOLD)
+    return wrong[np.argsort(-confidence, kind="stable")][:MISTAKES].tolist()
+
+
+def _read(examples: str) -> tuple[list[bytes], np.ndarray]:
+    """Return texts and labels of the first test reviews."""
+    pattern = os.path.join(examples, "Split-test", "*")
+    files = sorted(tf.io.gfile.glob(pattern)) if "://" in pattern else sorted(glob.glob(pattern))
+    spec = {
+        features.TEXT: tf.io.FixedLenFeature([], tf.string),
+        features.LABEL: tf.io.FixedLenFeature([], tf.int64),
+    }
+    texts: list[bytes] = []
+    labels: list[int] = []
+    records = tf.data.TFRecordDataset(files, "GZIP").take(MOST_REVIEWS).batch(_BATCH)
+    for batch in records:
+        parsed = tf.io.parse_example(batch, spec)
+        texts += parsed[features.TEXT].numpy().tolist()
+        labels += parsed[features.LABEL].numpy().tolist()
+    return texts, np.array(labels, np.int64)
+
+
+def _confusion(labels: np.ndarray, scores: np.ndarray) -> list[list[int]]:
+    predicted = (scores > _THRESHOLD).astype(np.int64)
+    return np.bincount(2 * labels + predicted, minlength=4).reshape(2, 2).tolist()
+
+
+def _calibration(labels: np.ndarray, scores: np.ndarray) -> list[Bin]:
+    place = np.minimum((scores * _BINS).astype(int), _BINS - 1)
+    return [
+        Bin(float(scores[here].mean()), float(labels[here].mean()), int(here.sum()))
+        for here in (place == number for number in range(_BINS))
+        if here.any()
+    ]
+
+
+def _mistake(text: bytes, label: int, predictor: Predictor) -> Mistake:
+    shown = text.decode("utf-8", "replace")[:_LONGEST_TEXT]
+    [prediction] = predictor.predict([text])
+    _, words = explain(shown, predictor.predict)
+    return Mistake(shown, int(label), prediction.probability, words)
+
+
+def _largest_ngrams(texts: Sequence[bytes], predictor: Predictor) -> list[tuple[str, float]]:
+    """Return the words and pairs of words with the largest weights among the frequent ones.
+
+    The weight of a word is the logit of it alone minus that of an empty review. The weight of a
+    pair is the logit of it minus the weights of its words.
+    """
+    counts = Counter(gram for text in texts for gram in _grams(text))
+    frequent = [gram for gram, _ in counts.most_common(_MOST_FREQUENT)]
+    words = sorted({word for gram in frequent for word in gram})
+    asked = [b"", *words, *(b" ".join(gram) for gram in frequent if len(gram) > 1)]
+    found: list[float] = []
+    for start in range(0, len(asked), _BATCH):
+        batch = predictor.predict(asked[start : start + _BATCH])
+        found += [prediction.probability for prediction in batch]
+    chances = np.clip(np.array(found), 1e-7, 1 - 1e-7)
+    logits = np.log(chances / (1 - chances))
+    logits -= logits[0]
+    weight = dict(zip(asked[1:], logits[1:].tolist(), strict=True))
+    weights = {
+        b" ".join(gram).decode("utf-8", "replace"): weight[b" ".join(gram)]
+        - (sum(weight[word] for word in gram) if len(gram) > 1 else 0.0)
+        for gram in frequent
+    }
+    ranked = sorted(weights.items(), key=lambda item: item[1])
+    half = min(_NGRAMS_SHOWN // 2, len(ranked) // 2)
+    return [*ranked[:half], *ranked[len(ranked) - half :]]
+
+
+def _grams(text: bytes) -> Iterator[tuple[bytes, ...]]:
+    words = text.lower().split()
+    yield from ((word,) for word in words if word.isalnum())
+    for pair in pairwise(words):
+        if pair[0].isalnum() and pair[1].isalnum():
+            yield pair

@@ -1,0 +1,103 @@
+"""The runs of a local pipeline for the commands `runs` and `report`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from components.run_report.history import Run, read_runs
+from core.errors import InputError
+from core.metadata import connection_config
+from pipeline.config import PipelineConfig
+
+UNFINISHED, UNKNOWN = "unfinished", "–"
+"""Results of a run that was killed, or that a version without records of results ran."""
+
+
+def find_runs(config: PipelineConfig) -> list[Run]:
+    """Return all runs in `paths.metadata`, the newest first.
+
+    Raises:
+      InputError: there is no run.
+    """
+    runs = _read(config)
+    if not runs:
+        raise InputError(
+            f"paths.metadata: no run in {_shown(config.paths.metadata)}; `amazon-reviews run` "
+            "starts one"
+        )
+    return runs
+
+
+def find_run(config: PipelineConfig, run_id: str | None) -> Run:
+    """Return one run; the newest if `run_id` is None. A unique beginning of an id is enough.
+
+    Raises:
+      InputError: there is no such run, or several.
+    """
+    runs = find_runs(config)
+    if run_id is None:
+        return runs[0]
+    exact = [run for run in runs if run.id == run_id]
+    found = exact or [run for run in runs if run.id.startswith(run_id)]
+    if len(found) == 1:
+        return found[0]
+    problem = f"{len(found)} runs begin with it" if found else "no run has this id"
+    raise InputError(f"run {run_id}: {problem}; `amazon-reviews runs` lists the ids")
+
+
+def result(run: Run) -> str:
+    """Return the result of a run in one or two words."""
+    if run.outcome:
+        if not run.outcome["blessed"]:
+            return "not blessed"
+        return "pushed" if run.outcome["pushed_to"] else "blessed"
+    if run.error:
+        return "failed"
+    return UNFINISHED if run.settings else UNKNOWN
+
+
+def setting(run: Run, key: str) -> Any:
+    """Return the value of `section.key` in the settings of a run; None if it is unknown."""
+    value: Any = run.settings
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Return `section.key`, first value and second value of all settings that differ.
+
+    The settings of a run may be unknown; then there is nothing to compare.
+    """
+    if not first or not second:
+        return []
+    one, other = dict(_flat(first)), dict(_flat(second))
+    keys = list(dict.fromkeys([*one, *other]))
+    return [(key, one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)]
+
+
+def _read(config: PipelineConfig) -> list[Run]:
+    from ml_metadata import MetadataStore
+
+    location = config.paths.metadata
+    # Opening a file that is missing would create it.
+    if "://" not in location and not os.path.exists(location):
+        return []
+    return read_runs(MetadataStore(connection_config(location)))
+
+
+def _shown(location: str) -> str:
+    """Return the location without a password."""
+    return location.rpartition("@")[2] if "://" in location else location
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            found += _flat(value, f"{prefix}{key}.")
+        else:
+            found.append((f"{prefix}{key}", value))
+    return found

@@ -1,0 +1,103 @@
+"""The artifacts of a small run, for tests of its report."""
+
+import json
+
+import tensorflow as tf
+
+from components.run_report.sources import Sources, Step
+from tests.serving.models import push
+
+HOSTILE = '<script>document.title = "owned"</script><img src=x onerror="alert(1)"> & "quotes"'
+"""A review that would run code, if a page contained it as markup."""
+REVIEWS = [
+    ("a good phone", 1),
+    ("good value, good sound", 1),
+    ("broke after a day", 0),
+    ("no use", 0),
+    (f"good {HOSTILE}", 0),
+    ("it does what it should", 1),
+]
+CURVE = [
+    {
+        "step": step,
+        "steps": 1,
+        "loss": 1 / step,
+        "accuracy": 1 - 1 / (step + 1),
+        "learning_rate": 0.1,
+    }
+    for step in range(1, 9)
+]
+TRAINING = {
+    "strategy_reason": "auto: one device",
+    "model": "ngram_linear",
+    "strategy": "OneDeviceStrategy",
+    "processes": 1,
+    "replicas": 1,
+    "batch_size_per_replica": 2,
+    "examples": 16,
+    "epochs": 2,
+    "steps": 8,
+    "examples_per_second": 1234.5,
+    "seconds": 7.5,
+    "cpus": 2,
+    "cpu_utilisation": 0.5,
+    "gpu_utilisation": None,
+    "peak_rss_bytes": 100 << 20,
+    "epoch_metrics": [
+        {"val_loss": 0.5, "val_accuracy": 0.7},
+        {"val_loss": 0.4, "val_accuracy": 0.8},
+    ],
+    "curve": CURVE,
+}
+COUNTS = [
+    {"file": "/data/a.csv", "examples/train": 10, "examples/test": 6, "rejected/bad_label": 2},
+    {
+        "file": "/data/b.csv",
+        "examples/train": 6,
+        "neutral": 3,
+        "rejected/duplicate_across_splits": 1,
+    },
+]
+LINES = [
+    {"file": "/data/a.csv", "position": 7, "reason": "bad_label", "detail": "no label <b>9</b>"},
+    {"file": "/data/a.csv", "position": 9, "reason": "bad_label", "detail": "no label"},
+]
+
+
+def write_run(folder, reviews=REVIEWS):
+    """Write the artifacts below `folder`; return the Sources of the run."""
+    for name in ("rejected", "examples/Split-test", "model_run"):
+        (folder / name).mkdir(parents=True)
+    _write_lines(folder / "rejected" / "files.jsonl", COUNTS)
+    _write_lines(folder / "rejected" / "lines-00000-of-00001.jsonl", LINES)
+    (folder / "model_run" / "training.json").write_text(json.dumps(TRAINING))
+    _write_examples(folder / "examples" / "Split-test" / "data_tfrecord-0.gz", reviews)
+    push(folder / "model" / "Format-Serving")
+    return Sources(
+        name="amazon_reviews",
+        run_id="2026-11-22T10:00:00.000001",
+        started=1_795_000_000.0,
+        settings={"cache": True, "training": {"model": "ngram_linear"}},
+        steps=[Step("ReviewExampleGen", "cached", 0.0, 0.1), Step("Trainer", "done", 0.2, 3.5)],
+        rejected=str(folder / "rejected"),
+        examples=str(folder / "examples"),
+        model=str(folder / "model"),
+        model_run=str(folder / "model_run"),
+        blessed=True,
+        pushed_to="/models/1",
+    )
+
+
+def _write_lines(path, lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _write_examples(path, reviews):
+    with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
+        for text, label in reviews:
+            features = {
+                "text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()])),
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=features))
+            writer.write(example.SerializeToString())

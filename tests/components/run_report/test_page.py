@@ -1,0 +1,101 @@
+"""The page of a report: the verdict, what a failed run lacks, hostile text, and a real browser."""
+
+import dataclasses
+import re
+import shutil
+
+import pytest
+
+from components.run_report.page import render
+from components.run_report.sources import Sources
+from tests.browser import open_browser
+from tests.components.run_report.artifacts import HOSTILE, write_run
+
+LARGEST = 5_000_000  # bytes
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def page(sources):
+    return render(sources)
+
+
+def test_the_page_needs_no_other_file(page):
+    assert len(page.encode()) < LARGEST
+    assert "<script" not in page
+    references = re.findall(r"(?:src|href)=[\"']?([^\"' >]+)", page.replace("&#34;", '"'))
+    assert {reference for reference in references if not reference.startswith(("#", "data:"))} <= {
+        "x"  # In the text of the hostile review.
+    }
+    assert not re.findall(r"url\((?!#)", page)
+
+
+def test_the_text_of_a_review_is_no_markup(page):
+    assert "<script>document" not in page
+    assert "<img" not in page
+    assert "<b>9</b>" not in page
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({}, "The model is blessed, and was pushed to /models/1."),
+        ({"pushed_to": ""}, "The model is blessed. It was not pushed."),
+        ({"blessed": False, "pushed_to": ""}, "The model is not blessed, and was not pushed."),
+        ({"failure": "Trainer: out of memory"}, "The run failed. Trainer: out of memory"),
+        ({"blessed": None}, "The run did not evaluate a model."),
+    ],
+)
+def test_the_verdict(sources, change, verdict):
+    # Without a model, so that it is quick.
+    page = render(dataclasses.replace(sources, model=None, **change))
+    assert f'id="verdict">{verdict}<' in page
+
+
+def test_a_run_that_failed_in_its_first_component_has_a_report():
+    page = render(Sources("amazon_reviews", "1", failure="ReviewExampleGen: no file <x>"))
+    assert "ReviewExampleGen: no file &lt;x&gt;" in page
+
+
+def test_a_damaged_artifact_is_named_and_the_rest_is_shown(sources, tmp_path):
+    broken = tmp_path / "model_run"
+    broken.mkdir()
+    (broken / "training.json").write_text('{"model": ')
+    page = render(dataclasses.replace(sources, model_run=str(broken), model=None))
+    assert "Not available: training figures: JSONDecodeError" in page
+    assert "a.csv" in page
+
+
+def test_an_older_training_has_no_curve(sources, tmp_path):
+    import json
+
+    folder = shutil.copytree(sources.model_run, tmp_path / "model_run")
+    figures = json.loads((folder / "training.json").read_text())
+    for name in ("curve", "epoch_metrics", "strategy_reason"):
+        del figures[name]
+    (folder / "training.json").write_text(json.dumps(figures))
+    page = render(dataclasses.replace(sources, model_run=str(folder), model=None))
+    assert "OneDeviceStrategy" in page
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_the_page_in_a_browser(page, tmp_path, width):
+    file = tmp_path / "report.html"
+    file.write_text(page)
+    with open_browser(width) as browser:
+        browser.get(file.as_uri())
+        assert browser.title == "amazon_reviews 2026-11-22T10:00:00.000001"
+        assert browser.get_log("browser") == []
+        requests = browser.execute_script("return performance.getEntriesByType('resource').length")
+        assert requests == 0
+        text = browser.find_element("css selector", "main").text
+        assert HOSTILE in text
+        assert "auto: one device" in text
+        widths = "return [document.documentElement.scrollWidth, window.innerWidth]"
+        content, window = browser.execute_script(widths)
+        assert content <= window, "the page scrolls sideways"
+        assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 4
