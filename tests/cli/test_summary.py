@@ -48,9 +48,11 @@ def test_every_line_is_accounted_for(lines, line):
 def test_the_last_line_and_the_exit_code(destination, blessed, code, last):
     outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": blessed}
     outcome |= {"reasons": ["too bad"], "pushed_to": "" if destination == "none" else "/serving/7"}
+    outcome["report"] = "/runs/[1]/report.html"
     config = PipelineConfig.model_validate({"push": {"destination": destination}})
     printed = StringIO()
     assert show(Console(file=printed), config, Watched(outcome=outcome), Path("log")) == code
     lines = printed.getvalue().splitlines()
+    assert "report    /runs/[1]/report.html" in lines
     assert lines[-1] == last
     assert ("pushed to /serving/7" in lines) == (blessed and destination != "none")

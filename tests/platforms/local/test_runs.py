@@ -1,0 +1,167 @@
+"""The commands `runs` and `report` on a real ML Metadata store."""
+
+import json
+
+import pytest
+from ml_metadata import MetadataStore
+from ml_metadata.proto import metadata_store_pb2 as mlmd
+from typer.testing import CliRunner
+
+from cli.app import app
+from components.run_report.history import ERROR, OUTCOME, SETTINGS, read_runs, record
+from core.metadata import connection_config
+from pipeline.config import PipelineConfig, recorded_settings
+
+OUTCOME_OF_FIRST = {
+    "accuracy": 0.91234,
+    "blessed": True,
+    "pushed_to": "/models/1",
+    "strategy": "OneDeviceStrategy",
+}
+
+
+class Metadata:
+    """A store with two runs, as TFX writes them."""
+
+    def __init__(self, folder):
+        self.file = folder / "metadata.sqlite"
+        self.store = MetadataStore(connection_config(str(self.file)))
+        put = self.store.put_context_type
+        self._run_type = put(mlmd.ContextType(name="pipeline_run"))
+        node_type = put(mlmd.ContextType(name="node"))
+        self._execution_type = self.store.put_execution_type(mlmd.ExecutionType(name="component"))
+        self._artifact_type = self.store.put_artifact_type(mlmd.ArtifactType(name="Model"))
+        self._nodes = dict(
+            zip(
+                ("Trainer", "RunReport"),
+                self.store.put_contexts(
+                    [
+                        mlmd.Context(type_id=node_type, name=f"amazon_reviews.{name}")
+                        for name in ("Trainer", "RunReport")
+                    ]
+                ),
+                strict=True,
+            )
+        )
+
+    def add_run(self, name, settings=None, nodes=("Trainer", "RunReport"), state="COMPLETE"):
+        run = mlmd.Context(type_id=self._run_type, name=name)
+        if settings is not None:
+            run.custom_properties[SETTINGS].string_value = json.dumps(settings)
+        [run_id] = self.store.put_contexts([run])
+        for node in nodes:
+            execution = mlmd.Execution(type_id=self._execution_type)
+            execution.last_known_state = mlmd.Execution.State.Value(state)
+            artifact = mlmd.Artifact(type_id=self._artifact_type, uri=f"/{name}/{node}")
+            event = mlmd.Event(type=mlmd.Event.OUTPUT)
+            event.path.steps.add().key = "model"
+            contexts = self.store.get_contexts_by_id([run_id, self._nodes[node]])
+            self.store.put_execution(execution, [(artifact, event)], contexts)
+
+
+@pytest.fixture
+def metadata(tmp_path):
+    metadata = Metadata(tmp_path)
+    metadata.add_run("2026-01-01T10:00:00", {"training": {"model": "cnn_lstm", "epochs": 2}})
+    metadata.add_run("2026-01-02T10:00:00", {"training": {"model": "cnn_lstm", "epochs": 3}})
+    record(metadata.store, "2026-01-01T10:00:00", OUTCOME, json.dumps(OUTCOME_OF_FIRST))
+    record(metadata.store, "2026-01-02T10:00:00", ERROR, "Trainer: out of [memory]")
+    return metadata
+
+
+@pytest.fixture
+def call(tmp_path):
+    def call(*arguments):
+        done = CliRunner().invoke(app, [*arguments, "--set", f"paths.root={tmp_path}"])
+        return done.exit_code, done.output
+
+    return call
+
+
+def test_the_runs_are_listed_newest_first(metadata, call):
+    code, output = call("runs")
+    assert code == 0
+    heading, second, first = output.splitlines()
+    assert heading.split() == [
+        "run",
+        "started",
+        "data",
+        "model",
+        "strategy",
+        "seconds",
+        "accuracy",
+        "result",
+    ]
+    assert second.split()[0] == "2026-01-02T10:00:00"
+    assert second.rstrip().endswith("failed")
+    assert first.split()[0] == "2026-01-01T10:00:00"
+    assert {"cnn_lstm", "OneDeviceStrategy", "0.9123", "pushed"} <= set(first.split())
+
+
+def test_a_run_has_its_components_and_outputs_but_not_its_report(metadata):
+    newest, _ = read_runs(metadata.store)
+    assert [(step.name, step.state) for step in newest.steps] == [("Trainer", "done")]
+    assert newest.uri("Trainer", "model") == "/2026-01-02T10:00:00/Trainer"
+    assert newest.uri("Evaluator", "evaluation") is None
+    sources = newest.sources("amazon_reviews")
+    assert (sources.failure, sources.blessed) == ("Trainer: out of [memory]", None)
+
+
+def test_the_outputs_of_a_failed_component_are_not_used(metadata):
+    metadata.add_run("2026-01-03", {}, nodes=["Trainer"], state="FAILED")
+    newest = read_runs(metadata.store)[0]
+    assert newest.steps[0].state == "failed"
+    assert newest.uri("Trainer", "model") is None
+
+
+def test_a_run_of_an_older_version_or_a_killed_one_is_listed(metadata, call):
+    metadata.add_run("2025-01-01")
+    metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, state="RUNNING")
+    results = {line.split()[0]: line.split()[-1] for line in call("runs")[1].splitlines()}
+    assert (results["2025-01-01"], results["2027-01-01"]) == ("–", "unfinished")
+
+
+def test_two_runs_are_compared_in_settings_and_results(metadata, call):
+    code, output = call("runs", "compare", "2026-01-01", "2026-01-02")
+    assert code == 0
+    rows = {line.split()[0]: line.split()[1:] for line in output.splitlines()[1:]}
+    assert rows["training.epochs"] == ["2", "3"]
+    assert rows["accuracy"] == ["0.9123", "–"]
+    assert "training.model" not in rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("runs", "compare", "2026-01-01", "1999"), "run 1999: no run has this id"),
+        (("runs", "compare", "2026", "2026-01-01"), "run 2026: 2 runs begin with it"),
+        (("report", "--run", "x"), "run x: no run has this id"),
+        (("report", "--output", "gs://bucket/report.html"), "--output: gs://bucket/report.html"),
+        (("report", "--output", "/missing/report.html"), "--output: /missing/report.html cannot"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_and_exit_code_2(metadata, call, arguments, message):
+    code, output = call(*arguments)
+    assert code == 2
+    assert output.strip().splitlines()[-1].startswith(message)
+
+
+def test_without_a_run_no_database_is_created(call, tmp_path):
+    code, output = call("runs")
+    assert code == 2
+    assert "amazon-reviews run" in output
+    assert not (tmp_path / "metadata.sqlite").exists()
+
+
+def test_the_report_of_a_failed_run(metadata, call, tmp_path):
+    file = tmp_path / "r.html"
+    code, output = call("report", "--output", str(file))
+    assert (code, output.strip()) == (0, str(file))
+    assert "Trainer: out of [memory]" in file.read_text()
+
+
+def test_the_record_of_the_settings_has_no_password():
+    paths = {"metadata": "mysql://me:s3cret@db.example.com/reviews"}
+    recorded = recorded_settings(PipelineConfig.model_validate({"paths": paths}))
+    assert "s3cret" not in recorded
+    assert json.loads(recorded)["paths"]["metadata"] == "mysql://me@db.example.com/reviews"
