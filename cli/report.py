@@ -38,9 +38,9 @@ def report(
     found = find_run(settings, run)
     file = output or Path(f"report-{found.id.replace(':', '')}.html")
     with silent_stderr():
-        from components.run_report.page import render
+        from components.run_report.page import collect, render
 
-        page = render(found.sources(settings.name))
+        page = render(collect(found.sources(settings.name)))
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-_ARTIFACT_TYPES = ("CheckedData", "RejectedLines")
+_ARTIFACT_TYPES = ("CheckedData", "Classification", "KeyFigures", "RejectedLines", "Report")
 
 
 def __getattr__(name: str) -> Any:

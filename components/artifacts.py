@@ -22,6 +22,26 @@ class Report(types.Artifact):
     TYPE_NAME = "components.Report"
 
 
+class KeyFigures(types.Artifact):
+    """The metrics of the candidate as custom properties, which the page of a cluster shows."""
+
+    TYPE_NAME = "components.KeyFigures"
+
+
+class Classification(types.Artifact):
+    """ROC and confusion matrix as custom properties, which the page of a cluster shows."""
+
+    TYPE_NAME = "components.Classification"
+
+
+SYSTEM_TYPES = {
+    Report.TYPE_NAME: "system.HTML",
+    KeyFigures.TYPE_NAME: "system.Metrics",
+    Classification.TYPE_NAME: "system.ClassificationMetrics",
+}
+"""Artifact type -> the type of Kubeflow Pipelines and Vertex AI whose content their pages show."""
+
+
 class CheckedData(types.Artifact):
     """A record that every split of a data set fits the schema (`checked.json`)."""
 

@@ -12,6 +12,7 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 from tfx.orchestration.pipeline import Pipeline
 
+from components.artifacts import SYSTEM_TYPES
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
 from pipeline.pipeline import create_pipeline
@@ -69,6 +70,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
                 tasks[name]["cachingOptions"] = {}
         _add_defaults(spec, pipeline)
         _add_example_gen_driver(spec)
+        _use_system_types(spec)
         self._write(job)
         return job
 
@@ -106,6 +108,16 @@ def _add_example_gen_driver(spec: dict[str, Any]) -> None:
     # A driver takes the arguments of the executor, except the executor's class.
     driver = {"command": DRIVER, "args": arguments[:at] + arguments[at + 2 :]}
     container["lifecycle"] = {"preCacheCheck": driver}
+
+
+def _use_system_types(spec: dict[str, Any]) -> None:
+    """Declare the outputs that the pages of the platforms show with their own types."""
+    for component in spec["components"].values():
+        for output in component.get("outputDefinitions", {}).get("artifacts", {}).values():
+            declared = yaml.safe_load(output["artifactType"].get("instanceSchema", "")) or {}
+            if declared.get("title") in SYSTEM_TYPES:
+                title = SYSTEM_TYPES[declared["title"]]
+                output["artifactType"] = {"schemaTitle": title, "schemaVersion": "0.0.1"}
 
 
 def _platform_spec(spec: dict[str, Any], volume: Volume) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(_SPEC, default="{}")
     step, beam_args = parser.parse_known_args(arguments)
     inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
-    executor_input = with_declared_types(
-        json.loads(step.json_serialized_invocation_args), inputs_spec
+    executor_input = with_own_types(
+        with_declared_types(json.loads(step.json_serialized_invocation_args), inputs_spec)
     )
     _log_environment(step.executor_class_path, executor_input)
     sys.argv = [
@@ -89,6 +89,30 @@ def with_declared_types(
         for name, given in inputs.get("artifacts", {}).items()
     }
     return {**executor_input, "inputs": inputs}
+
+
+def with_own_types(executor_input: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ExecutorInput, with our artifact types in place of those of the platform.
+
+    `platforms.compile` declares some outputs as `system.HTML` and the like, so that the platform
+    shows them. TFX cannot construct these types.
+    """
+    from components.artifacts import SYSTEM_TYPES
+
+    own = {system: name for name, system in SYSTEM_TYPES.items()}
+
+    def changed(artifact: Mapping[str, Any]) -> dict[str, Any]:
+        name = own.get(artifact.get("type", {}).get("schemaTitle", ""))
+        if name is None:
+            return dict(artifact)
+        return {**artifact, "type": {"instanceSchema": f"title: {name}\ntype: object\n"}}
+
+    outputs = dict(executor_input.get("outputs", {}))
+    outputs["artifacts"] = {
+        key: {**given, "artifacts": [changed(artifact) for artifact in given["artifacts"]]}
+        for key, given in outputs.get("artifacts", {}).items()
+    }
+    return {**executor_input, "outputs": outputs}
 
 
 def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
-from components.artifacts import RejectedLines, Report
+from components.artifacts import Classification, KeyFigures, RejectedLines, Report
 from components.run_report import executor
 
 
@@ -33,11 +33,19 @@ class RunReportSpec(types.ComponentSpec):
         executor.BLESSING_KEY: ChannelParameter(type=standard_artifacts.ModelBlessing),
         executor.PUSHED_KEY: ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
     }
-    OUTPUTS = {executor.REPORT_KEY: ChannelParameter(type=Report)}
+    OUTPUTS = {
+        executor.REPORT_KEY: ChannelParameter(type=Report),
+        executor.METRICS_KEY: ChannelParameter(type=KeyFigures),
+        executor.CLASSIFICATION_KEY: ChannelParameter(type=Classification),
+    }
 
 
 class RunReport(base_component.BaseComponent):
-    """The artifacts of a run -> `report`, whose file `report.html` needs no other file."""
+    """The artifacts of a run -> `report`, `metrics` and `classification`.
+
+    The page is the file `report.html` in the artifact `report`. On a cluster, where the artifact is
+    a `system.HTML`, it is the artifact itself.
+    """
 
     SPEC_CLASS = RunReportSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
@@ -83,5 +91,7 @@ class RunReport(base_component.BaseComponent):
                 blessing=blessing,
                 pushed_model=pushed_model,
                 report=types.Channel(type=Report),
+                metrics=types.Channel(type=KeyFigures),
+                classification=types.Channel(type=Classification),
             )
         )

@@ -1,4 +1,4 @@
-"""Executor of RunReport: collects the inputs, and writes the page."""
+"""Executor of RunReport: reads the inputs, and writes the page and the figures for clusters."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from tfx.dsl.components.base import base_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
+from components.run_report import cluster_pages
 from components.run_report.history import read_runs
-from components.run_report.page import render
+from components.run_report.page import collect, render
 from components.run_report.sources import Sources
 from core.metadata import connection_config
 
@@ -24,13 +25,13 @@ CREATED_KEY = "created"
 REJECTED_KEY, STATISTICS_KEY, ANOMALIES_KEY = "rejected", "statistics", "anomalies"
 EXAMPLES_KEY, MODEL_KEY, MODEL_RUN_KEY = "examples", "model", "model_run"
 EVALUATION_KEY, BLESSING_KEY, PUSHED_KEY = "evaluation", "blessing", "pushed_model"
-REPORT_KEY = "report"
+REPORT_KEY, METRICS_KEY, CLASSIFICATION_KEY = "report", "metrics", "classification"
 REPORT_FILE = "report.html"
 _DESTINATION = "pushed_destination"
 
 
 class Executor(base_executor.BaseExecutor):
-    """Writes `report.html` into the artifact `report`."""
+    """Writes the outputs that `component.RunReport` describes."""
 
     def Do(
         self,
@@ -39,11 +40,21 @@ class Executor(base_executor.BaseExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         """See TFX's BaseExecutor."""
-        sources = self._sources(input_dict, exec_properties)
-        report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
-        fileio.makedirs(report.uri)
-        with fileio.open(os.path.join(report.uri, REPORT_FILE), "w") as file:
-            file.write(render(sources))
+        content = collect(self._sources(input_dict, exec_properties))
+        [report], [metrics], [classification] = (
+            output_dict[key] for key in (REPORT_KEY, METRICS_KEY, CLASSIFICATION_KEY)
+        )
+        on_cluster = not exec_properties.get(METADATA_KEY)
+        file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
+        fileio.makedirs(os.path.dirname(file))
+        with fileio.open(file, "w") as page:
+            page.write(render(content))
+        if content.evaluation:
+            for name, value in cluster_pages.metrics(content.evaluation).items():
+                metrics.set_float_custom_property(name, value)
+        if content.predictions:
+            for name, value in cluster_pages.classification(content.predictions).items():
+                classification.set_json_value_custom_property(name, value)
 
     def _sources(
         self, input_dict: dict[str, list[types.Artifact]], exec_properties: dict[str, Any]

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jinja2
 from absl import logging
@@ -15,7 +15,13 @@ from tfx.dsl.io import fileio
 
 from components.run_report import charts
 from components.run_report.evaluation import Evaluation, read_evaluation
-from components.run_report.input_data import read_anomalies, read_balance, read_input
+from components.run_report.input_data import (
+    Balance,
+    InputData,
+    read_anomalies,
+    read_balance,
+    read_input,
+)
 from components.run_report.predictions import Mistake, Predictions, predict
 from components.run_report.sources import Sources
 from trainer_module.settings import SUMMARY_FILE
@@ -27,11 +33,33 @@ _SUM_MODEL = "ngram_linear"
 _T = TypeVar("_T")
 
 
-def render(sources: Sources) -> str:
-    """Return the report of a run as one HTML document without references to other files.
+class Content(NamedTuple):
+    """The content of a report. A part is None or empty if the run does not have it.
 
-    A part that cannot be read is left out, and the page says so: a report must also exist for a run
-    that failed.
+    Attributes:
+      sources: the run.
+      input, balance, anomalies: the input.
+      training: the content of training.json.
+      evaluation, predictions, check: the candidate.
+      problems: a line for each part that cannot be read.
+    """
+
+    sources: Sources
+    input: InputData | None
+    balance: list[Balance]
+    anomalies: list[str]
+    training: Mapping[str, Any]
+    evaluation: Evaluation | None
+    predictions: Predictions | None
+    check: Mapping[str, Any] | None
+    problems: list[str]
+
+
+def collect(sources: Sources) -> Content:
+    """Read the artifacts of a run.
+
+    A part that cannot be read is left out, and the page names it: a report must also exist for a
+    run that failed.
     """
     problems: list[str] = []
 
@@ -43,7 +71,8 @@ def render(sources: Sources) -> str:
         except Exception as error:
             # A damaged artifact raises the errors of many libraries.
             logging.warning("The report has no %s: %s", what, error)
-            problems.append(f"{what}: {type(error).__name__}: {str(error).splitlines()[:1]}")
+            line = (str(error).splitlines() or [""])[0]
+            problems.append(f"{what}: {type(error).__name__}: {line}")
             return None
 
     training = read("training figures", _read_json, sources.model_run, name=SUMMARY_FILE) or {}
@@ -55,7 +84,22 @@ def render(sources: Sources) -> str:
         with_ngrams=training.get("model") == _SUM_MODEL,
     )
     positives = predictions.positives if predictions else None
-    evaluation = read("evaluation", _evaluation, sources.evaluation, positives=positives)
+    return Content(
+        sources=sources,
+        input=read("input", read_input, sources.rejected),
+        balance=read("class balance", read_balance, sources.statistics) or [],
+        anomalies=read("anomalies", read_anomalies, sources.anomalies) or [],
+        training=training,
+        evaluation=read("evaluation", read_evaluation, sources.evaluation, positives=positives),
+        predictions=predictions,
+        check=read("serving check", _read_json, sources.check, name=CHECK_FILE),
+        problems=problems,
+    )
+
+
+def render(content: Content) -> str:
+    """Return a report as one HTML document without references to other files."""
+    sources = content.sources
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("components.run_report", "templates"),
         # Reviews are untrusted: markup in them is shown as text.
@@ -66,21 +110,14 @@ def render(sources: Sources) -> str:
     )
     environment.globals |= {"highlighted": highlighted}
     return environment.get_template("report.html.j2").render(
+        **content._asdict(),
         run=sources,
         verdict=_verdict(sources),
         started=_date(sources.started),
         seconds=sum(step.seconds for step in sources.steps),
-        evaluation=evaluation,
-        check=read("serving check", _read_json, sources.check, name=CHECK_FILE),
-        input=read("input", read_input, sources.rejected),
-        balance=read("class balance", read_balance, sources.statistics) or [],
-        anomalies=read("anomalies", read_anomalies, sources.anomalies) or [],
-        training=training,
-        predictions=predictions,
         settings=_flat(sources.settings),
         versions={name: metadata.version(name) for name in _LIBRARIES},
-        charts=_charts(sources, training, evaluation, predictions),
-        problems=problems,
+        charts=_charts(content),
     )
 
 
@@ -112,13 +149,10 @@ def _verdict(sources: Sources) -> tuple[str, str]:
     return "neutral", "The model is blessed. It was not pushed."
 
 
-def _charts(
-    sources: Sources,
-    training: Mapping[str, Any],
-    evaluation: Evaluation | None,
-    predictions: Predictions | None,
-) -> dict[str, str]:
+def _charts(content: Content) -> dict[str, str]:
     """Return the charts as SVG elements; empty where the figures are missing."""
+    training, evaluation, predictions = content.training, content.evaluation, content.predictions
+    steps = content.sources.steps
     found = dict.fromkeys(("training", "roc", "calibration", "lengths", "timeline"), "")
     if training.get("curve") and training.get("epoch_metrics"):
         found["training"] = charts.training_curve(training["curve"], training["epoch_metrics"])
@@ -128,13 +162,9 @@ def _charts(
     if evaluation and evaluation.slices:
         names = [each.name.removeprefix("length_bucket ") for each in evaluation.slices]
         found["lengths"] = charts.lengths(names, [each.examples for each in evaluation.slices])
-    if sources.steps:
-        found["timeline"] = charts.timeline(sources.steps)
+    if steps:
+        found["timeline"] = charts.timeline(steps)
     return found
-
-
-def _evaluation(uri: str, positives: float | None) -> Evaluation:
-    return read_evaluation(uri, positives)
 
 
 def _read_json(folder: str, name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from components.run_report.page import render
+from components.run_report.page import collect, render
 from components.run_report.sources import Sources
 from tests.browser import open_browser
 from tests.components.run_report.artifacts import HOSTILE, write_run
@@ -21,7 +21,7 @@ def sources(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(sources):
-    return render(sources)
+    return render(collect(sources))
 
 
 def test_the_page_needs_no_other_file(page):
@@ -52,12 +52,12 @@ def test_the_text_of_a_review_is_no_markup(page):
 )
 def test_the_verdict(sources, change, verdict):
     # Without a model, so that it is quick.
-    page = render(dataclasses.replace(sources, model=None, **change))
+    page = render(collect(dataclasses.replace(sources, model=None, **change)))
     assert f'id="verdict">{verdict}<' in page
 
 
 def test_a_run_that_failed_in_its_first_component_has_a_report():
-    page = render(Sources("amazon_reviews", "1", failure="ReviewExampleGen: no file <x>"))
+    page = render(collect(Sources("amazon_reviews", "1", failure="ReviewExampleGen: no file <x>")))
     assert "ReviewExampleGen: no file &lt;x&gt;" in page
 
 
@@ -65,7 +65,7 @@ def test_a_damaged_artifact_is_named_and_the_rest_is_shown(sources, tmp_path):
     broken = tmp_path / "model_run"
     broken.mkdir()
     (broken / "training.json").write_text('{"model": ')
-    page = render(dataclasses.replace(sources, model_run=str(broken), model=None))
+    page = render(collect(dataclasses.replace(sources, model_run=str(broken), model=None)))
     assert "Not available: training figures: JSONDecodeError" in page
     assert "a.csv" in page
 
@@ -78,7 +78,7 @@ def test_an_older_training_has_no_curve(sources, tmp_path):
     for name in ("curve", "epoch_metrics", "strategy_reason"):
         del figures[name]
     (folder / "training.json").write_text(json.dumps(figures))
-    page = render(dataclasses.replace(sources, model_run=str(folder), model=None))
+    page = render(collect(dataclasses.replace(sources, model_run=str(folder), model=None)))
     assert "OneDeviceStrategy" in page
 
 

@@ -1,0 +1,33 @@
+"""The figures that Kubeflow Pipelines and Vertex AI show on their own pages.
+
+The pages read the metadata of the artifact types `system.Metrics` and
+`system.ClassificationMetrics`, in the form of the classes of the same names in kfp.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.run_report.evaluation import Evaluation
+from components.run_report.predictions import Predictions
+
+_LABELS = ("negative", "positive")
+
+
+def metrics(evaluation: Evaluation) -> dict[str, float]:
+    """Return the metadata of a `system.Metrics`: name -> value."""
+    return {metric.name: metric.value for metric in evaluation.metrics}
+
+
+def classification(predictions: Predictions) -> dict[str, Any]:
+    """Return the metadata of a `system.ClassificationMetrics`: ROC and confusion matrix."""
+    return {
+        "confidenceMetrics": [
+            {"confidenceThreshold": threshold, "recall": recall, "falsePositiveRate": rate}
+            for rate, recall, threshold in predictions.roc
+        ],
+        "confusionMatrix": {
+            "annotationSpecs": [{"displayName": label} for label in _LABELS],
+            "rows": [{"row": row} for row in predictions.confusion],
+        },
+    }
