@@ -8,6 +8,7 @@ BASELINE = "LatestBlessedModel"
 WARM_START = "WarmStartModel"
 TUNER = "Tuner"
 TRAINER = "Trainer"
+SERVING_CHECK = "ServingCheck"
 PUSHER = "Pusher"
 
 
@@ -26,5 +27,6 @@ def node_ids(config: PipelineConfig) -> list[str]:
         TRAINER,
         BASELINE,
         "Evaluator",
+        SERVING_CHECK,
         *([PUSHER] if config.push.destination != "none" else []),
     ]

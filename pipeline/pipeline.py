@@ -18,6 +18,7 @@ from components.evaluator.component import Evaluator
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.schema.component import ReviewSchemaGen
+from components.serving_check.component import ServingCheck
 from components.statistics.component import SampledStatisticsGen
 from components.trainer.component import Trainer
 from components.transform.component import ReviewTransform
@@ -40,7 +41,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     """Return the pipeline that `config` describes, for `platform`.
 
     Raises:
-      ConfigError: `paths.metadata` is not usable.
+      ConfigError: `paths.metadata` is not usable, or `serving.golden` is not readable.
     """
     ids = node_ids(config)
     example_gen = _example_gen(config, platform)
@@ -71,8 +72,18 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         eval_config=eval_config(config),
         min_accuracy=platform.parameter("min_accuracy", config.evaluation.min_accuracy),
     )
+    serving_check = ServingCheck(
+        model=trainer.outputs["model"],
+        examples=examples,
+        evaluation=evaluator.outputs["evaluation"],
+        settings=config.serving,
+    )
     pusher = (
-        platform.pusher(trainer.outputs["model"], evaluator.outputs["blessing"])
+        platform.pusher(
+            trainer.outputs["model"],
+            evaluator.outputs["blessing"],
+            serving_check.outputs["blessing"],
+        )
         if PUSHER in ids
         else None
     )
@@ -90,6 +101,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
             trainer,
             baseline,
             evaluator,
+            serving_check,
             pusher,
         )
         if node is not None

@@ -9,8 +9,8 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.orchestration import metadata
 
-from pipeline.evaluation import ACCURACY, CANDIDATE
-from pipeline.nodes import PUSHER
+from components.evaluator.metrics import ACCURACY, overall_metrics
+from pipeline.nodes import PUSHER, SERVING_CHECK
 from platforms.local.pushed_models import destination
 from serving.versions import is_complete
 
@@ -26,6 +26,7 @@ class Outcome:
       accuracy, auc: metrics of the candidate on the whole test split.
       blessed: True if the Evaluator blessed the model.
       reasons: the thresholds that the model did not reach; empty if it is blessed.
+      refused: the reason for which the serving check refused the model; empty if it passed.
       pushed_to: folder of the pushed model; empty if no model was pushed.
     """
 
@@ -34,6 +35,7 @@ class Outcome:
     auc: float
     blessed: bool
     reasons: list[str]
+    refused: str
     pushed_to: str
 
 
@@ -54,11 +56,12 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
     outputs = _Outputs(handle.store, run_id)
     rejected = outputs.one("ReviewExampleGen", "rejected")
     blessing = outputs.one("Evaluator", "blessing")
+    check = outputs.one(SERVING_CHECK, "blessing").custom_properties
     evaluation = outputs.one("Evaluator", "evaluation").uri
     pushed_to = destination(outputs.one(PUSHER, "pushed_model")) if PUSHER in outputs else ""
     if pushed_to and not is_complete(pushed_to):
         raise NoOutcomeError(f"the model pushed to {pushed_to} was deleted; run again to push it")
-    metrics = _overall_metrics(evaluation)
+    metrics = overall_metrics(evaluation)
     blessed = blessing.custom_properties["blessed"].int_value == 1
     return Outcome(
         lines={
@@ -70,6 +73,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         auc=metrics["auc"],
         blessed=blessed,
         reasons=[] if blessed else _failures(evaluation),
+        refused=check["cause"].string_value,
         pushed_to=pushed_to,
     )
 
@@ -115,18 +119,6 @@ class _Outputs:
             raise NoOutcomeError(
                 f"ML Metadata has no {key} of {component} for the run {self._run_id}"
             ) from None
-
-
-def _overall_metrics(evaluation: str) -> dict[str, float]:
-    """Return metric -> value of the candidate on all Examples; TFMA does not name a lone model."""
-    for of_slice in tfma.load_metrics(evaluation):
-        if not of_slice.slice_key.single_slice_keys:
-            return {
-                item.key.name: item.value.double_value.value
-                for item in of_slice.metric_keys_and_values
-                if item.key.model_name in ("", CANDIDATE) and not item.key.is_diff
-            }
-    raise ValueError(f"{evaluation}: no overall slice in the evaluation")
 
 
 def _failures(evaluation: str) -> list[str]:

@@ -1,9 +1,12 @@
-"""The checks before a local run starts: credentials, folders, hyperparameters and input files."""
+"""The checks before a local run starts: credentials, folders, hyperparameters, golden sentences and
+input files.
+"""
 
 from __future__ import annotations
 
 import os
 
+from components.serving_check.golden import read_golden
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from pipeline.hyperparameters import check_hyperparameters
@@ -21,7 +24,7 @@ def check(config: PipelineConfig) -> None:
 
     Raises:
       ConfigError: a gs:// path without credentials, a folder that is not writable, an unknown
-        hyperparameter, or a training that this machine does not support.
+        hyperparameter, a wrong golden sentence, or a training that this machine does not support.
       InputError: there is no input file, a file is unreadable or of an unknown format, or files
         contradict or repeat each other.
     """
@@ -41,4 +44,5 @@ def check(config: PipelineConfig) -> None:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_hyperparameters(config)
+    read_golden(config.serving.golden)
     decide_layouts(find_sources(*input_files(config)), read_options(config))
