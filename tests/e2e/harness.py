@@ -27,6 +27,7 @@ PIPELINE_NODES = (
     "Trainer",
     "LatestBlessedModel",
     "Evaluator",
+    "ServingCheck",
     "Pusher",
 )
 

@@ -40,6 +40,7 @@ def test_ml_metadata_has_the_run(finished):
         "ModelRun": 1,
         "ModelEvaluation": 1,
         "ModelBlessing": 1,
+        "InfraBlessing": 1,
         "PushedModel": 1,
     }
 
@@ -100,10 +101,11 @@ def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(fini
     assert "not blessed: binary_accuracy is 0.9" in done.stdout
     assert "evaluation.min_accuracy requires 0.999" in done.stdout
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
-    assert ran == {"LatestBlessedModel", "Evaluator", "Pusher"}
+    assert ran == {"LatestBlessedModel", "Evaluator", "ServingCheck", "Pusher"}
     after = workspace.artifacts()
-    assert after - before == {"ModelEvaluation": 1, "ModelBlessing": 1, "PushedModel": 1}
-    assert workspace.executions() == executions + Counter(COMPLETE=3, CACHED=7)
+    kinds = ("ModelEvaluation", "ModelBlessing", "InfraBlessing", "PushedModel")
+    assert after - before == dict.fromkeys(kinds, 1)
+    assert workspace.executions() == executions + Counter(COMPLETE=4, CACHED=7)
     assert len(workspace.pushed()) == 1
 
 
@@ -118,5 +120,6 @@ def test_a_model_worse_than_the_blessed_one_is_not_pushed(finished):
     assert "below that of the latest blessed model" in done.stdout
     assert "evaluation.max_accuracy_drop allows 0.01" in done.stdout
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
-    assert ran == {"Transform", "Trainer", "LatestBlessedModel", "Evaluator", "Pusher"}
+    evaluated = {"LatestBlessedModel", "Evaluator", "ServingCheck", "Pusher"}
+    assert ran == {"Transform", "Trainer"} | evaluated
     assert len(workspace.pushed()) == 1

@@ -55,6 +55,13 @@ DEPENDS_ON = {
         "trainer_module/export.py",
     ),
     "Evaluator": ("components/evaluator/executor.py", "components/baseline/pushed.py"),
+    "ServingCheck": (
+        "components/serving_check/executor.py",
+        "components/serving_check/results.py",
+        "components/evaluator/metrics.py",
+        "serving/probe.py",  # which is started as a process
+        "preprocessing/features.py",
+    ),
     "Pusher": (),
 }
 NO_PART = (
