@@ -14,6 +14,7 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import path_utils
 
 from components.evaluator.metrics import overall_metrics
+from components.serving_blessing import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
 from components.serving_check import results
 from components.serving_check.golden import decode
 from components.serving_check.probing import run_probe
@@ -23,9 +24,6 @@ from components.serving_check.settings import Serving
 SPLIT = "test"
 SETTINGS_KEY = "settings"
 GOLDEN_KEY = "golden"
-BLESSED_PROPERTY, CAUSE_PROPERTY = "blessed", "cause"
-"""Custom properties of the blessing: 1 or 0, which TFX's Pusher reads, and the cause."""
-CHECK_FILE = "check.json"
 
 
 class Executor(base_executor.BaseExecutor):

@@ -13,8 +13,7 @@ _Positive = Annotated[float, Field(gt=0)]
 
 
 class Serving(Section):
-    """The check that loads a model in a new process, and the thresholds that it has to pass to be
-    pushed."""
+    """The check that loads a candidate in a new process, and its thresholds for a push."""
 
     max_load_seconds: _Positive = 60.0
     """Greatest time in seconds until the model is loaded and each signature has answered once."""

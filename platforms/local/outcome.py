@@ -10,6 +10,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.orchestration import metadata
 
 from components.evaluator.metrics import ACCURACY, overall_metrics
+from components.serving_blessing import CAUSE_PROPERTY
 from pipeline.nodes import PUSHER, SERVING_CHECK
 from platforms.local.pushed_models import destination
 from serving.versions import is_complete
@@ -73,7 +74,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         auc=metrics["auc"],
         blessed=blessed,
         reasons=[] if blessed else _failures(evaluation),
-        refused=check["cause"].string_value,
+        refused=check[CAUSE_PROPERTY].string_value,
         pushed_to=pushed_to,
     )
 

@@ -39,10 +39,10 @@ def check(config: PipelineConfig) -> None:
         if place.startswith("gs://"):
             find_credentials(key, place)
     check_places(config)
+    read_golden(config.serving.golden)
     try:
         machine.check(config.training, os.environ)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_hyperparameters(config)
-    read_golden(config.serving.golden)
     decide_layouts(find_sources(*input_files(config)), read_options(config))
