@@ -17,7 +17,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """Run the pipeline on this machine and show its progress.
 
     Exit code 0: a model was pushed. 2: settings or input are wrong, or another run uses paths.root.
-    3: the model was not blessed. 130: Ctrl-C. 1: anything else.
+    3: the model was not blessed or failed the serving check. 130: Ctrl-C. 1: anything else.
     """
     from rich.text import Text
 

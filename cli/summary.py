@@ -24,8 +24,12 @@ def show(console: Console, config: PipelineConfig, watched: Watched, log: Path) 
     _line(console, f"report    {outcome['report']}")
     if not outcome["blessed"]:
         _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}")
+    else:
+        _line(console, ("blessed", "green"))
+    if outcome["refused"]:
+        _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
+    if outcome["refused"] or not outcome["blessed"]:
         return exit_codes.NOT_BLESSED
-    _line(console, ("blessed", "green"))
     if config.push.destination == "none":
         _line(console, "not pushed (push.destination: none)")
         return exit_codes.PUSHED

@@ -1,7 +1,8 @@
 """The exit codes of `amazon-reviews`."""
 
 PUSHED = 0
-"""The command succeeded. `run` has pushed a model (with `push.destination: none`: blessed one)."""
+"""The command succeeded. `run` has pushed a model, or blessed one under
+`push.destination: none`."""
 FAILED = 1
 """The command failed. If a component of `run` failed, the last lines name the component, its first
 error line and the log."""
@@ -9,7 +10,8 @@ BAD_INPUT = 2
 """Settings or input are wrong, or another run uses `paths.root`. One line names the problem and the
 remedy."""
 NOT_BLESSED = 3
-"""`run` has trained a model that was not blessed and therefore not pushed."""
+"""`run` has trained a model that was not pushed, because it was not blessed or failed the serving
+check."""
 INTERRUPTED = 130
 """Ctrl-C, by the convention of shells. A training writes a checkpoint first; a second Ctrl-C ends
 it immediately."""

@@ -55,6 +55,7 @@ COMPONENTS = (
     "Tuner",
     "Trainer",
     "Evaluator",
+    "ServingCheck",
     "Pusher",
 )
 BeamComponent = Literal["ReviewExampleGen", "StatisticsGen", "Transform", "Evaluator"]

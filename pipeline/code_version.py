@@ -32,6 +32,7 @@ _PACKAGES = (
     "serving",
     "trainer_module",
 )
+_DATA = "templates/*"
 _DOTTED_NAME = re.compile(rf"\b(?:{'|'.join(_PACKAGES)})(?:\.\w+)+")
 _LIBRARIES = (
     "apache-beam",
@@ -86,7 +87,10 @@ def fingerprint(modules: Iterable[str]) -> str:
 
 
 def sources(modules: Iterable[str]) -> list[Path]:
-    """Return the sorted files of modules and of all modules of ours that they import."""
+    """Return the sorted files of modules and of all modules of ours that they import.
+
+    The files in a folder `templates` beside a module belong to it.
+    """
     found: set[Path] = set()
     waiting = [path for module in modules for path in _files(module)]
     while waiting:
@@ -96,7 +100,8 @@ def sources(modules: Iterable[str]) -> list[Path]:
             package = ".".join(path.parent.relative_to(_ROOT).parts)
             for name in _names(path.read_bytes(), package):
                 waiting += _files(name)
-    return sorted(found)
+    templates = {file for folder in {path.parent for path in found} for file in folder.glob(_DATA)}
+    return sorted(found | templates)
 
 
 def _files(name: str) -> list[Path]:

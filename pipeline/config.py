@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.evaluator.settings import Evaluation
+from components.serving_check.settings import Serving
 from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides
 from core.settings import Fraction, PositiveInt, Section, first_problem
@@ -135,8 +136,8 @@ class Push(Section):
     """The destination of a blessed model."""
 
     destination: Literal["filesystem", "vertex", "none"] = "filesystem"
-    """Destination of a blessed model; `vertex` (Vertex AI only) deploys it to an endpoint, `none`
-    disables the Pusher."""
+    """Destination of a model that was blessed and passed the serving check; `vertex` (Vertex AI
+    only) deploys it to an endpoint, `none` disables the Pusher."""
 
 
 class PipelineConfig(Section):
@@ -155,6 +156,7 @@ class PipelineConfig(Section):
     transform: Transform = Transform()
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
+    serving: Serving = Serving()
     push: Push = Push()
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()

@@ -6,11 +6,9 @@ import tensorflow_model_analysis as tfma
 from google.protobuf import wrappers_pb2
 from tensorflow_model_analysis.proto import config_pb2
 
+from components.evaluator.metrics import CANDIDATE
 from pipeline.config import PipelineConfig
 from preprocessing import features
-
-ACCURACY = "binary_accuracy"
-CANDIDATE = "candidate"
 
 
 def eval_config(config: PipelineConfig) -> tfma.EvalConfig:

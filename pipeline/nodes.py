@@ -9,6 +9,7 @@ BASELINE = "LatestBlessedModel"
 WARM_START = "WarmStartModel"
 TUNER = "Tuner"
 TRAINER = "Trainer"
+SERVING_CHECK = "ServingCheck"
 PUSHER = "Pusher"
 
 
@@ -27,6 +28,7 @@ def node_ids(config: PipelineConfig) -> list[str]:
         TRAINER,
         BASELINE,
         "Evaluator",
+        SERVING_CHECK,
         *([PUSHER] if config.push.destination != "none" else []),
         REPORT,
     ]

@@ -19,6 +19,7 @@ from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
 from components.schema.component import ReviewSchemaGen
+from components.serving_check.component import ServingCheck
 from components.statistics.component import SampledStatisticsGen
 from components.trainer.component import Trainer
 from components.transform.component import ReviewTransform
@@ -41,7 +42,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     """Return the pipeline that `config` describes, for `platform`.
 
     Raises:
-      ConfigError: `paths.metadata` is not usable.
+      ConfigError: `paths.metadata` is not usable, or `serving.golden` is not readable.
     """
     ids = node_ids(config)
     example_gen = _example_gen(config, platform)
@@ -72,8 +73,18 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         eval_config=eval_config(config),
         min_accuracy=platform.parameter("min_accuracy", config.evaluation.min_accuracy),
     )
+    serving_check = ServingCheck(
+        model=trainer.outputs["model"],
+        examples=examples,
+        evaluation=evaluator.outputs["evaluation"],
+        settings=config.serving,
+    )
     pusher = (
-        platform.pusher(trainer.outputs["model"], evaluator.outputs["blessing"])
+        platform.pusher(
+            trainer.outputs["model"],
+            evaluator.outputs["blessing"],
+            serving_check.outputs["blessing"],
+        )
         if PUSHER in ids
         else None
     )
@@ -88,6 +99,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         model_run=trainer.outputs["model_run"],
         evaluation=evaluator.outputs["evaluation"],
         blessing=evaluator.outputs["blessing"],
+        check=serving_check.outputs["blessing"],
         pushed_model=pusher.outputs["pushed_model"] if pusher else None,
         metadata=platform.history,
     )
@@ -105,6 +117,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
             trainer,
             baseline,
             evaluator,
+            serving_check,
             pusher,
             report,
         )

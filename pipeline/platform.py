@@ -46,8 +46,10 @@ class Platform(Protocol):
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         """Return the Trainer with the id `Trainer`; `arguments` are those of our Trainer."""
 
-    def pusher(self, model: BaseChannel, model_blessing: BaseChannel) -> BaseComponent:
-        """Return the Pusher with the id `Pusher`."""
+    def pusher(
+        self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
+    ) -> BaseComponent:
+        """Return the Pusher with the id `Pusher`; it pushes a model that has both blessings."""
 
     def place(self, component: BaseNode) -> None:
         """Set the Beam arguments of a component, and the resources of its container."""

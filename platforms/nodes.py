@@ -27,12 +27,23 @@ def resolve_model(
 
 
 def filesystem_pusher(
-    model: BaseChannel, model_blessing: BaseChannel, base_directory: str
+    model: BaseChannel,
+    model_blessing: BaseChannel,
+    infra_blessing: BaseChannel,
+    base_directory: str,
 ) -> Pusher:
-    """Return TFX's Pusher, which copies a blessed model to a new version in `base_directory`."""
+    """Return TFX's Pusher, which copies a model that has both blessings to a new version.
+
+    Args:
+      model: the SavedModel.
+      model_blessing: the Evaluator's blessing of the model.
+      infra_blessing: the ServingCheck's blessing of the model.
+      base_directory: the folder of all versions.
+    """
     return Pusher(
         model=model,
         model_blessing=model_blessing,
+        infra_blessing=infra_blessing,
         push_destination=pusher_pb2.PushDestination(
             filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=base_directory)
         ),

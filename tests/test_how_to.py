@@ -5,34 +5,20 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.checkout import CHECKOUT, copy_of_the_checkout
+
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
-CHECKOUT = Path(__file__).parents[1]
 PAGES = CHECKOUT / "docs" / "how-to"
 GUIDES = ("add-a-component", "add-a-data-format", "add-a-feature", "add-a-model")
 _BLOCK = re.compile(r'^```(python|diff) title="([^"]+)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 _TEST_COMMAND = re.compile(r"^\.venv/bin/python (-m pytest .+)$", re.MULTILINE)
-
-
-def copy_of_the_checkout(folder: Path) -> Path:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.decode().split("\0")):
-        if (CHECKOUT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(CHECKOUT / name, folder / name)
-    return folder
 
 
 def apply(page: str, folder: Path) -> list[str]:

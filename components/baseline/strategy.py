@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
@@ -10,6 +10,7 @@ from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.components.common.resolver import ResolverStrategy
 
+from components.serving_blessing import BLESSED_PROPERTY, CAUSE_PROPERTY
 from serving.versions import is_complete
 
 MODEL_KEY = "model"
@@ -24,7 +25,8 @@ class LastPushedModel(ResolverStrategy):
 
     The ids of the models do not show their order: after a change of the settings and back, an older
     model is blessed and pushed again. If there is no pushed model, as with
-    `push.destination: none`, the strategy selects the model that was blessed last.
+    `push.destination: none`, the strategy selects the model that was blessed last, unless the
+    serving check refused it.
 
     The strategy never selects the candidate. In an unchanged second run the candidate is the model
     that the first run pushed. Compared with itself it would pass any threshold, and the Evaluator
@@ -42,7 +44,10 @@ class LastPushedModel(ResolverStrategy):
             for model in input_dict[MODEL_KEY]
             if model.id in blessings and model.id not in own
         }
-        chosen = _last_pushed(store, models) or _last_blessed(blessings, models)
+        outputs = _outputs(store, models)
+        chosen = _last_pushed(outputs) or _last_blessed(
+            blessings, models.keys() - _refused(outputs)
+        )
         return {
             MODEL_KEY: [models[chosen]] if chosen else [],
             BLESSING_KEY: [blessings[chosen]] if chosen else [],
@@ -63,10 +68,13 @@ def _last_blessed(blessings: Mapping[int, types.Artifact], models: Collection[in
     return max(models, key=lambda model: blessings[model].id, default=None)
 
 
-def _last_pushed(store: MetadataStore, models: Collection[int]) -> int | None:
-    """Return the id of the model whose push is the newest and still in its serving folder."""
+def _outputs(store: MetadataStore, models: Collection[int]) -> list[tuple[int, mlmd.Artifact]]:
+    """Return (id of a model, artifact) for the outputs of executions with the model as an input.
+
+    The newest artifact is the last one.
+    """
     if not models:
-        return None
+        return []
     model_of = {
         event.execution_id: event.artifact_id
         for event in store.get_events_by_artifact_ids(list(models))
@@ -78,9 +86,27 @@ def _last_pushed(store: MetadataStore, models: Collection[int]) -> int | None:
         for event in store.get_events_by_execution_ids(list(model_of))
         if event.type == mlmd.Event.OUTPUT
     }
-    outputs = store.get_artifacts_by_id(list(model_of_output))
-    pushes = [output for output in outputs if output.custom_properties[_PUSHED].int_value]
-    for push in sorted(pushes, key=lambda push: push.id, reverse=True):
-        if is_complete(push.custom_properties[_DESTINATION].string_value):
-            return model_of_output[push.id]
+    artifacts = store.get_artifacts_by_id(list(model_of_output))
+    ordered = sorted(artifacts, key=lambda artifact: artifact.id)
+    return [(model_of_output[artifact.id], artifact) for artifact in ordered]
+
+
+def _last_pushed(outputs: Sequence[tuple[int, mlmd.Artifact]]) -> int | None:
+    """Return the id of the model whose push is the newest and still in its serving folder."""
+    for model, output in reversed(outputs):
+        if output.custom_properties[_PUSHED].int_value and is_complete(
+            output.custom_properties[_DESTINATION].string_value
+        ):
+            return model
     return None
+
+
+def _refused(outputs: Sequence[tuple[int, mlmd.Artifact]]) -> set[int]:
+    """Return the ids of the models that failed their last serving check."""
+    passed = {
+        model: output.custom_properties[BLESSED_PROPERTY].int_value
+        for model, output in outputs
+        # The blessing of an Evaluator has no cause.
+        if CAUSE_PROPERTY in output.custom_properties
+    }
+    return {model for model, value in passed.items() if not value}

@@ -31,6 +31,7 @@ class RunReportSpec(types.ComponentSpec):
         executor.MODEL_RUN_KEY: ChannelParameter(type=standard_artifacts.ModelRun),
         executor.EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
         executor.BLESSING_KEY: ChannelParameter(type=standard_artifacts.ModelBlessing),
+        executor.CHECK_KEY: ChannelParameter(type=standard_artifacts.InfraBlessing),
         executor.PUSHED_KEY: ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
     }
     OUTPUTS = {
@@ -62,6 +63,7 @@ class RunReport(base_component.BaseComponent):
         model_run: types.BaseChannel,
         evaluation: types.BaseChannel,
         blessing: types.BaseChannel,
+        check: types.BaseChannel,
         pushed_model: types.BaseChannel | None = None,
         metadata: str | None = None,
     ):
@@ -70,8 +72,9 @@ class RunReport(base_component.BaseComponent):
         Args:
           name: name of the pipeline.
           settings: JSON of all settings.
-          rejected, statistics, anomalies, examples, model, model_run, evaluation, blessing,
-            pushed_model: the outputs that the report describes.
+          rejected, statistics, anomalies, examples, model, model_run, evaluation, blessing, check,
+            pushed_model: the outputs that the report describes; `check` is the `blessing` of a
+            ServingCheck.
           metadata: `paths.metadata`, if the component can read ML Metadata there. The report then
             has the duration of each component, and is never a cache hit.
         """
@@ -89,6 +92,7 @@ class RunReport(base_component.BaseComponent):
                 model_run=model_run,
                 evaluation=evaluation,
                 blessing=blessing,
+                check=check,
                 pushed_model=pushed_model,
                 report=types.Channel(type=Report),
                 metrics=types.Channel(type=KeyFigures),

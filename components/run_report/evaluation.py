@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 import tensorflow_model_analysis as tfma
 from scipy.stats import binomtest
 
+from components.evaluator.metrics import ACCURACY, EXAMPLE_COUNT
+
 _NAMES = {
-    "binary_accuracy": "accuracy",
+    ACCURACY: "accuracy",
     "auc": "AUC",
     "precision": "precision",
     "recall": "recall",
     "calibration": "calibration",
 }
 """Metric of TFMA -> its name in the report."""
-_COUNT = "example_count"
 _BASELINE = "baseline"
 _CONFIDENCE = 0.95
 _Z = 1.96
@@ -76,12 +77,12 @@ def read_evaluation(uri: str, positives: float | None) -> Evaluation:
             overall = by_model
             continue
         own = _candidate(by_model)
-        if own.get(_COUNT):
-            low, high = accuracy_interval(own["binary_accuracy"], int(own[_COUNT]))
+        if own.get(EXAMPLE_COUNT):
+            low, high = accuracy_interval(own[ACCURACY], int(own[EXAMPLE_COUNT]))
             name = ", ".join(_slice_value(key) for key in keys)
-            slices.append(Slice(name, int(own[_COUNT]), own["binary_accuracy"], low, high))
+            slices.append(Slice(name, int(own[EXAMPLE_COUNT]), own[ACCURACY], low, high))
     own, base = _candidate(overall), overall.get(_BASELINE, {})
-    examples = int(own.get(_COUNT, 0))
+    examples = int(own.get(EXAMPLE_COUNT, 0))
     found = [
         Metric(shown, own[name], *_interval(name, own[name], examples, positives), base.get(name))
         for name, shown in _NAMES.items()
@@ -145,7 +146,7 @@ def auc_interval(auc: float, examples: int, positives: float) -> tuple[float, fl
 def _interval(
     name: str, value: float, examples: int, positives: float | None
 ) -> tuple[float | None, float | None]:
-    if name == "binary_accuracy" and examples:
+    if name == ACCURACY and examples:
         return accuracy_interval(value, examples)
     if name == "auc" and examples and positives and 0 < positives < 1:
         return auc_interval(value, examples, positives)

@@ -24,7 +24,8 @@ NAME_KEY, SETTINGS_KEY, METADATA_KEY = "name", "settings", "metadata"
 CREATED_KEY = "created"
 REJECTED_KEY, STATISTICS_KEY, ANOMALIES_KEY = "rejected", "statistics", "anomalies"
 EXAMPLES_KEY, MODEL_KEY, MODEL_RUN_KEY = "examples", "model", "model_run"
-EVALUATION_KEY, BLESSING_KEY, PUSHED_KEY = "evaluation", "blessing", "pushed_model"
+EVALUATION_KEY, BLESSING_KEY = "evaluation", "blessing"
+CHECK_KEY, PUSHED_KEY = "check", "pushed_model"
 REPORT_KEY, METRICS_KEY, CLASSIFICATION_KEY = "report", "metrics", "classification"
 REPORT_FILE = "report.html"
 _DESTINATION = "pushed_destination"
@@ -75,6 +76,7 @@ class Executor(base_executor.BaseExecutor):
             model=uri(MODEL_KEY),
             model_run=uri(MODEL_RUN_KEY),
             evaluation=uri(EVALUATION_KEY),
+            check=uri(CHECK_KEY),
             # A file, because Kubeflow Pipelines may drop the properties of an artifact.
             blessed=fileio.exists(os.path.join(blessing, constants.BLESSED_FILE_NAME)),
             pushed_to=_destination(input_dict.get(PUSHED_KEY, [])),

@@ -24,9 +24,9 @@ from components.run_report.input_data import (
 )
 from components.run_report.predictions import Mistake, Predictions, predict
 from components.run_report.sources import Sources
+from components.serving_blessing import CHECK_FILE
 from trainer_module.settings import SUMMARY_FILE
 
-CHECK_FILE = "check.json"
 _LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _SUM_MODEL = "ngram_linear"
 """The model whose logit is a sum over n-grams."""
@@ -112,7 +112,7 @@ def render(content: Content) -> str:
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
         run=sources,
-        verdict=_verdict(sources),
+        verdict=_verdict(content),
         started=_date(sources.started),
         seconds=sum(step.seconds for step in sources.steps),
         settings=_flat(sources.settings),
@@ -136,14 +136,17 @@ def highlighted(mistake: Mistake) -> list[tuple[str, float]]:
     return [*parts, (mistake.text[end:], 0.0)]
 
 
-def _verdict(sources: Sources) -> tuple[str, str]:
+def _verdict(content: Content) -> tuple[str, str]:
     """Return the kind of the result (`good`, `bad` or `neutral`) and a sentence."""
+    sources = content.sources
     if sources.failure:
         return "bad", f"The run failed. {sources.failure}"
     if sources.blessed is None:
         return "neutral", "The run did not evaluate a model."
     if not sources.blessed:
         return "bad", "The model is not blessed, and was not pushed."
+    if content.check and not content.check["passed"]:
+        return "bad", "The model is blessed, but failed the serving check. It was not pushed."
     if sources.pushed_to:
         return "good", f"The model is blessed, and was pushed to {sources.pushed_to}."
     return "neutral", "The model is blessed. It was not pushed."

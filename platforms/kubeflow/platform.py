@@ -51,8 +51,10 @@ class Kubeflow(Compiled):
             tfjob_settings(self._config), custom_config=custom_config, **arguments
         ).with_id(TRAINER)
 
-    def pusher(self, model: BaseChannel, model_blessing: BaseChannel) -> BaseComponent:
-        return filesystem_pusher(model, model_blessing, self._config.paths.serving)
+    def pusher(
+        self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
+    ) -> BaseComponent:
+        return filesystem_pusher(model, model_blessing, infra_blessing, self._config.paths.serving)
 
 
 def tfjob_settings(config: PipelineConfig) -> TFJobSettings:

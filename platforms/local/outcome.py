@@ -6,21 +6,20 @@ import dataclasses
 import json
 import os
 
-import tensorflow_model_analysis as tfma
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
+from components.evaluator.metrics import ACCURACY, overall_metrics
 from components.run_report.evaluation import missed_thresholds
 from components.run_report.executor import REPORT_FILE
-from pipeline.evaluation import ACCURACY, CANDIDATE
-from pipeline.nodes import PUSHER, REPORT, TRAINER
+from components.run_report.history import read_runs
+from components.serving_blessing import CAUSE_PROPERTY
+from pipeline.nodes import PUSHER, REPORT, SERVING_CHECK, TRAINER
 from platforms.local.pushed_models import destination
 from serving.versions import is_complete
 from trainer_module.settings import SUMMARY_FILE
-
-_FINISHED = (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +31,7 @@ class Outcome:
       accuracy, auc: metrics of the candidate on the whole test split.
       blessed: True if the Evaluator blessed the model.
       reasons: the thresholds that the model did not reach; empty if it is blessed.
+      refused: the reason for which the serving check refused the model; empty if it passed.
       pushed_to: folder of the pushed model; empty if no model was pushed.
       report: file of the run's report.
       strategy: class of the strategy that trained; empty if it is unknown.
@@ -42,6 +42,7 @@ class Outcome:
     auc: float
     blessed: bool
     reasons: list[str]
+    refused: str
     pushed_to: str
     report: str
     strategy: str
@@ -64,11 +65,12 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
     outputs = _Outputs(handle.store, run_id)
     rejected = outputs.one("ReviewExampleGen", "rejected")
     blessing = outputs.one("Evaluator", "blessing")
+    check = outputs.one(SERVING_CHECK, "blessing").custom_properties
     evaluation = outputs.one("Evaluator", "evaluation").uri
     pushed_to = destination(outputs.one(PUSHER, "pushed_model")) if PUSHER in outputs else ""
     if pushed_to and not is_complete(pushed_to):
         raise NoOutcomeError(f"the model pushed to {pushed_to} was deleted; run again to push it")
-    metrics = _overall_metrics(evaluation)
+    metrics = overall_metrics(evaluation)
     blessed = blessing.custom_properties["blessed"].int_value == 1
     return Outcome(
         lines={
@@ -80,6 +82,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         auc=metrics["auc"],
         blessed=blessed,
         reasons=[] if blessed else missed_thresholds(evaluation),
+        refused=check[CAUSE_PROPERTY].string_value,
         pushed_to=pushed_to,
         strategy=_strategy(outputs.one(TRAINER, "model_run").uri),
         report=os.path.join(outputs.one(REPORT, "report").uri, REPORT_FILE),
@@ -87,45 +90,22 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
 
 
 class _Outputs:
-    """The output artifacts of one run's finished executions, by component class and key."""
+    """The output artifacts of one run's finished components, by node id and key."""
 
     def __init__(self, store: MetadataStore, run_id: str):
         self._run_id = run_id
-        self._artifacts: dict[str, dict[str, mlmd.Artifact]] = {}
-        run = store.get_context_by_type_and_name("pipeline_run", run_id)
-        executions = [
-            execution
-            for execution in (store.get_executions_by_context(run.id) if run else [])
-            if execution.last_known_state in _FINISHED
-        ]
-        if not executions:
-            return
-        # Two nodes may have the same type, so there are fewer types than executions.
-        names = {
-            kind.id: kind.name.rpartition(".")[2]
-            for kind in store.get_execution_types_by_id({e.type_id for e in executions})
-        }
-        events = store.get_events_by_execution_ids([e.id for e in executions])
-        artifacts = {
-            artifact.id: artifact
-            for artifact in store.get_artifacts_by_id([e.artifact_id for e in events])
-        }
-        for execution in executions:
-            self._artifacts[names[execution.type_id]] = {
-                event.path.steps[0].key: artifacts[event.artifact_id]
-                for event in events
-                if event.execution_id == execution.id and event.type == mlmd.Event.OUTPUT
-            }
+        runs = read_runs(store, run_id)
+        self._artifacts = runs[0].outputs if runs else {}
 
-    def __contains__(self, component: str) -> bool:
-        return component in self._artifacts
+    def __contains__(self, node: str) -> bool:
+        return node in self._artifacts
 
-    def one(self, component: str, key: str) -> mlmd.Artifact:
+    def one(self, node: str, key: str) -> mlmd.Artifact:
         try:
-            return self._artifacts[component][key]
+            return self._artifacts[node][key]
         except KeyError:
             raise NoOutcomeError(
-                f"ML Metadata has no {key} of {component} for the run {self._run_id}"
+                f"ML Metadata has no {key} of {node} for the run {self._run_id}"
             ) from None
 
 
@@ -136,15 +116,3 @@ def _strategy(model_run: str) -> str:
         return ""
     with fileio.open(path) as file:
         return str(json.loads(file.read())["strategy"])
-
-
-def _overall_metrics(evaluation: str) -> dict[str, float]:
-    """Return metric -> value of the candidate on all Examples; TFMA does not name a lone model."""
-    for of_slice in tfma.load_metrics(evaluation):
-        if not of_slice.slice_key.single_slice_keys:
-            return {
-                item.key.name: item.value.double_value.value
-                for item in of_slice.metric_keys_and_values
-                if item.key.model_name in ("", CANDIDATE) and not item.key.is_diff
-            }
-    raise ValueError(f"{evaluation}: no overall slice in the evaluation")

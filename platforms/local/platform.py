@@ -59,8 +59,10 @@ class Local:
         # `run_fn` starts the processes of a local cluster itself.
         return Trainer(custom_config=custom_config, **arguments)
 
-    def pusher(self, model: BaseChannel, model_blessing: BaseChannel) -> BaseComponent:
-        return filesystem_pusher(model, model_blessing, self._config.paths.serving)
+    def pusher(
+        self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
+    ) -> BaseComponent:
+        return filesystem_pusher(model, model_blessing, infra_blessing, self._config.paths.serving)
 
     def place(self, component: BaseNode) -> None:
         args = component_beam_args(self._config, component.id, in_image=False)

@@ -1,9 +1,12 @@
-"""The checks before a local run starts: credentials, folders, hyperparameters and input files."""
+"""The checks before a local run starts: credentials, folders, hyperparameters, golden sentences and
+input files.
+"""
 
 from __future__ import annotations
 
 import os
 
+from components.serving_check.golden import read_golden
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from pipeline.hyperparameters import check_hyperparameters
@@ -21,7 +24,7 @@ def check(config: PipelineConfig) -> None:
 
     Raises:
       ConfigError: a gs:// path without credentials, a folder that is not writable, an unknown
-        hyperparameter, or a training that this machine does not support.
+        hyperparameter, a wrong golden sentence, or a training that this machine does not support.
       InputError: there is no input file, a file is unreadable or of an unknown format, or files
         contradict or repeat each other.
     """
@@ -36,6 +39,7 @@ def check(config: PipelineConfig) -> None:
         if place.startswith("gs://"):
             find_credentials(key, place)
     check_places(config)
+    read_golden(config.serving.golden)
     try:
         machine.check(config.training, os.environ)
     except ValueError as error:

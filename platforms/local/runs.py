@@ -52,6 +52,8 @@ def result(run: Run) -> str:
     if run.outcome:
         if not run.outcome["blessed"]:
             return "not blessed"
+        if run.outcome.get("refused"):
+            return "refused"
         return "pushed" if run.outcome["pushed_to"] else "blessed"
     if run.error:
         return "failed"

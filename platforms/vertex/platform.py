@@ -52,10 +52,16 @@ class Vertex(Compiled):
             custom_job_settings(self._config), custom_config=custom_config, **arguments
         ).with_id(TRAINER)
 
-    def pusher(self, model: BaseChannel, model_blessing: BaseChannel) -> BaseComponent:
+    def pusher(
+        self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
+    ) -> BaseComponent:
         if self._config.push.destination == "filesystem":
-            return filesystem_pusher(model, model_blessing, self._config.paths.serving)
-        pusher = VertexPusher(model, model_blessing, endpoint_settings(self._config))
+            return filesystem_pusher(
+                model, model_blessing, infra_blessing, self._config.paths.serving
+            )
+        pusher = VertexPusher(
+            model, model_blessing, infra_blessing, endpoint_settings(self._config)
+        )
         return pusher.with_id(PUSHER)
 
 

@@ -37,22 +37,31 @@ def test_every_line_is_accounted_for(lines, line):
 
 
 @pytest.mark.parametrize(
-    ("destination", "blessed", "code", "last"),
+    ("destination", "blessed", "refused", "code", "last"),
     [
-        ("none", True, 0, "not pushed (push.destination: none)"),
-        ("filesystem", True, 0, 'next: amazon-reviews predict "Battery died in a week"'),
-        ("none", False, 3, "not blessed: too bad"),
-        ("filesystem", False, 3, "not blessed: too bad"),
+        ("none", True, "", 0, "not pushed (push.destination: none)"),
+        ("filesystem", True, "", 0, 'next: amazon-reviews predict "Battery died in a week"'),
+        ("none", False, "", 3, "not blessed: too bad"),
+        ("filesystem", False, "", 3, "not blessed: too bad"),
+        ("none", True, "too slow", 3, "not pushed: serving check: too slow"),
+        ("filesystem", True, "too slow", 3, "not pushed: serving check: too slow"),
+        ("filesystem", False, "too slow", 3, "not pushed: serving check: too slow"),
     ],
 )
-def test_the_last_line_and_the_exit_code(destination, blessed, code, last):
+def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, last):
     outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": blessed}
-    outcome |= {"reasons": ["too bad"], "pushed_to": "" if destination == "none" else "/serving/7"}
-    outcome["report"] = "/runs/[1]/report.html"
+    outcome |= {
+        "refused": refused,
+        "reasons": ["too bad"],
+        "report": "/runs/[1]/report.html",
+        "pushed_to": "" if destination == "none" else "/serving/7",
+    }
     config = PipelineConfig.model_validate({"push": {"destination": destination}})
     printed = StringIO()
     assert show(Console(file=printed), config, Watched(outcome=outcome), Path("log")) == code
     lines = printed.getvalue().splitlines()
     assert "report    /runs/[1]/report.html" in lines
     assert lines[-1] == last
-    assert ("pushed to /serving/7" in lines) == (blessed and destination != "none")
+    pushed = blessed and not refused and destination != "none"
+    assert ("pushed to /serving/7" in lines) == pushed
+    assert ("not blessed: too bad" in lines) == (not blessed)

@@ -15,7 +15,7 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import pusher_pb2
 from tfx.types import Channel
-from tfx.types.standard_artifacts import Model, ModelBlessing
+from tfx.types.standard_artifacts import InfraBlessing, Model, ModelBlessing
 
 from components.baseline.strategy import LastPushedModel
 from tests.serving.models import push
@@ -29,6 +29,14 @@ def Judge(
 ):
     blessing.set_int_custom_property("blessed", 1)
     blessing.set_int_custom_property("current_model_id", model.id)
+
+
+@component
+def Check(
+    model: InputArtifact[Model], blessing: OutputArtifact[InfraBlessing], refuses: Parameter[int]
+):
+    blessing.set_int_custom_property("blessed", 1 - refuses)
+    blessing.set_string_custom_property("cause", "too slow" * refuses)
 
 
 @component
@@ -47,7 +55,7 @@ class Runs:
             push(folder / name / "Format-Serving")
         self.connection = metadata.sqlite_metadata_connection_config(str(folder / "mlmd.sqlite"))
 
-    def run(self, name, *, pushes=True):
+    def run(self, name, *, pushes=True, refuses=False):
         """Run the pipeline; return the name of the candidate's baseline."""
         self.settings += 1
         candidate = Importer(str(self.folder / name), Model, reimport=False).with_id("Candidate")
@@ -62,15 +70,18 @@ class Runs:
         ).with_id(f"Compare{self.settings}")
         judge = Judge(model=candidate.outputs["result"], settings=self.settings)
         judge.add_upstream_node(compare)
+        check = Check(model=candidate.outputs["result"], refuses=int(refuses))
+        check.add_upstream_node(judge)
         destination = pusher_pb2.PushDestination(
             filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=str(self.serving))
         )
         pusher = Pusher(
             model=candidate.outputs["result"],
             model_blessing=judge.outputs["blessing"],
+            infra_blessing=check.outputs["blessing"],
             push_destination=destination,
         )
-        nodes = [candidate, baseline, compare, judge, *([pusher] if pushes else [])]
+        nodes = [candidate, baseline, compare, judge, check, *([pusher] if pushes else [])]
         # A version is the second in which it is pushed.
         second = int(time.time())
         while int(time.time()) == second:
@@ -116,3 +127,11 @@ def test_an_older_model_that_is_pushed_again_is_the_one_in_production(runs):
 def test_without_pushes_it_is_the_model_that_was_blessed_last(runs):
     for name, baseline in (("a", []), ("b", ["a"]), ("a", ["b"]), ("c", ["a"])):
         assert runs.run(name, pushes=False) == baseline
+
+
+def test_a_model_that_the_serving_check_refused_is_no_baseline(runs):
+    assert runs.run("a", refuses=True) == []
+    assert not runs.serving.exists()
+    assert runs.run("b") == []
+    assert runs.run("c", refuses=True) == ["b"]
+    assert runs.run("a") == ["b"]

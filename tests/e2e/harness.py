@@ -27,8 +27,16 @@ PIPELINE_NODES = (
     "Trainer",
     "LatestBlessedModel",
     "Evaluator",
+    "ServingCheck",
     "Pusher",
+    "RunReport",
 )
+ALWAYS = {"LatestBlessedModel", "RunReport"}
+"""The nodes that are never cached: TFX looks the baseline up, and each run has its own report."""
+REPORT_ARTIFACTS = dict.fromkeys(
+    ("components.Report", "components.KeyFigures", "components.Classification"), 1
+)
+"""Type -> number of the artifacts that each run adds."""
 
 
 @dataclass

@@ -1,4 +1,5 @@
-"""The compiled sample pipeline runs whole, step by step, to the model of the local engine."""
+"""The compiled sample pipeline runs whole, step by step, to the model of the local engine, and
+refuses a model that is made slow on purpose."""
 
 import json
 import os
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
+from tests.checkout import SLOW_SECONDS, checkout_with_a_slow_model
 from tests.e2e.conftest import SETTINGS
 from tests.platforms import run_locally
 from tests.platforms.image_machine import built_image, run_in_image
@@ -29,7 +31,7 @@ print(json.dumps([[a.probability for a in Predictor(f).predict(texts)] for f in 
 class Steps:
     """A compiled pipeline in a folder that plays the volume of the cluster."""
 
-    def __init__(self, folder, run):
+    def __init__(self, folder, run, **sections):
         self.folder, self._run = folder, run
         self.serving = folder / "serving"
         self._package = folder / "pipeline.yaml"
@@ -46,11 +48,14 @@ class Steps:
             "cluster": {"image": "example/amazon-reviews:1"},
             "kubeflow": {"volume": {"claim": "reviews", "mount": str(folder)}},
         }
+        for name, values in sections.items():
+            compiled[name] = {**compiled.get(name, {}), **values}
         self._write("compiled.yaml", {**SETTINGS, **compiled})
         # Under the mount, for a container that does not see this checkout.
         (folder / "run_locally.py").write_text(Path(run_locally.__file__).read_text())
 
     def compile_and_run(self):
+        """Return the folders of the pushed models, and the content of check.json."""
         config, package = str(self.folder / "compiled.yaml"), str(self._package)
         self.run(
             *("amazon-reviews", "compile", "--target", "kubeflow"),
@@ -58,8 +63,9 @@ class Steps:
         )
         script, root = str(self.folder / "run_locally.py"), str(self.folder / "root")
         self.run("python", script, package, root, f"epochs={SETTINGS['training']['epochs']}")
-        [pushed] = self.serving.iterdir()
-        return pushed
+        [check] = (self.folder / "root").rglob("check.json")
+        pushed = list(self.serving.iterdir()) if self.serving.exists() else []
+        return pushed, json.loads(check.read_text())
 
     def answers(self, *models):
         folders = [json.dumps(str(model)) for model in models]
@@ -76,22 +82,53 @@ class Steps:
         (self.folder / name).write_text(yaml.safe_dump(settings))
 
 
-@pytest.mark.xdist_group("finished")
-@pytest.mark.skipif(
+runs_pipelines = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="kfp 2.5, which goes with this Python, runs no pipelines"
 )
-def test_the_steps_push_the_model_of_the_local_engine(finished, tmp_path):
+
+
+def as_processes(checkout, folder):
+    """Return a function that runs a command with the code of a checkout."""
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
-    environ = {**os.environ, "PATH": path, "PYTHONPATH": os.getcwd()}
+    environ = {**os.environ, "PATH": path, "PYTHONPATH": str(checkout)}
 
     def run(command):
-        return subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True)
+        return subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True)
 
-    steps = Steps(tmp_path, run)
-    pushed = steps.compile_and_run()
+    return run
+
+
+@pytest.mark.xdist_group("finished")
+@runs_pipelines
+def test_the_steps_push_the_model_of_the_local_engine(finished, tmp_path):
+    steps = Steps(tmp_path, as_processes(os.getcwd(), tmp_path))
+    [pushed], check = steps.compile_and_run()
+    assert (check["passed"], check["cause"]) == (True, "")
     workspace, _ = finished
     answer, expected = steps.answers(pushed, workspace.pushed()[0])
     np.testing.assert_allclose(answer, expected, atol=1e-5)
+
+
+@runs_pipelines
+def test_the_steps_refuse_a_model_that_is_made_slow(tmp_path):
+    checkout = checkout_with_a_slow_model(tmp_path / "checkout")
+    folder = tmp_path / "steps"
+    folder.mkdir()
+    threshold = SLOW_SECONDS * 1000 - 50
+    steps = Steps(
+        folder,
+        as_processes(checkout, folder),
+        training={"model": "slow"},
+        data={"max_examples": {"train": 20_000, "eval": 1000, "test": 1000}},
+        serving={"max_p99_ms": threshold},
+    )
+    pushed, check = steps.compile_and_run()
+    assert pushed == []
+    assert not check["passed"]
+    assert check["cause"].endswith(f" ms, serving.max_p99_ms allows {threshold:g}")
+    results = {result["name"]: result for result in check["results"]}
+    assert [name for name, result in results.items() if not result["passed"]] == ["p99_ms"]
+    assert results["golden"]["value"] > results["golden"]["threshold"]
 
 
 @pytest.mark.xdist_group("image")
@@ -104,7 +141,8 @@ def test_the_steps_run_in_the_image(tmp_path):
         return run_in_image(image, command, {tmp_path: tmp_path}, timeout=900)
 
     steps = Steps(tmp_path, run)
-    pushed = steps.compile_and_run()
+    [pushed], check = steps.compile_and_run()
+    assert check["passed"], check["cause"]
     local = tmp_path / "local"
     change = f"cd {tmp_path} && PIPELINE_SET=paths.root={local}"
     steps.run("sh", "-c", f"{change} amazon-reviews run -c {tmp_path}/local.yaml")

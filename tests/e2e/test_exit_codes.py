@@ -63,6 +63,19 @@ def test_unusable_input_is_2_before_a_component_starts(tmp_path, reviews, data, 
 
 
 @pytest.mark.slow
+def test_a_wrong_golden_sentence_is_2_before_a_component_starts(tmp_path):
+    golden = tmp_path / "golden.txt"
+    golden.write_text("positive\tLovely\nneutral\tIt is a phone\n")
+    files = {"a.txt": fasttext(1, 50) + fasttext(2, 50)}
+    done = workspace(tmp_path, files).run(f"serving.golden={golden}")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert (
+        f"serving.golden: {golden}, line 2: unknown label 'neutral'; write negative or positive"
+    ) in done.stdout
+    assert "ReviewExampleGen" not in done.stdout
+
+
+@pytest.mark.slow
 def test_too_many_rejected_lines_are_2_with_the_first_few_shown(tmp_path):
     reviews = fasttext(1, 50) + fasttext(2, 50) + "no label here\n" * 7
     done = workspace(tmp_path, {"a.txt": reviews}).run()

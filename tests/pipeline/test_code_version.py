@@ -55,7 +55,20 @@ DEPENDS_ON = {
         "trainer_module/export.py",
     ),
     "Evaluator": ("components/evaluator/executor.py", "components/baseline/pushed.py"),
+    "ServingCheck": (
+        "components/serving_check/executor.py",
+        "components/serving_check/results.py",
+        "components/evaluator/metrics.py",
+        "serving/probe.py",  # which is started as a process
+        "preprocessing/features.py",
+    ),
     "Pusher": (),
+    "RunReport": (
+        "components/run_report/executor.py",
+        "components/run_report/page.py",
+        "components/run_report/templates/report.html.j2",
+        "serving/explain.py",
+    ),
 }
 NO_PART = (
     "cli/app.py",

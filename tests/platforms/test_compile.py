@@ -69,7 +69,9 @@ def test_every_preset_compiles_for_every_target(tmp_path, preset, target):
         "Transform",
         "Trainer",
         "Evaluator",
+        "ServingCheck",
         "Pusher",
+        "RunReport",
     }
     if compiled.job:
         job = json_format.ParseDict(compiled.job, pipeline_spec_pb2.PipelineJob())
@@ -80,7 +82,7 @@ def test_every_preset_compiles_for_every_target(tmp_path, preset, target):
 def test_every_step_runs_our_entry_point_in_our_image(tmp_path, target):
     compiled = Compiled(tmp_path, target)
     containers = [e["container"] for e in compiled.executors.values() if "container" in e]
-    assert len(containers) >= 10 - (target == "vertex")
+    assert len(containers) >= 11 - (target == "vertex")
     assert all(c["image"] == IMAGE and c["command"] == ENTRYPOINT for c in containers)
     # Nothing of the machine that compiles is left in it.
     assert os.getcwd() not in compiled.path.read_text()

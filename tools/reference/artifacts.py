@@ -22,6 +22,8 @@ _CONTENT = {
     "Examples": "Gzipped TFRecords of `tf.train.Example`, a folder `Split-NAME` for each split.",
     "ExampleStatistics": "`FeatureStats.pb` for each split.",
     "HyperParameters": "`best_hyperparameters.txt`, the best trial as JSON.",
+    "InfraBlessing": "`check.json`, the results of [the serving check]"
+    "(../explanation/components.md#the-serving-check).",
     "Model": "`Format-Serving`, the SavedModel with the signatures of [the model](model.md).",
     "ModelBlessing": "An empty file `BLESSED` or `NOT_BLESSED`.",
     "ModelEvaluation": "Metrics, validations and plots, for `tfma.load_eval_result`.",

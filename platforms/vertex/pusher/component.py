@@ -11,7 +11,7 @@ from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
 
 
 class VertexPusher(Pusher):
-    """Deploys a blessed model to an endpoint.
+    """Deploys a model that has both blessings to an endpoint.
 
     TFX's own Pusher for Vertex AI passes no routes to the serving container, and never undeploys a
     model.
@@ -19,16 +19,24 @@ class VertexPusher(Pusher):
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
-    def __init__(self, model: BaseChannel, model_blessing: BaseChannel, endpoint: EndpointSettings):
+    def __init__(
+        self,
+        model: BaseChannel,
+        model_blessing: BaseChannel,
+        infra_blessing: BaseChannel,
+        endpoint: EndpointSettings,
+    ):
         """Construct the component.
 
         Args:
           model: the SavedModel.
           model_blessing: the Evaluator's blessing of the model.
+          infra_blessing: the ServingCheck's blessing of the model.
           endpoint: the endpoint that the model is deployed to.
         """
         super().__init__(
             model=model,
             model_blessing=model_blessing,
+            infra_blessing=infra_blessing,
             custom_config={ENDPOINT_KEY: endpoint.model_dump()},
         )

@@ -21,7 +21,7 @@ _VERSION = "1"
 
 
 class Executor(tfx_executor.Executor):
-    """Deploys the model if it is blessed; a retry continues a push that was killed."""
+    """Deploys the model if it has both blessings; a retry continues a push that was killed."""
 
     def Do(
         self,

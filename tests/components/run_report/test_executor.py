@@ -24,6 +24,7 @@ INPUTS = {
     "model_run": "tfx.ModelRun",
     "evaluation": "tfx.ModelEvaluation",
     "blessing": "tfx.ModelBlessing",
+    "check": "tfx.InfraBlessing",
 }
 OUTPUTS = {
     "report": "components.Report",

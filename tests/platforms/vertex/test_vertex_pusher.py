@@ -34,23 +34,29 @@ SETTINGS = EndpointSettings(
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
-def push(folder, blessed=True):
+def push(folder, blessed=True, checked=True):
     """The Pusher's step as TFX runs it; the PushedModel."""
-    model, blessing, pushed = (
+    model, blessing, checked_blessing, pushed = (
         kind()
         for kind in (
             standard_artifacts.Model,
             standard_artifacts.ModelBlessing,
+            standard_artifacts.InfraBlessing,
             standard_artifacts.PushedModel,
         )
     )
     model.uri, pushed.uri = str(folder / "model"), str(folder / "pushed")
     blessing.set_int_custom_property("blessed", int(blessed))
+    checked_blessing.set_int_custom_property("blessed", int(checked))
     saved = folder / "model" / "Format-Serving"
     saved.mkdir(parents=True, exist_ok=True)
     (saved / "saved_model.pb").write_bytes(b"graph")
     executor.Executor().Do(
-        {"model": [model], "model_blessing": [blessing]},
+        {
+            "model": [model],
+            "model_blessing": [blessing],
+            "infra_blessing": [checked_blessing],
+        },
         {"pushed_model": [pushed]},
         {"custom_config": json.dumps({ENDPOINT_KEY: SETTINGS.model_dump()})},
     )
@@ -121,8 +127,9 @@ def test_the_next_push_takes_the_traffic_and_undeploys_the_model_before(vertex, 
     assert len(vertex.models) == 2
 
 
-def test_a_model_that_is_not_blessed_goes_nowhere(vertex, tmp_path):
-    pushed = push(tmp_path, blessed=False)
+@pytest.mark.parametrize("missing", ["blessed", "checked"])
+def test_a_model_that_lacks_a_blessing_goes_nowhere(vertex, tmp_path, missing):
+    pushed = push(tmp_path, **{missing: False})
     assert pushed.get_int_custom_property("pushed") == 0
     assert not vertex.requests
 

@@ -1,0 +1,1 @@
+"""ServingCheck: tries a model as production would, and blocks the push of one that fails."""

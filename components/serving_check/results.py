@@ -1,0 +1,221 @@
+"""The results of a serving check: what the probe answered against thresholds and evaluation.
+
+The Evaluator stores no prediction of a single Example. So three comparisons stand for "the served
+model answers like the evaluated one":
+
+- `serving_default`, `predict_text` in batches and `predict_text` for single texts return the same
+  probability for the same test review, within TOLERANCE.
+- If all Examples of the test split were tried, their accuracy is that of the evaluation, but for
+  the Examples whose probability is within TOLERANCE of the threshold.
+- If only a sample was tried, the accuracy of the sample is within four standard errors of that of
+  the evaluation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.evaluator.metrics import ACCURACY, EXAMPLE_COUNT
+from components.serving_check.golden import Sentence
+from components.serving_check.sample import Sample
+from components.serving_check.settings import Serving
+from serving.predictor import LABELS
+from serving.probe import BATCH, SIGNATURES, Answer
+
+TOLERANCE = 1e-3
+"""Difference of two probabilities that rounding explains; models in half precision need most."""
+_STANDARD_ERRORS = 4
+_THRESHOLD = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One line of `check.json`.
+
+    Attributes:
+      name: the name of the measurement.
+      value: its value, or a text.
+      threshold: the greatest or least value that passes; None if there is none.
+      unit: the unit of `value` and `threshold`; empty for a number without a unit.
+      passed: whether the model passed.
+      cause: if it did not pass, the reason in one line. It is not a part of `check.json`.
+    """
+
+    name: str
+    value: float | str
+    threshold: float | None
+    unit: str
+    passed: bool
+    cause: str = ""
+
+
+def check(
+    answer: Answer,
+    failure: str,
+    settings: Serving,
+    sample: Sample,
+    evaluation: Mapping[str, float],
+    golden: Sequence[Sentence],
+) -> dict[str, Any]:
+    """Return the content of `check.json`.
+
+    Its structure is flat: `passed`; `cause`, one line, empty if the model passed; `results`, a list
+    of objects with the attributes of `Result` except `cause`; `golden_mistakes`, a list of objects
+    with `text`, `label` and the `probability` that the review is positive.
+
+    Args:
+      answer: the results of the probe.
+      failure: the reason for which the probe did not finish; empty if it did.
+      settings: the thresholds.
+      sample: the Examples that the probe tried.
+      evaluation: metric -> value of the evaluation on the whole test split.
+      golden: the golden sentences.
+    """
+    mistakes = _mistakes(answer, golden)
+    results = [
+        Result("process", failure or "finished", None, "", not failure, failure),
+        *_signatures(answer),
+        *_thresholds(answer, settings),
+        *_agreement(answer, sample),
+        *_accuracy(answer, sample, evaluation),
+        *_golden(answer, settings, golden, mistakes),
+    ]
+    causes = [result.cause for result in results if not result.passed]
+    more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+    return {
+        "passed": not causes,
+        "cause": " ".join(f"{causes[0]}{more}".split()) if causes else "",
+        "results": [_without_cause(result) for result in results],
+        "golden_mistakes": mistakes,
+    }
+
+
+def _without_cause(result: Result) -> dict[str, Any]:
+    values = dataclasses.asdict(result)
+    del values["cause"]
+    return values
+
+
+def _signatures(answer: Answer) -> Iterator[Result]:
+    """Yield whether the model has all signatures, if it was loaded."""
+    if answer.signatures:
+        missing = [name for name in SIGNATURES if name not in answer.signatures]
+        cause = f"the model has no signature {' and no '.join(missing)}"
+        yield Result("signatures", ", ".join(answer.signatures), None, "", not missing, cause)
+
+
+def _thresholds(answer: Answer, settings: Serving) -> Iterator[Result]:
+    """Yield the measurements that were made."""
+    greatest = (
+        ("load_seconds", answer.load_seconds, "max_load_seconds", "s", "loading took"),
+        ("memory_mb", answer.memory_mb, "max_memory_mb", "MiB", "the process used"),
+        ("p99_ms", answer.p99_ms, "max_p99_ms", "ms", "the p99 latency of single requests is"),
+    )
+    for name, value, key, unit, subject in greatest:
+        if value is not None:
+            allowed = getattr(settings, key)
+            cause = f"{subject} {_number(value)} {unit}, serving.{key} allows {allowed:g}"
+            yield Result(name, value, allowed, unit, value <= allowed, cause)
+    if answer.reviews_per_second is not None:
+        value, least = answer.reviews_per_second, settings.min_reviews_per_second
+        cause = (
+            f"the throughput in batches of {BATCH} is {_number(value)} reviews per second, "
+            f"serving.min_reviews_per_second requires {least:g}"
+        )
+        yield Result("reviews_per_second", value, least, "reviews/s", value >= least, cause)
+
+
+def _agreement(answer: Answer, sample: Sample) -> Iterator[Result]:
+    """Yield whether all ways to ask return the same probability for the same review."""
+    if not answer.finished:
+        return
+    expected = len(sample.examples)
+    found = (len(answer.by_example), len(answer.by_text))
+    tried = min(expected, BATCH)
+    if found != (expected, expected) or answer.transformed != tried:
+        cause = (
+            f"the signatures returned {found[0]:,} and {found[1]:,} predictions for {expected:,} "
+            f"reviews, and the features of {answer.transformed} of {tried}"
+        )
+        yield Result("predictions", min(found), expected, "", False, cause)
+        return
+    # Zip ends with the shorter list: not every text was tried in a request of its own.
+    pairs = [
+        *zip(answer.by_text, answer.by_example, strict=True),
+        *zip(answer.by_text, answer.by_single, strict=False),
+    ]
+    # A comparison with NaN is false, so a prediction that is not a number does not pass.
+    differences = [abs(one - other) for one, other in pairs]
+    wrong = [number for number, value in enumerate(differences) if not value <= TOLERANCE]
+    largest = differences[wrong[0]] if wrong else max(differences, default=0.0)
+    cause = ""
+    if wrong:
+        one, other = pairs[wrong[0]]
+        way = "serving_default" if wrong[0] < expected else "predict_text for a single text"
+        cause = (
+            f"predict_text returned the probability {one:.4f} for a test review, and {way} "
+            f"{other:.4f} for the same one"
+        )
+    yield Result("largest_difference", largest, TOLERANCE, "", not wrong, cause)
+
+
+def _accuracy(answer: Answer, sample: Sample, evaluation: Mapping[str, float]) -> Iterator[Result]:
+    """Yield whether the accuracy on the sample is that of the evaluation."""
+    total = len(sample.labels)
+    if not answer.finished or not total or len(answer.by_example) != total:
+        return
+    predicted = [probability > _THRESHOLD for probability in answer.by_example]
+    right = sum(guess == label for guess, label in zip(predicted, sample.labels, strict=True))
+    expected = evaluation[ACCURACY]
+    if sample.is_whole and total == round(evaluation[EXAMPLE_COUNT]):
+        near = [p for p in answer.by_example if abs(p - _THRESHOLD) <= TOLERANCE]
+        # Half an Example is the rounding of the accuracy itself.
+        allowed = (len(near) + 0.5) / total
+        of_what = f"the {total:,} test reviews"
+    else:
+        # Not from an accuracy of 0 or 1, whose standard error would be 0.
+        share = min(max(expected, 1 / total), 1 - 1 / total)
+        allowed = _STANDARD_ERRORS * math.sqrt(share * (1 - share) / total)
+        of_what = f"a sample of {total:,} test reviews"
+    difference = abs(right / total - expected)
+    cause = (
+        f"the accuracy on {of_what} is {right / total:.4f}, that of the evaluation {expected:.4f}"
+    )
+    passed = difference <= allowed
+    yield Result("accuracy_difference", difference, allowed, "", passed, cause)
+
+
+def _mistakes(answer: Answer, golden: Sequence[Sentence]) -> list[dict[str, Any]]:
+    if len(answer.golden) != len(golden):
+        return []
+    return [
+        {"text": text, "label": label, "probability": round(probability, 4)}
+        for (label, text), probability in zip(golden, answer.golden, strict=True)
+        if LABELS[probability > _THRESHOLD] != label
+    ]
+
+
+def _golden(
+    answer: Answer,
+    settings: Serving,
+    golden: Sequence[Sentence],
+    mistakes: Sequence[Mapping[str, Any]],
+) -> Iterator[Result]:
+    """Yield whether enough golden sentences are right, if they were tried."""
+    if not answer.golden:
+        return
+    total = len(golden)
+    right = total - len(mistakes) if len(answer.golden) == total else 0
+    cause = (
+        f"{right} of {total} golden sentences are right, serving.min_golden requires "
+        f"{settings.min_golden:g}; check the model, or set serving.golden to sentences of its data"
+    )
+    share = right / total
+    yield Result("golden", share, settings.min_golden, "", share >= settings.min_golden, cause)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

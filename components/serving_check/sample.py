@@ -1,0 +1,62 @@
+"""A sample of the Examples of a split."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import zlib
+from typing import NamedTuple
+
+import tensorflow as tf
+from tfx.dsl.io import fileio
+
+from preprocessing import features
+
+_BATCH = 1024
+
+
+class Sample(NamedTuple):
+    """Examples of a split.
+
+    Attributes:
+      examples: serialized tf.Examples.
+      labels: the label of each Example.
+      total: number of Examples in the split.
+    """
+
+    examples: list[bytes]
+    labels: list[int]
+    total: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the sample is the whole split."""
+        return len(self.examples) == self.total
+
+
+def read_sample(folder: str, size: int) -> Sample:
+    """Return a random sample of the Examples in the gzipped TFRecords of a folder.
+
+    The Examples with the smallest hash are sampled, so that a sorted input makes no difference, and
+    every call returns the same ones. Memory grows with `size`, not with the split.
+    """
+    files = sorted(fileio.glob(os.path.join(folder, "*")))
+    records = tf.data.TFRecordDataset(files, compression_type="GZIP").batch(_BATCH)
+    kept: list[tuple[int, int, bytes]] = []
+    total = 0
+    for batch in records.as_numpy_iterator():
+        for record in batch:
+            # The heap has the greatest hash on top.
+            item = (-zlib.crc32(record), -total, record)
+            if len(kept) < size:
+                heapq.heappush(kept, item)
+            elif item > kept[0]:
+                heapq.heapreplace(kept, item)
+            total += 1
+    examples = [record for *_, record in sorted(kept, reverse=True)]
+    return Sample(examples, [_label(example) for example in examples], total)
+
+
+def _label(example: bytes) -> int:
+    feature = tf.train.Example.FromString(example).features.feature
+    return int(feature[features.LABEL].int64_list.value[0])

@@ -1,0 +1,88 @@
+"""Small models with the three signatures of a pushed model, some of them broken on purpose."""
+
+import tensorflow as tf
+from tensorflow_model_analysis.proto import metrics_for_slice_pb2
+
+GOOD, BAD = ("great", "good", "love"), ("awful", "bad", "hate")
+SLOW_SECONDS = 0.3
+
+
+class Words(tf.Module):
+    """The probability of a text depends on which words of a vocabulary are in it."""
+
+    def __init__(self, folder, words=(*GOOD, *BAD), *, slow=False, fails=False, halves_text=False):
+        super().__init__()
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "words.txt"
+        file.write_text("\n".join(words))
+        self._file = tf.saved_model.Asset(str(file))
+        initializer = tf.lookup.TextFileInitializer(
+            self._file,
+            tf.string,
+            tf.lookup.TextFileIndex.WHOLE_LINE,
+            tf.int64,
+            tf.lookup.TextFileIndex.LINE_NUMBER,
+        )
+        self._table = tf.lookup.StaticHashTable(initializer, len(words))
+        self._weights = tf.Variable([3.0] * len(GOOD) + [-3.0] * len(BAD) + [0.0])
+        self._slow, self._fails, self._halves_text = slow, fails, halves_text
+
+    def _predict(self, texts):
+        if self._fails:
+            # It fails in the first call, not when it is saved.
+            with tf.control_dependencies([tf.debugging.Assert(False, ["the table is empty"])]):
+                texts = tf.identity(texts)
+        if self._slow:
+            end = tf.timestamp() + SLOW_SECONDS
+            waited = tf.while_loop(lambda n: tf.timestamp() < end, lambda n: [n + 1], [0])
+            with tf.control_dependencies(waited):
+                texts = tf.identity(texts)
+        words = tf.strings.split(texts)
+        ids = tf.ragged.map_flat_values(self._table.lookup, words)
+        rows = tf.ragged.map_flat_values(lambda i: tf.gather(self._weights, i), ids)
+        probability = tf.sigmoid(tf.reduce_sum(rows, axis=1))
+        return {"probability": probability, "label": tf.cast(probability > 0.5, tf.int64)}
+
+    def _texts(self, examples):
+        spec = {"text": tf.io.FixedLenFeature([], tf.string)}
+        return tf.io.parse_example(examples, spec)["text"]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    def serving_default(self, examples):
+        return self._predict(self._texts(examples))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
+    def predict_text(self, texts):
+        answer = self._predict(texts)
+        if self._halves_text:
+            answer["probability"] /= 2
+        return answer
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    def transform_features(self, examples):
+        return {"words": tf.strings.split(self._texts(examples)).to_tensor()}
+
+
+def save(model, folder, names=("serving_default", "predict_text", "transform_features")):
+    signatures = {name: getattr(model, name) for name in names}
+    tf.saved_model.save(model, str(folder), signatures=signatures)
+
+
+def example(text, label):
+    features = {
+        "text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()])),
+        "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+    }
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+
+def write_evaluation(folder, accuracy, count):
+    """Write metrics as an Evaluator does."""
+    metrics = metrics_for_slice_pb2.MetricsForSlice()
+    for name, value in {"binary_accuracy": accuracy, "example_count": count}.items():
+        item = metrics.metric_keys_and_values.add()
+        item.key.name = name
+        item.value.double_value.value = value
+    folder.mkdir(parents=True)
+    with tf.io.TFRecordWriter(str(folder / "metrics-00000-of-00001.tfrecord")) as writer:
+        writer.write(metrics.SerializeToString())

@@ -1,0 +1,62 @@
+"""The file of golden sentences: its format, its errors, and the list of the package."""
+
+import os
+from collections import Counter
+
+import pytest
+
+from components.serving_check.golden import MAX_BYTES, decode, encode, read_golden
+from core.errors import ConfigError
+from pipeline.config import load_config
+
+
+def test_the_list_of_the_package_is_balanced():
+    sentences = read_golden(None)
+    counts = Counter(label for label, _ in sentences)
+    assert counts["positive"] == counts["negative"] >= 20
+
+
+def test_comments_blank_lines_and_windows_line_ends_are_allowed(tmp_path):
+    file = tmp_path / "golden.txt"
+    file.write_bytes(
+        "\ufeff# mine\r\n\r\npositive\tSchöner Bildschirm\r\nnegative\tWith a\ttab".encode()
+    )
+    sentences = [("positive", "Schöner Bildschirm"), ("negative", "With a\ttab")]
+    assert read_golden(str(file)) == sentences
+    assert decode(encode(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (
+            b"positive\tgood\ngreat phone\n",
+            ", line 2: 'great phone' is not negative or positive, a",
+        ),
+        (b"positive\t \n", ", line 1: 'positive' is not negative or positive, a tab and a text"),
+        (b"\n1\tgood\n", ", line 2: unknown label '1'; write negative or positive"),
+        (b"positive\tcaf\xe9\n", r", line 1: byte 13 \(0xe9\) is not UTF-8, convert it"),
+        (b"positive\tok\nnegative\tok\n", ", line 2: 'ok' is in line 1 too; keep one"),
+        (b"# nothing\n\n", " has no sentence; write lines of negative or positive, a tab and"),
+        (b"positive\t" + b"x" * MAX_BYTES, " has 65,545 bytes; at most 65,536 are allowed"),
+    ],
+)
+def test_a_wrong_file_is_one_line_with_file_and_line(tmp_path, content, problem):
+    file = tmp_path / "golden.txt"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=f"^serving.golden: {file}{problem}"):
+        read_golden(str(file))
+
+
+def test_a_missing_file_and_a_folder_are_one_line(tmp_path):
+    with pytest.raises(ConfigError, match=r"none.txt cannot be read: No such file or directory"):
+        read_golden(str(tmp_path / "none.txt"))
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        read_golden(str(tmp_path))
+
+
+def test_the_path_is_that_of_a_file_of_this_machine():
+    config = load_config(environ={"PIPELINE_SET": "serving.golden=mine.txt"})
+    assert config.serving.golden == os.path.abspath("mine.txt")
+    with pytest.raises(ConfigError, match=r"serving\.golden: must be a file of this machine"):
+        load_config(environ={"PIPELINE_SET": "serving.golden=gs://bucket/mine.txt"})
