@@ -14,6 +14,8 @@ MAX_BYTES = 65_536
 """Size of the longest file. A compiled pipeline passes the sentences in a command-line argument,
 which Linux limits to 131,072 bytes."""
 
+_FORM = f"{' or '.join(LABELS)}, a tab and a text"
+
 Sentence = tuple[str, str]
 """A label of `serving.predictor.LABELS`, and a text."""
 
@@ -51,9 +53,6 @@ def encode(sentences: list[Sentence]) -> str:
 def decode(text: str) -> list[Sentence]:
     """Return the sentences of an execution property that `encode` returned."""
     return [(label, sentence) for label, sentence in json.loads(text)]
-
-
-_FORM = f"{' or '.join(LABELS)}, a tab and a text"
 
 
 def _parse(content: bytes, where: str) -> Iterator[Sentence]:

@@ -53,7 +53,8 @@ def run_probe(
         stage = _last_stage(output.read_text(errors="replace"))
         answer, garbage = _read(folder / probe.ANSWER)
     if code is None:
-        return answer, f"{stage} took too long, serving.timeout_seconds allows {timeout:g}"
+        limit = f"{timeout:g} s (serving.timeout_seconds)"
+        return answer, f"{stage}: the process took longer than {limit}"
     if code:
         return answer, f"{stage}: {_ended(code)}{_last_error(log)}"
     if garbage:

@@ -172,7 +172,8 @@ def test_a_model_without_a_signature_is_refused(ground):
         (
             "hang",
             0.5,
-            "the first answer of predict_text took too long, serving.timeout_seconds allows 0.5",
+            "the first answer of predict_text: the process took longer than 0.5 s "
+            "(serving.timeout_seconds)",
         ),
         ("nothing", 60, "the first answer of predict_text: the process wrote no answer"),
         (
