@@ -18,6 +18,7 @@ from core.errors import UserError
 COMMANDS = {
     "run": "cli.run",
     "predict": "cli.predict",
+    "serve": "cli.serve",
     "compile": "cli.compile",
     "submit": "cli.submit",
     "kserve": "cli.kserve",

@@ -20,6 +20,7 @@ from core.settings import Fraction, PositiveInt, Section, first_problem
 from pipeline.cluster_settings import Cluster, Dataflow, Kubeflow, Vertex
 from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE, read_settings
 from preprocessing.settings import Transform
+from serving.rest.settings import Serve
 from trainer_module.settings import Training
 
 Split = Literal["train", "eval", "test"]
@@ -154,6 +155,7 @@ class PipelineConfig(Section):
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
     push: Push = Push()
+    serve: Serve = Serve()
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()
     kubeflow: Kubeflow = Kubeflow()
