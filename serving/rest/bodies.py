@@ -102,4 +102,6 @@ class Bodies:
         return b"".join(chunks)
 
     def _too_large(self) -> ApiError:
-        return too_large(f"The body is larger than {self._max_bytes:,} bytes")
+        error = too_large(f"The body is larger than {self._max_bytes:,} bytes")
+        error.headers["connection"] = "close"
+        return error

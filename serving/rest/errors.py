@@ -32,8 +32,8 @@ def not_found(message: str) -> ApiError:
 
 
 def too_large(message: str) -> ApiError:
-    """Return the error for a body or batch above a limit; the connection is closed."""
-    return ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message, {"connection": "close"})
+    """Return the error for a body or batch above a limit."""
+    return ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
 
 
 def overloaded(message: str) -> ApiError:

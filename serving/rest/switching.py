@@ -138,11 +138,10 @@ class Models:
         try:
             model = self._load(path)
         except BrokenModelError as error:
-            message = f"{path} {error}"
             self._states[number] = State("END", "INVALID_ARGUMENT", str(error))
             self._broken[path] = changed
             self._metrics.loads.labels("rejected").inc()
-            _log.error("%s. It is rejected; the model before it goes on", message)
+            _log.error("%s is rejected: it %s", path, error)
             return None
         self._metrics.loads.labels("loaded").inc()
         return model
