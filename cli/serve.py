@@ -34,7 +34,7 @@ def serve(
     from pipeline.config import load_config
     from platforms.google_cloud.credentials import find_credentials
     from serving.predictor import latest_model
-    from serving.rest.server import open_socket, use_one_thread
+    from serving.rest.server import open_socket
     from serving.rest.server import serve as serve_models
 
     settings = load_config(config, overrides or ())
@@ -51,7 +51,7 @@ def serve(
             latest_model(folder)
         except OSError as error:
             raise ConfigError(f"paths.serving: {folder} cannot be read: {error}") from None
-        use_one_thread()
+        import tensorflow  # noqa: F401
     _log_to_stderr()
 
     def ready(address: str, version: int) -> None:
@@ -69,5 +69,6 @@ def _log_to_stderr() -> None:
     logger = logging.getLogger("serving.rest")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    # TensorFlow adds a handler to the root logger.
+    # TensorFlow adds a handler to the root logger, and warns that sessions are old.
     logger.propagate = False
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)

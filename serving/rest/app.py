@@ -70,10 +70,10 @@ def create_app(models: Models, settings: Serve, metrics: Metrics) -> FastAPI:
     app = FastAPI(
         lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
+    app.mount("/v1", TensorFlowServing(models, batcher, bodies, metrics, settings.max_batch_size))
     _add_page(app)
     _add_monitoring(app, models, metrics)
     _add_explain(app, models, batcher, bodies, metrics, settings.max_batch_size)
-    app.mount("/v1", TensorFlowServing(models, batcher, bodies, metrics, settings.max_batch_size))
 
     @app.exception_handler(HTTPException)
     async def _refuse(request: Request, error: HTTPException) -> Response:

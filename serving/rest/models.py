@@ -12,6 +12,8 @@ from preprocessing import features
 
 PREDICT_TEXT = "predict_text"
 _SAMPLE = b"A good phone: it works."
+_IN_THE_CALLER = -1
+"""The number of threads with which a session runs all operations in the thread of its caller."""
 
 
 class BrokenModelError(Exception):
@@ -34,6 +36,10 @@ class Signature(NamedTuple):
 class LoadedModel:
     """A version of the model in memory, after a first call of its signatures.
 
+    It runs in a session of TensorFlow 1, as in TensorFlow Serving, because only a session can
+    compute in the thread of its caller. The operations of a review are so short that other threads
+    would double the latency.
+
     Attributes:
       version: the number that is the name of its folder.
       signatures: name -> signature, those that the server can call.
@@ -46,29 +52,33 @@ class LoadedModel:
         Raises:
           BrokenModelError: it is not a SavedModel, or lacks what a pushed model has.
         """
-        import tensorflow as tf
-
         self.version = int(os.path.basename(folder.rstrip("/")))
         try:
-            self._model = tf.saved_model.load(folder)
-            self.signature_defs = _signature_defs(folder)
+            session, definitions = _load(folder)
         except Exception as error:  # a damaged file can raise anything
             raise BrokenModelError(f"cannot be loaded: {_one_line(error)}") from error
-        self._functions = dict(self._model.signatures)
+        self.signature_defs = {
+            name: _as_json(definition) for name, definition in sorted(definitions.items())
+        }
         self.signatures = {
             name: signature
-            for name, function in self._functions.items()
-            if (signature := _signature(function)) is not None
+            for name, definition in definitions.items()
+            if (signature := _signature(definition)) is not None
+        }
+        self._functions = {
+            name: session.make_callable(
+                {key: info.name for key, info in definitions[name].outputs.items()},
+                [definitions[name].inputs[signature.input].name],
+            )
+            for name, signature in self.signatures.items()
         }
         self._warm_up()
 
     def call(self, signature: str, texts: Sequence[bytes]) -> dict[str, np.ndarray]:
         """Return the outputs of a signature of `signatures`, each of shape [reviews, ...]."""
-        import tensorflow as tf
-
-        name = self.signatures[signature].input
-        outputs = self._functions[signature](**{name: tf.constant(list(texts), tf.string)})
-        return {key: value.numpy() for key, value in outputs.items()}
+        # An array of bytes would lose zeros at the end of a text.
+        outputs: dict[str, np.ndarray] = self._functions[signature](np.array(texts, object))
+        return outputs
 
     def _warm_up(self) -> None:
         import tensorflow as tf
@@ -76,7 +86,7 @@ class LoadedModel:
         if PREDICT_TEXT not in self.signatures:
             raise BrokenModelError(
                 f"has no signature {PREDICT_TEXT} with a list of strings as its input; it has "
-                f"{', '.join(sorted(self._functions)) or 'none'}"
+                f"{', '.join(sorted(self.signatures)) or 'none'}"
             )
         text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
@@ -88,6 +98,19 @@ class LoadedModel:
                 raise BrokenModelError(f"{name} fails: {_one_line(error)}") from error
             if name == PREDICT_TEXT:
                 _check_prediction(outputs)
+
+
+def _load(folder: str) -> tuple[Any, dict[str, Any]]:
+    """Return a session with the model, and its `SignatureDef`s."""
+    import tensorflow as tf
+
+    config = tf.compat.v1.ConfigProto(
+        inter_op_parallelism_threads=_IN_THE_CALLER, intra_op_parallelism_threads=1
+    )
+    session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
+    with session.graph.as_default():
+        graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], folder)
+    return session, dict(graph.signature_def)
 
 
 def _check_prediction(outputs: Mapping[str, np.ndarray]) -> None:
@@ -103,36 +126,28 @@ def _check_prediction(outputs: Mapping[str, np.ndarray]) -> None:
         raise BrokenModelError(f"{PREDICT_TEXT} returns the probability {probability}")
 
 
-def _signature(function: Any) -> Signature | None:
-    import tensorflow as tf
+def _signature(definition: Any) -> Signature | None:
+    from tensorflow.core.framework import types_pb2
 
-    _, inputs = function.structured_input_signature
-    if len(inputs) != 1:
+    if len(definition.inputs) != 1:
         return None
-    [(name, spec)] = inputs.items()
-    if spec.dtype != tf.string or spec.shape.rank != 1:
+    [(name, info)] = definition.inputs.items()
+    if info.dtype != types_pb2.DT_STRING or not _is_vector(info):
         return None
-    shapes = [output.shape for output in function.structured_outputs.values()]
-    return Signature(name, all(shape.rank == 1 for shape in shapes))
+    return Signature(name, all(map(_is_vector, definition.outputs.values())))
 
 
-def _signature_defs(folder: str) -> dict[str, Any]:
-    """Return the signatures as the JSON that Protocol Buffers make of `SignatureDef`s."""
-    import tensorflow as tf
-    from tensorflow.core.protobuf import saved_model_pb2
+def _is_vector(info: Any) -> bool:
+    return not info.tensor_shape.unknown_rank and len(info.tensor_shape.dim) == 1
 
-    saved = saved_model_pb2.SavedModel()
-    with tf.io.gfile.GFile(f"{folder}/saved_model.pb", "rb") as file:
-        saved.ParseFromString(file.read())
-    [graph] = [graph for graph in saved.meta_graphs if "serve" in graph.meta_info_def.tags]
+
+def _as_json(definition: Any) -> dict[str, Any]:
+    """Return the JSON that Protocol Buffers make of a `SignatureDef`."""
     return {
-        name: {
-            "inputs": {key: _tensor_info(info) for key, info in definition.inputs.items()},
-            "outputs": {key: _tensor_info(info) for key, info in definition.outputs.items()},
-            "method_name": definition.method_name,
-            "defaults": {},
-        }
-        for name, definition in sorted(graph.signature_def.items())
+        "inputs": {key: _tensor_info(info) for key, info in definition.inputs.items()},
+        "outputs": {key: _tensor_info(info) for key, info in definition.outputs.items()},
+        "method_name": definition.method_name,
+        "defaults": {},
     }
 
 

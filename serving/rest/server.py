@@ -1,4 +1,4 @@
-"""The process of the REST server: its socket, TensorFlow's threads, and the end after SIGTERM."""
+"""The process of the REST server: its socket, and the end after SIGTERM."""
 
 from __future__ import annotations
 
@@ -41,17 +41,6 @@ def open_socket(settings: Serve) -> socket.socket:
             f"{place} cannot be used: {error.strerror}. Choose another port with --port"
         ) from None
     return listener
-
-
-def use_one_thread() -> None:
-    """Let TensorFlow compute a call in one thread; call it before anything else uses TensorFlow.
-
-    The calls are short: handing operations to other threads takes longer than the operations.
-    """
-    import tensorflow as tf
-
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    tf.config.threading.set_intra_op_parallelism_threads(1)
 
 
 def serve(
