@@ -41,6 +41,7 @@ from benchmarks.usage import REPOSITORY, wide_console
 _PATH = "/v1/models/amazon_reviews:predict"
 _BATCHED = 32
 _QUEUE = 512
+_COMMAND = "from cli.command import main; main()"
 _RETRY_AFTER = 1.0
 _END_SECONDS = 60
 _TIMEOUT = 60.0
@@ -71,6 +72,15 @@ class Tally:
     errors: int = 0
 
 
+_COLUMNS = {
+    "requests_per_second": "requests/s",
+    "reviews_per_second": "reviews/s",
+    "p50_ms": "p50, ms",
+    "p99_ms": "p99, ms",
+    "server_cpu_ms": "server CPU, ms",
+    "shed": "shed",
+    "errors": "errors",
+}
 LOADS = {
     **{
         f"{clients} clients, {reviews} reviews": Load(clients, reviews)
@@ -192,7 +202,7 @@ class Server:
             [
                 sys.executable,
                 "-c",
-                "from cli.command import main; main()",
+                _COMMAND,
                 "serve",
                 "--port",
                 "0",
@@ -241,20 +251,9 @@ def main() -> None:
 def _print(found: dict[str, Any]) -> None:
     from rich.table import Table
 
-    table = Table(
-        "load", "requests/s", "reviews/s", "p50, ms", "p99, ms", "server CPU, ms", "shed", "errors"
-    )
+    table = Table("load", *_COLUMNS.values())
     for name, row in found.items():
-        keys = (
-            "requests_per_second",
-            "reviews_per_second",
-            "p50_ms",
-            "p99_ms",
-            "server_cpu_ms",
-            "shed",
-            "errors",
-        )
-        table.add_row(name, *(str(row[key]) for key in keys))
+        table.add_row(name, *(str(row[key]) for key in _COLUMNS))
     wide_console().print(table)
 
 
