@@ -32,6 +32,7 @@ async function post(url, content, signal) {
 }
 
 function lines() {
+  // JSON has no place for half a surrogate pair.
   return $("reviews").value.toWellFormed().split("\n").filter((line) => line.trim());
 }
 

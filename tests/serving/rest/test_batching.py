@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -36,13 +37,15 @@ def answers(model, requests, **limits):
 
     async def run():
         batcher = Batcher(
-            **{"max_batch": 100, "max_bytes": 1000, "max_queue": 100, **limits}, metrics=Metrics()
+            **{"max_batch": 100, "max_bytes": 1000, "max_queue": 100, "inline_bytes": 0, **limits},
+            metrics=Metrics(),
         )
         batcher.start()
         tasks = []
         for signature, texts in requests:
             tasks.append(asyncio.create_task(batcher.call(model, signature, texts)))
             await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the batcher passes it on in the next turn
             if len(tasks) == 1:
                 await asyncio.to_thread(model.entered.wait, 60)
         model.go.set()
@@ -99,3 +102,50 @@ def test_a_full_queue_refuses_and_loses_nothing():
 
 def test_an_empty_queue_accepts_even_a_large_request():
     assert lengths(answers(Model(), [("predict_text", [b"a"] * 7)], max_queue=5)) == [[1] * 7]
+
+
+class Short:
+    """A model that records the threads of its calls, each of which takes `seconds`."""
+
+    signatures = Model.signatures
+
+    def __init__(self, seconds=0.0):
+        self.seconds, self.calls = seconds, []
+
+    def call(self, signature, texts):
+        self.calls.append((threading.current_thread() is threading.main_thread(), len(texts)))
+        time.sleep(self.seconds)
+        return {"length": np.array([len(text) for text in texts])}
+
+
+def turns(model, *turns):
+    """Send the texts of each turn at the same time, one turn after the other."""
+
+    async def run():
+        batcher = Batcher(100, 1000, 100, Metrics(), inline_bytes=10)
+        batcher.start()
+        for texts in turns:
+            calls = [batcher.call(model, "predict_text", [text]) for text in texts]
+            got = await asyncio.gather(*calls)
+            assert lengths(got) == [[len(text)] for text in texts]
+        batcher.stop()
+
+    asyncio.run(run())
+
+
+def test_short_requests_of_one_turn_share_a_call_in_the_loop():
+    model = Short()
+    turns(model, [b"a", b"bb", b"ccc"], [b"a"])
+    assert model.calls == [(True, 3), (True, 1)]
+
+
+def test_long_requests_run_in_the_thread():
+    model = Short()
+    turns(model, [b"a" * 11])
+    assert model.calls == [(False, 1)]
+
+
+def test_a_slow_model_runs_in_the_thread():
+    model = Short(seconds=0.02)
+    turns(model, [b"a"], [b"b"], [b"c"])
+    assert model.calls == [(True, 1), (False, 1), (False, 1)]
