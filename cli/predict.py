@@ -36,8 +36,10 @@ def predict(
     from pipeline.config import load_config
     from platforms.google_cloud.credentials import find_credentials
     from serving.answers import answer, read_arguments, read_lines
+    from serving.rest.client import find_server
 
-    serving = load_config(config, overrides or ()).paths.serving
+    settings = load_config(config, overrides or ())
+    serving = settings.paths.serving
     if serving.startswith("gs://"):
         find_credentials("paths.serving", serving)
     # TensorFlow logs while it is imported, before it can be configured.
@@ -52,8 +54,12 @@ def predict(
     first = next(batches, None)
     if not first:
         raise InputError("no review given: pass reviews as arguments or on standard input")
-    with silent_stderr():
-        predictor = Predictor(folder)
+
+    def load() -> Predictor:
+        with silent_stderr():
+            return Predictor(folder)
+
+    predictor = find_server(settings.serve, folder, load) if texts else load()
 
     def predictions(reviews: list[bytes]) -> list[Prediction]:
         with silent_stderr():

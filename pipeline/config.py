@@ -23,6 +23,7 @@ from core.settings import Fraction, PositiveInt, Section, first_problem
 from pipeline.cluster_settings import Cluster, Dataflow, Kubeflow, Vertex
 from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE, read_settings
 from preprocessing.settings import Transform
+from serving.rest.settings import Serve
 from trainer_module.settings import Training
 
 Split = Literal["train", "eval", "test"]
@@ -158,6 +159,7 @@ class PipelineConfig(Section):
     evaluation: Evaluation = Evaluation()
     serving: Serving = Serving()
     push: Push = Push()
+    serve: Serve = Serve()
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()
     kubeflow: Kubeflow = Kubeflow()

@@ -1,0 +1,74 @@
+"""`amazon-reviews serve`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from cli.options import ConfigOption, SetOption, make_app
+
+app = make_app()
+
+
+@app.command()
+def serve(
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="TCP port \\[default: the setting serve.port]."),
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Serve the last pushed model with TensorFlow Serving's REST API, and a page to try it.
+
+    A newly pushed model replaces the old one while requests are answered. SIGTERM and Ctrl-C end
+    the server after the accepted requests. Exit code 2: there is no model, or the address is in
+    use.
+    """
+    from cli.console import print_line, silent_stderr
+    from core.errors import ConfigError
+    from pipeline.config import load_config
+    from platforms.google_cloud.credentials import find_credentials
+    from serving.predictor import latest_model
+    from serving.rest.server import open_socket
+    from serving.rest.server import serve as serve_models
+
+    settings = load_config(config, overrides or ())
+    folder = settings.paths.serving
+    limits = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
+    if folder.startswith("gs://"):
+        find_credentials("paths.serving", folder)
+    listener = open_socket(limits)
+    # Otherwise TensorFlow logs each request whose Examples cannot be parsed, with their content.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # TensorFlow logs while it is imported, before it can be configured.
+    with silent_stderr():
+        try:
+            latest_model(folder)
+        except OSError as error:
+            raise ConfigError(f"paths.serving: {folder} cannot be read: {error}") from None
+        import tensorflow  # noqa: F401
+    _log_to_stderr()
+
+    def ready(address: str, version: int) -> None:
+        print_line(f"version {version} of {folder}")
+        print_line(f"try it at {address}/ (Ctrl-C ends the server)")
+        sys.stdout.flush()
+
+    serve_models(folder, limits, listener, ready)
+
+
+def _log_to_stderr() -> None:
+    """Log switches and problems of the server, not every request."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("serving.rest")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    # TensorFlow adds a handler to the root logger, and warns that sessions are old.
+    logger.propagate = False
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)

@@ -1,0 +1,170 @@
+"""A loaded model with its signatures, and the check that it can answer requests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from preprocessing import features
+
+PREDICT_TEXT = "predict_text"
+_SAMPLE = b"A good phone: it works."
+_IN_THE_CALLER = -1
+"""The number of threads with which a session runs all operations in the thread of its caller."""
+
+
+class BrokenModelError(Exception):
+    """A model that cannot answer requests; the message has one line."""
+
+
+class Signature(NamedTuple):
+    """A signature that the server can call: one input, a list of strings.
+
+    Attributes:
+      input: name of the input.
+      per_review: whether the outputs of a review are independent of the other reviews of a call, so
+        that requests can share the call. A padded output depends on the longest review.
+    """
+
+    input: str
+    per_review: bool
+
+
+class LoadedModel:
+    """A version of the model in memory, after a first call of its signatures.
+
+    It runs in a session of TensorFlow 1, as in TensorFlow Serving, because only a session can
+    compute in the thread of its caller. The operations of a review are so short that other threads
+    would double the latency.
+
+    Attributes:
+      version: the number that is the name of its folder.
+      signatures: name -> signature, those that the server can call.
+      signature_defs: all signatures as TensorFlow Serving describes them in its metadata.
+    """
+
+    def __init__(self, folder: str):
+        """Load the model and call it once, because first calls take longer.
+
+        Raises:
+          BrokenModelError: it is not a SavedModel, or lacks what a pushed model has.
+        """
+        self.version = int(os.path.basename(folder.rstrip("/")))
+        try:
+            session, definitions = _load(folder)
+        except Exception as error:  # a damaged file can raise anything
+            raise BrokenModelError(f"cannot be loaded: {_one_line(error)}") from error
+        self.signature_defs = {
+            name: _as_json(definition) for name, definition in sorted(definitions.items())
+        }
+        self.signatures = {
+            name: signature
+            for name, definition in definitions.items()
+            if (signature := _signature(definition)) is not None
+        }
+        self._functions = {
+            name: session.make_callable(
+                {key: info.name for key, info in definitions[name].outputs.items()},
+                [definitions[name].inputs[signature.input].name],
+            )
+            for name, signature in self.signatures.items()
+        }
+        self._warm_up()
+
+    def call(self, signature: str, texts: Sequence[bytes]) -> dict[str, np.ndarray]:
+        """Return the outputs of a signature of `signatures`, each of shape [reviews, ...]."""
+        # An array of bytes would lose zeros at the end of a text.
+        outputs: dict[str, np.ndarray] = self._functions[signature](np.array(texts, object))
+        return outputs
+
+    def _warm_up(self) -> None:
+        import tensorflow as tf
+
+        if PREDICT_TEXT not in self.signatures:
+            raise BrokenModelError(
+                f"has no signature {PREDICT_TEXT} with a list of strings as its input; it has "
+                f"{', '.join(sorted(self.signatures)) or 'none'}"
+            )
+        text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
+        example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
+        for name, signature in self.signatures.items():
+            sample = _SAMPLE if signature.input == "texts" else example.SerializeToString()
+            try:
+                outputs = self.call(name, [sample])
+            except Exception as error:  # whatever its operations raise
+                raise BrokenModelError(f"{name} fails: {_one_line(error)}") from error
+            if name == PREDICT_TEXT:
+                _check_prediction(outputs)
+
+
+def _load(folder: str) -> tuple[Any, dict[str, Any]]:
+    """Return a session with the model, and its `SignatureDef`s."""
+    import tensorflow as tf
+
+    config = tf.compat.v1.ConfigProto(
+        inter_op_parallelism_threads=_IN_THE_CALLER, intra_op_parallelism_threads=1
+    )
+    session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
+    with session.graph.as_default():
+        graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], folder)
+    return session, dict(graph.signature_def)
+
+
+def _check_prediction(outputs: Mapping[str, np.ndarray]) -> None:
+    shapes = {name: outputs[name].shape for name in ("probability", "label") if name in outputs}
+    if shapes != {"probability": (1,), "label": (1,)}:
+        raise BrokenModelError(
+            f"{PREDICT_TEXT} returns {sorted(outputs)} instead of a probability and a label for "
+            "each review"
+        )
+    probability = outputs["probability"][0]
+    # Also false for NaN.
+    if not 0 <= probability <= 1:
+        raise BrokenModelError(f"{PREDICT_TEXT} returns the probability {probability}")
+
+
+def _signature(definition: Any) -> Signature | None:
+    from tensorflow.core.framework import types_pb2
+
+    if len(definition.inputs) != 1:
+        return None
+    [(name, info)] = definition.inputs.items()
+    if info.dtype != types_pb2.DT_STRING or not _is_vector(info):
+        return None
+    return Signature(name, all(map(_is_vector, definition.outputs.values())))
+
+
+def _is_vector(info: Any) -> bool:
+    return not info.tensor_shape.unknown_rank and len(info.tensor_shape.dim) == 1
+
+
+def _as_json(definition: Any) -> dict[str, Any]:
+    """Return the JSON that Protocol Buffers make of a `SignatureDef`."""
+    return {
+        "inputs": {key: _tensor_info(info) for key, info in definition.inputs.items()},
+        "outputs": {key: _tensor_info(info) for key, info in definition.outputs.items()},
+        "method_name": definition.method_name,
+        "defaults": {},
+    }
+
+
+def _tensor_info(info: Any) -> dict[str, Any]:
+    from tensorflow.core.framework import types_pb2
+
+    shape = info.tensor_shape
+    return {
+        "dtype": types_pb2.DataType.Name(info.dtype),
+        "tensor_shape": {
+            "dim": [{"size": str(dim.size), "name": dim.name} for dim in shape.dim],
+            "unknown_rank": shape.unknown_rank,
+        },
+        "name": info.name,
+    }
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"

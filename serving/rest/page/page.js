@@ -1,0 +1,146 @@
+// The page to try the model. Reviews enter the page as text only, never as markup.
+"use strict";
+
+const MODEL = "/v1/models/amazon_reviews:predict";
+const PAUSE = 150; // milliseconds without a key before a request
+const EXPLAINED = 20; // reviews whose words are shown
+const LISTED = 6; // words in the table of a review
+const NOTABLE = 0.05; // least effect of a word that is marked
+
+const $ = (id) => document.getElementById(id);
+const explanations = new Map(); // "version review" -> answer of /explain
+let timer = 0;
+let running = null;
+
+function make(tag, text, className) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (className) element.className = className;
+  return element;
+}
+
+async function post(url, content, signal) {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(content),
+    signal,
+  });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return [answer, response.headers.get("x-model-version")];
+}
+
+function lines() {
+  // JSON has no place for half a surrogate pair.
+  return $("reviews").value.toWellFormed().split("\n").filter((line) => line.trim());
+}
+
+async function update() {
+  if (running) running.abort();
+  running = new AbortController();
+  const { signal } = running;
+  const reviews = lines();
+  if (!reviews.length) {
+    show([], []);
+    $("summary").textContent = "";
+    $("problem").textContent = "";
+    return;
+  }
+  try {
+    const request = { signature_name: "predict_text", instances: reviews };
+    const [{ predictions }, version] = await post(MODEL, request, signal);
+    const items = show(reviews, predictions);
+    const positive = predictions.filter((one) => one.label === 1).length;
+    $("summary").textContent = reviews.length === 1
+      ? verdict(predictions[0])
+      : `${reviews.length} reviews: ${positive} positive, ${reviews.length - positive} negative`;
+    $("version").textContent = `Model version ${version}`;
+    $("problem").textContent = "";
+    for (let n = 0; n < Math.min(reviews.length, EXPLAINED); n++) {
+      showWords(items[n], await explain(reviews[n], version, signal));
+    }
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    $("problem").textContent = `No answer: ${error.message}`;
+  }
+}
+
+async function explain(review, version, signal) {
+  const key = `${version} ${review}`;
+  if (!explanations.has(key)) {
+    const [answer] = await post("/explain", { text: review }, signal);
+    if (explanations.size > 200) explanations.clear();
+    explanations.set(key, answer);
+  }
+  return explanations.get(key);
+}
+
+function verdict({ label, probability }) {
+  const shown = (100 * probability).toFixed(1);
+  return `${label === 1 ? "Positive" : "Negative"}: probability of being positive ${shown} %`;
+}
+
+function show(reviews, predictions) {
+  const items = reviews.map((review, n) => {
+    const item = make("li");
+    item.append(make("p", review, "review"));
+    const answer = make("p", undefined, "verdict");
+    const meter = make("meter");
+    meter.value = predictions[n].probability;
+    meter.setAttribute("aria-hidden", "true"); // the text beside it has the same number
+    answer.append(verdict(predictions[n]), " ", meter);
+    item.append(answer);
+    return item;
+  });
+  $("answers").replaceChildren(...items);
+  $("answers-section").hidden = !items.length;
+  return items;
+}
+
+function kind(effect) {
+  if (Math.abs(effect) < NOTABLE) return "";
+  return (effect > 0 ? "positive" : "negative") + (Math.abs(effect) >= 10 * NOTABLE ? " strong" : "");
+}
+
+function showWords(item, { parts }) {
+  const marked = parts.map(({ text, effect }) =>
+    effect !== undefined && kind(effect) ? make("span", text, kind(effect)) : text);
+  item.querySelector(".review").replaceChildren(...marked);
+  const words = parts.filter(({ effect }) => effect !== undefined && kind(effect));
+  words.sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
+  if (!words.length) return;
+  const table = make("table");
+  table.append(make("caption", "Words that contributed most"));
+  const head = table.createTHead().insertRow();
+  for (const title of ["Word", "Effect"]) {
+    const cell = make("th", title);
+    cell.scope = "col";
+    head.append(cell);
+  }
+  const body = table.createTBody();
+  for (const { text, effect } of words.slice(0, LISTED)) {
+    const row = body.insertRow();
+    row.append(make("td", text, kind(effect)));
+    const direction = effect > 0 ? "more positive" : "more negative";
+    row.append(make("td", `${direction} (${effect > 0 ? "+" : ""}${effect.toFixed(2)})`, "number"));
+  }
+  item.append(table);
+}
+
+function later() {
+  clearTimeout(timer);
+  timer = setTimeout(update, PAUSE);
+}
+
+$("reviews").addEventListener("input", later);
+$("example").addEventListener("click", () => {
+  $("reviews").value = "Great sound and easy to set up, I love it\nIt broke after two days, a waste of money";
+  update();
+});
+$("clear").addEventListener("click", () => {
+  $("reviews").value = "";
+  update();
+  $("reviews").focus();
+});
+if ($("reviews").value) update(); // what the browser kept when the page was reloaded

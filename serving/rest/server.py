@@ -1,0 +1,92 @@
+"""The process of the REST server: its socket, and the end after SIGTERM."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+from core.errors import ConfigError
+from serving.rest.settings import Serve
+
+_GRACE_SECONDS = 30
+"""Seconds after SIGTERM in which accepted requests must be answered."""
+_SWITCH_SECONDS = 0.0005
+"""How long a thread of Python keeps the interpreter while another one waits for it. With Python's
+default, 5 ms, the answer of the model waits for requests that are being parsed."""
+
+
+def open_socket(settings: Serve) -> socket.socket:
+    """Return a socket bound to the address in the settings; it does not accept connections yet.
+
+    Raises:
+      ConfigError: the address is in use, or not one of this machine.
+    """
+    place = f"serve.host, serve.port: {settings.host}:{settings.port}"
+    try:
+        found = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise ConfigError(f"{place} is not an address: {error.strerror}") from None
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"{place} cannot be used: {error.strerror}. Choose another port with --port"
+        ) from None
+    return listener
+
+
+def serve(
+    folder: str, settings: Serve, listener: socket.socket, ready: Callable[[str, int], object]
+) -> None:
+    """Serve the models in `folder` until SIGTERM or SIGINT, and then answer accepted requests.
+
+    Args:
+      folder: the serving folder or its URL.
+      settings: limits and intervals.
+      listener: from `open_socket`.
+      ready: called with the address and the version once the server accepts requests.
+
+    Raises:
+      UserError: the folder has no model that can be served.
+      KeyboardInterrupt: after SIGINT.
+    """
+    import uvicorn
+
+    from serving.rest.app import create_app
+    from serving.rest.metrics import Metrics
+    from serving.rest.protocol import limited_protocol
+    from serving.rest.switching import Models
+
+    metrics = Metrics()
+    models = Models(folder, metrics)
+    models.load_first()
+    config = uvicorn.Config(
+        create_app(models, settings, metrics),
+        http=limited_protocol(settings.read_timeout),
+        loop="uvloop",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    server = uvicorn.Server(config)
+    # uvicorn raises the signal again after its end, and SIGTERM is the normal end of a server.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    listener.listen(config.backlog)
+    host, port = listener.getsockname()[:2]
+    ready(
+        f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}",
+        models.current.version,
+    )
+    server.run(sockets=[listener])

@@ -1,0 +1,68 @@
+"""Small models with the signatures of a pushed model."""
+
+import shutil
+
+import tensorflow as tf
+
+from preprocessing import features
+
+
+class Small(tf.Module):
+    """A model that predicts `probability` for texts that contain "good", and its rest to 1 else."""
+
+    def __init__(self, probability):
+        super().__init__()
+        self.probability = tf.Variable(probability)
+
+    def _predict(self, texts):
+        good = tf.strings.regex_full_match(texts, "(?s).*good.*")
+        return {
+            "probability": tf.where(good, self.probability, 1.0 - self.probability),
+            "label": tf.cast(good, tf.int64),
+        }
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
+    def predict_text(self, texts):
+        return self._predict(texts)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    def serving_default(self, examples):
+        return self._predict(self._texts(examples))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
+    def transform_features(self, examples):
+        return {"words_bytes": tf.strings.split(self._texts(examples)).to_tensor("-")}
+
+    def _texts(self, examples):
+        spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}
+        return tf.io.parse_example(examples, spec)[features.TEXT]
+
+
+def push(serving, version, probability=0.9, names=None):
+    """Write a version to the folder `serving`, complete at once.
+
+    Args:
+      names: its signatures; None: all three.
+    """
+    model = Small(probability)
+    names = names or ("serving_default", "predict_text", "transform_features")
+    scratch = serving.parent / f"scratch-{version}"
+    tf.saved_model.save(model, str(scratch), {name: getattr(model, name) for name in names})
+    serving.mkdir(exist_ok=True)
+    scratch.rename(serving / str(version))
+
+
+def push_broken(serving, version):
+    """Write a version whose graph is damaged."""
+    scratch = serving.parent / f"scratch-{version}"
+    shutil.copytree(next(serving.iterdir()), scratch)
+    (scratch / "saved_model.pb").write_bytes(b"\x00damaged")
+    scratch.rename(serving / str(version))
+
+
+def example(text):
+    """Return a serialized Example with this text."""
+    feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
+    return tf.train.Example(
+        features=tf.train.Features(feature={features.TEXT: feature})
+    ).SerializeToString()

@@ -1,0 +1,101 @@
+"""A REST server in a thread of the tests, and requests to it."""
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+from dataclasses import dataclass
+
+import uvicorn
+
+from serving.rest.app import create_app
+from serving.rest.metrics import Metrics
+from serving.rest.protocol import limited_protocol
+from serving.rest.server import open_socket
+from serving.rest.settings import Serve
+from serving.rest.switching import Models
+
+MODEL = "/v1/models/amazon_reviews"
+PREDICT = f"{MODEL}:predict"
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict
+    content: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.content)
+
+
+@dataclass
+class Running:
+    """A running server."""
+
+    models: Models
+    port: int
+
+    def request(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, headers, response.read())
+
+    def get(self, path):
+        return self.request("GET", path)
+
+    def post(self, path, document):
+        body = document if isinstance(document, bytes) else json.dumps(document)
+        return self.request("POST", path, body)
+
+    def predict(self, *texts):
+        return self.post(PREDICT, {"signature_name": "predict_text", "instances": list(texts)})
+
+    def is_well(self):
+        """Whether the server answers a normal request."""
+        return self.predict("good").json == {"predictions": [{"label": 1, "probability": 0.9}]}
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+
+
+@contextlib.contextmanager
+def running(folder, **settings):
+    """Serve the models in `folder` while the context is open."""
+    settings = Serve(port=0, **settings)
+    listener = open_socket(settings)
+    metrics = Metrics()
+    models = Models(str(folder), metrics)
+    models.load_first()
+    config = uvicorn.Config(
+        create_app(models, settings, metrics),
+        http=limited_protocol(settings.read_timeout),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=30,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    wait_until(lambda: server.started)
+    try:
+        yield Running(models, listener.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def wait_until(condition, seconds=120):
+    """Wait for an event; the deadline only ends a test that hangs."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

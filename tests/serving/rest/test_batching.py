@@ -1,0 +1,151 @@
+"""Which requests share a call of the model, and what happens if the queue is full."""
+
+import asyncio
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from serving.rest.batching import Batcher
+from serving.rest.errors import ApiError
+from serving.rest.metrics import Metrics
+from serving.rest.models import Signature
+
+
+class Model:
+    """A model whose first call lasts until `go` is set."""
+
+    signatures = {"predict_text": Signature("texts", True), "padded": Signature("texts", False)}
+
+    def __init__(self):
+        self.calls = []
+        self.entered = threading.Event()
+        self.go = threading.Event()
+
+    def call(self, signature, texts):
+        self.calls.append((signature, list(texts)))
+        self.entered.set()
+        assert self.go.wait(60)
+        if b"bad" in texts:
+            raise RuntimeError("bad")
+        return {"length": np.array([len(text) for text in texts])}
+
+
+def answers(model, requests, **limits):
+    """Send a first request, and the others while it is being answered; return all answers."""
+
+    async def run():
+        batcher = Batcher(
+            **{"max_batch": 100, "max_bytes": 1000, "max_queue": 100, "inline_bytes": 0, **limits},
+            metrics=Metrics(),
+        )
+        batcher.start()
+        tasks = []
+        for signature, texts in requests:
+            tasks.append(asyncio.create_task(batcher.call(model, signature, texts)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the batcher passes it on in the next turn
+            if len(tasks) == 1:
+                await asyncio.to_thread(model.entered.wait, 60)
+        model.go.set()
+        try:
+            return await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            batcher.stop()
+
+    return asyncio.run(run())
+
+
+def lengths(answers):
+    return [answer["length"].tolist() for answer in answers]
+
+
+def test_requests_that_wait_share_a_call():
+    model = Model()
+    got = answers(
+        model,
+        [("predict_text", [b"a"]), ("predict_text", [b"bb", b"c"]), ("predict_text", [b"ddd"])],
+    )
+    assert lengths(got) == [[1], [2, 1], [3]]
+    assert model.calls == [("predict_text", [b"a"]), ("predict_text", [b"bb", b"c", b"ddd"])]
+
+
+@pytest.mark.parametrize("limits", [{"max_batch": 2}, {"max_bytes": 4}])
+def test_a_call_is_not_larger_than_the_limits(limits):
+    model = Model()
+    got = answers(model, [("predict_text", [b"xx"])] * 5, **limits)
+    assert lengths(got) == [[2]] * 5
+    assert [len(texts) for _, texts in model.calls] == [1, 2, 2]
+
+
+def test_padded_outputs_are_not_shared():
+    model = Model()
+    answers(model, [("padded", [b"a"])] * 3)
+    assert model.calls == [("padded", [b"a"])] * 3
+
+
+def test_a_request_that_fails_does_not_fail_others():
+    model = Model()
+    _, good, bad = answers(model, [("predict_text", [text]) for text in (b"a", b"bb", b"bad")])
+    assert good["length"].tolist() == [2]
+    assert isinstance(bad, ApiError)
+    assert bad.status == 500
+
+
+def test_a_full_queue_refuses_and_loses_nothing():
+    got = answers(Model(), [("predict_text", [b"a", b"a"])] * 4, max_queue=5)
+    assert lengths(got[:2]) == [[1, 1]] * 2
+    assert [error.status for error in got[2:]] == [429, 429]
+    assert got[2].headers == {"retry-after": "1"}
+
+
+def test_an_empty_queue_accepts_even_a_large_request():
+    assert lengths(answers(Model(), [("predict_text", [b"a"] * 7)], max_queue=5)) == [[1] * 7]
+
+
+class Short:
+    """A model that records the threads of its calls, each of which takes `seconds`."""
+
+    signatures = Model.signatures
+
+    def __init__(self, seconds=0.0):
+        self.seconds, self.calls = seconds, []
+
+    def call(self, signature, texts):
+        self.calls.append((threading.current_thread() is threading.main_thread(), len(texts)))
+        time.sleep(self.seconds)
+        return {"length": np.array([len(text) for text in texts])}
+
+
+def turns(model, *turns):
+    """Send the texts of each turn at the same time, one turn after the other."""
+
+    async def run():
+        batcher = Batcher(100, 1000, 100, Metrics(), inline_bytes=10)
+        batcher.start()
+        for texts in turns:
+            calls = [batcher.call(model, "predict_text", [text]) for text in texts]
+            got = await asyncio.gather(*calls)
+            assert lengths(got) == [[len(text)] for text in texts]
+        batcher.stop()
+
+    asyncio.run(run())
+
+
+def test_short_requests_of_one_turn_share_a_call_in_the_loop():
+    model = Short()
+    turns(model, [b"a", b"bb", b"ccc"], [b"a"])
+    assert model.calls == [(True, 3), (True, 1)]
+
+
+def test_long_requests_run_in_the_thread():
+    model = Short()
+    turns(model, [b"a" * 11])
+    assert model.calls == [(False, 1)]
+
+
+def test_a_slow_model_runs_in_the_thread():
+    model = Short(seconds=0.02)
+    turns(model, [b"a"], [b"b"], [b"c"])
+    assert model.calls == [(True, 1), (False, 1), (False, 1)]

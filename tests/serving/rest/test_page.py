@@ -1,0 +1,171 @@
+"""The page to try the model, in a real browser: Chromium without a window."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.serving.rest.running import wait_until
+
+pytestmark = pytest.mark.slow
+
+DRIVER = "/usr/bin/chromedriver"
+HOSTILE = [
+    "<script>document.title = 'hacked'</script> good",
+    "<img src=http://example.org/x onerror=\"document.title='hacked'\"> good",
+    "good </p></li></ol><h1>hacked</h1> {{7*7}} ${7*7} javascript:alert(1)",
+    "good \u202e\u0000\ufffd \U0001f600 &lt;b&gt; ' \" ` \\",
+]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if not (os.path.exists(DRIVER) and shutil.which("chromium")):
+        pytest.skip(f"no browser: Debian's packages chromium and chromium-driver ({DRIVER})")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in (
+        "headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu",
+        "disable-background-networking", "disable-component-update", "no-first-run",
+        "disable-sync", f"user-data-dir={profile}",
+    ):  # fmt: skip
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+class Page:
+    """The page in the browser, used by keyboard."""
+
+    def __init__(self, browser, server):
+        from selenium.webdriver.common.keys import Keys
+
+        self.browser, self.keys = browser, Keys
+        self.address = f"http://127.0.0.1:{server.port}"
+        browser.get_log("browser")
+        browser.get_log("performance")
+        browser.get(f"{self.address}/")
+
+    def press(self, *keys):
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def text(self, id_):
+        return self.browser.find_element("id", id_).text
+
+    def all(self, selector):
+        return self.browser.find_elements("css selector", selector)
+
+    def focused(self):
+        return self.browser.switch_to.active_element.get_attribute("id")
+
+    def close(self):
+        """Check that nothing was logged, and that no other host was contacted."""
+        assert self.browser.get_log("browser") == []
+        events = [
+            json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")
+        ]
+        addresses = [
+            event["params"]["request"]["url"]
+            for event in events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+        assert addresses
+        # Chromium's own first page consists of chrome:// files.
+        others = [one for one in addresses if not one.startswith((f"{self.address}/", "chrome://"))]
+        assert others == []
+
+
+@pytest.fixture
+def page(browser, server):
+    found = Page(browser, server)
+    yield found
+    found.close()
+
+
+def test_a_review_is_answered_while_it_is_typed(page):
+    # The text field has the focus, so that a user can type at once.
+    assert page.focused() == "reviews"
+    page.press("a bad phone")
+    wait_until(lambda: page.text("summary") == "Negative: probability of being positive 10.0 %")
+    page.press(", good case")
+    wait_until(lambda: page.text("summary") == "Positive: probability of being positive 90.0 %")
+    wait_until(lambda: page.all("#answers table"))
+    [word] = page.all("#answers tbody tr")
+    assert word.text == "good more positive (+4.39)"
+    assert [mark.text for mark in page.all(".review .positive")] == ["good"]
+    assert page.text("version") == "Model version 3"
+    assert page.text("problem") == ""
+
+
+def test_everything_works_by_keyboard(page):
+    page.press(page.keys.TAB)
+    assert page.focused() == "example"
+    page.press(page.keys.ENTER)
+    wait_until(lambda: "2 reviews: " in page.text("summary"))
+    assert len(page.all("#answers > li")) == 2
+    page.press(page.keys.TAB)
+    assert page.focused() == "clear"
+    page.press(page.keys.SPACE)
+    wait_until(lambda: not page.all("#answers > li"))
+    assert page.focused() == "reviews"
+    assert page.text("summary") == ""
+
+
+def test_a_screen_reader_finds_names_and_changes(page):
+    page.press("good")
+    wait_until(lambda: page.all("#answers table"))
+    [field] = page.all("textarea")
+    assert field.accessible_name == "Reviews, one on each line"
+    assert [button.accessible_name for button in page.all("button")] == [
+        "Insert two examples",
+        "Clear",
+    ]
+    assert page.browser.find_element("id", "summary").aria_role == "status"
+    assert page.browser.find_element("id", "problem").aria_role == "alert"
+    assert page.all("html")[0].get_attribute("lang") == "en"
+    assert [cell.get_attribute("scope") for cell in page.all("#answers th")] == ["col", "col"]
+    assert [one.tag_name for one in page.all("h1, h2")] == ["h1", "h2"]
+
+
+def test_a_hostile_review_is_only_text(page):
+    from selenium.webdriver.common.by import By
+
+    field = page.browser.find_element(By.ID, "reviews")
+    page.browser.execute_script(
+        "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
+        field,
+        "\n".join(HOSTILE),
+    )
+    wait_until(lambda: len(page.all("#answers table")) == len(HOSTILE))
+    shown = [one.get_property("textContent") for one in page.all(".review")]
+    assert shown == HOSTILE
+    assert page.all("#answers img, #answers script, #answers h1, #answers a") == []
+    assert page.browser.title.startswith("Try the model")
+
+
+def test_an_error_is_shown(page):
+    page.browser.execute_script(
+        "const field = document.getElementById('reviews');"
+        "field.value = 'good\\n'.repeat(60); field.dispatchEvent(new Event('input'))"
+    )
+    wait_until(lambda: page.text("problem"))
+    assert page.text("problem") == "No answer: The request has 60 reviews, limit 50"
+    # Chromium itself logs every answer that is not 2xx.
+    assert [one["source"] for one in page.browser.get_log("browser")] == ["network"]
+
+
+def test_the_files_need_no_build_and_forbid_other_hosts(server):
+    answer = server.get("/")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    folder = Path(__file__).parents[3] / "serving" / "rest" / "page"
+    assert answer.content == (folder / "index.html").read_bytes()
+    for name in ("page.js", "page.css", "icon.svg"):
+        assert server.get(f"/{name}").content == (folder / name).read_bytes()

@@ -1,0 +1,136 @@
+"""`amazon-reviews serve` as a process, and `predict` with a running server."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.serving.rest.models import push
+from tests.serving.rest.running import PREDICT, Running, wait_until
+
+pytestmark = pytest.mark.slow
+
+COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("root")
+    push(folder / "serving", 1)
+    return folder
+
+
+def start(root, *words, settings=""):
+    return subprocess.Popen(
+        [COMMAND, *words],
+        env={**os.environ, "PIPELINE_SET": f"paths.root={root}{settings}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def server(root):
+    """(process, server, words) of a server; `words` are the lines that it has printed."""
+    process = start(root, "serve", "--port", "0")
+    lines = [process.stdout.readline(), process.stdout.readline()]
+    port = re.search(r"http://127\.0\.0\.1:(\d+)/", lines[1])
+    assert port, process.communicate(timeout=60)
+    yield process, Running(None, int(port[1])), lines
+    if process.poll() is None:
+        process.kill()
+    process.communicate(timeout=60)
+
+
+def test_sigterm_completes_accepted_requests(server, root):
+    process, address, lines = server
+    assert lines[0] == f"version 1 of {root}/serving\n"
+    assert address.is_well()
+    body = json.dumps({"signature_name": "predict_text", "instances": ["good"]}).encode()
+    head = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    with address.connect() as connection, address.connect() as idle:
+        # The headers and a part of the body: the request is accepted.
+        connection.sendall(head + body[:10])
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        # The server has noticed the signal once it closes the idle connection.
+        assert idle.recv(1) == b""
+        with pytest.raises(OSError):
+            address.connect()
+        connection.sendall(body[10:])
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b'{"predictions":[{"label":1,"probability":0.9}]}')
+    assert process.wait(60) == 0
+
+
+def test_ctrl_c_is_130(server):
+    process, *_ = server
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_only_this_machine_reaches_it(server):
+    _, address, _ = server
+    mine = [info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+    for other in {one for one in mine if not one.startswith("127.")}:
+        with pytest.raises(OSError):
+            socket.create_connection((other, address.port), timeout=5)
+
+
+def test_predict_uses_a_running_server(server, root):
+    _, address, _ = server
+    here = f",serve.port={address.port}"
+    assert address.is_well()
+    asked = start(root, "predict", "good", "bad thing", settings=here)
+    out, error = asked.communicate(timeout=60)
+    assert (out, error) == ("positive\t0.900\tgood\nnegative\t0.100\tbad thing\n", "")
+    count = r'requests_total\{code="200",kind="predict"\} (\S+)'
+    counted = re.search(count, address.get("/metrics").content.decode())
+    assert float(counted[1]) == 2.0
+
+
+def test_predict_does_not_use_a_server_of_another_folder(server, tmp_path):
+    _, address, _ = server
+    push(tmp_path / "serving", 1, probability=0.7)
+    process = start(tmp_path, "predict", "good", settings=f",serve.port={address.port}")
+    assert process.communicate(timeout=300)[0] == "positive\t0.700\tgood\n"
+
+
+def test_without_a_model_it_is_2(tmp_path):
+    process = start(tmp_path, "serve", "--port", "0")
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert error.startswith(f"no model has been pushed to {tmp_path}/serving yet")
+    assert error.count("\n") == 1
+
+
+def test_a_port_in_use_is_2(root):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = start(root, "serve", "--port", str(port))
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert error == (
+        f"serve.host, serve.port: 127.0.0.1:{port} cannot be used: Address already in use. "
+        "Choose another port with --port\n"
+    )
+
+
+def test_a_new_version_is_logged(server, root):
+    process, address, _ = server
+    push(root / "serving", 2)
+    wait_until(lambda: address.get("/healthz").json["version"] == "2")
+    process.terminate()
+    assert f"version 2 of {root}/serving answers" in process.communicate(timeout=60)[1]

@@ -1,0 +1,130 @@
+"""New versions while the server answers."""
+
+import shutil
+import threading
+import time
+
+import pytest
+
+from core.errors import ServerError
+from serving.predictor import NoModelError
+from serving.rest.metrics import Metrics
+from serving.rest.models import BrokenModelError, LoadedModel
+from serving.rest.switching import Models
+from tests.serving.rest.models import push, push_broken
+from tests.serving.rest.running import MODEL, running, wait_until
+
+PUSHES = 20
+
+
+def probability(version):
+    return round(0.5 + version / 100, 4)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    push(tmp_path / "serving", 1, probability(1))
+    return tmp_path / "serving"
+
+
+def states(server):
+    status = server.get(MODEL).json["model_version_status"]
+    return {int(one["version"]): one["state"] for one in status}
+
+
+class Client(threading.Thread):
+    """Sends requests until `stop` is set; `answers` are their answers, in their order."""
+
+    def __init__(self, server, stop):
+        super().__init__()
+        self.server, self.stop, self.answers, self.error = server, stop, [], None
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                self.answers.append(self.server.predict("good", "bad", "good"))
+        except Exception as error:
+            self.error = error
+
+
+def test_pushes_under_load_fail_no_request_and_mix_no_versions(folder):
+    stop = threading.Event()
+    with running(folder, poll_seconds=0.05) as server:
+        clients = [Client(server, stop) for _ in range(8)]
+        for client in clients:
+            client.start()
+        for version in range(2, PUSHES + 2):
+            push(folder, version, probability(version))
+            wait_until(lambda: server.models.current.version == version)  # noqa: B023
+        stop.set()
+        for client in clients:
+            client.join(60)
+        last = server.predict("good")
+    assert [client.error for client in clients] == [None] * 8
+    seen = set()
+    for client in clients:
+        assert client.answers
+        versions = []
+        for answer in client.answers:
+            assert answer.status == 200, answer
+            version = int(answer.headers["x-model-version"])
+            good, rest = probability(version), 1 - probability(version)
+            got = [one["probability"] for one in answer.json["predictions"]]
+            assert got == pytest.approx([good, rest, good], abs=1e-6)
+            versions.append(version)
+        assert versions == sorted(versions)
+        seen.update(versions)
+    assert len(seen) > PUSHES / 2
+    assert last.headers["x-model-version"] == str(PUSHES + 1)
+
+
+def test_a_broken_version_is_rejected_and_the_old_one_goes_on(folder, caplog):
+    with running(folder, poll_seconds=0.05) as server:
+        push_broken(folder, 2)
+        push(folder, 3, names=["serving_default"])
+        wait_until(lambda: states(server) == {1: "AVAILABLE", 2: "END", 3: "END"})
+        assert server.predict("good").headers["x-model-version"] == "1"
+        [three, two] = server.get(MODEL).json["model_version_status"][:2]
+        assert two["status"]["error_message"].startswith("cannot be loaded: ")
+        assert three["status"]["error_code"] == "INVALID_ARGUMENT"
+        assert three["status"]["error_message"].startswith("has no signature predict_text")
+        # It is not tried again and again, and a better version still replaces the old one.
+        time.sleep(0.3)
+        assert caplog.text.count(f"{folder}/2 is rejected: it cannot be loaded") == 1
+        push(folder, 4)
+        wait_until(lambda: states(server).get(4) == "AVAILABLE")
+        assert states(server)[1] == "END"
+
+
+def test_after_the_newest_is_deleted_the_one_before_answers(folder):
+    push(folder, 2)
+    with running(folder, poll_seconds=0.05) as server:
+        assert server.predict("good").headers["x-model-version"] == "2"
+        shutil.rmtree(folder / "2")
+        wait_until(lambda: states(server) == {2: "END", 1: "AVAILABLE"})
+        shutil.rmtree(folder)
+        time.sleep(0.2)
+        assert server.predict("good").status == 200
+
+
+def test_a_server_starts_with_the_newest_version_that_works(folder):
+    push_broken(folder, 2)
+    models = Models(str(folder), Metrics())
+    models.load_first()
+    assert models.current.version == 1
+
+
+def test_without_a_working_version_the_error_has_one_line(tmp_path):
+    with pytest.raises(NoModelError, match="no model has been pushed"):
+        Models(str(tmp_path), Metrics()).load_first()
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"x")
+    with pytest.raises(ServerError, match="can be served: 1 cannot be loaded") as raised:
+        Models(str(tmp_path), Metrics()).load_first()
+    assert "\n" not in str(raised.value)
+
+
+def test_a_model_with_an_impossible_probability_is_broken(tmp_path):
+    push(tmp_path / "serving", 1, float("nan"))
+    with pytest.raises(BrokenModelError, match="returns the probability nan"):
+        LoadedModel(str(tmp_path / "serving" / "1"))
