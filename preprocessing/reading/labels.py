@@ -6,6 +6,7 @@ import math
 import re
 from decimal import Decimal
 
+from preprocessing.reading.columns import Layout
 from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE
 
 SCALES = ("stars", "zero_one", "one_two")
@@ -65,6 +66,24 @@ class LabelReader:
         """Return why a value for which `read` returns None is rejected."""
         contradicts = self._guessed and whole_number(value) in SCALE_NUMBERS
         return OTHER_SCALE if contradicts else BAD_LABEL
+
+
+class AnyLabel(LabelReader):
+    """A reader for which every value is a label, also a missing one."""
+
+    def __init__(self) -> None:
+        super().__init__(WORDS, "leave_out")
+
+    def read(self, value: object) -> int:
+        """Return 0; nothing reads these labels."""
+        return 0
+
+
+def label_reader(layout: Layout) -> LabelReader:
+    """Return the reader of the labels of files with this layout."""
+    if layout.labels == "optional":
+        return AnyLabel()
+    return LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
 
 
 def whole_number(value: object, booleans: bool = True) -> int | None:
