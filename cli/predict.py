@@ -38,7 +38,7 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="Predictions for --input, a .csv, .jsonl or .parquet file; `-` is standard output.",
+            help="Predictions for --input: a .csv, .jsonl or .parquet file; `-` is stdout.",
         ),
     ] = None,
     format: Annotated[

@@ -1,4 +1,4 @@
-"""Compute the n-gram ids of `preprocessing.normalise` with NumPy, in a fifth of the time.
+"""Compute the n-gram ids of `preprocessing.normalise` with NumPy, in a sixth of the time.
 
 The ids equal those of `normalise.ngram_ids(normalise.words(texts), …)` bit for bit: the words are
 hashed with FarmHash's Fingerprint64, as `tf.strings.to_hash_bucket_fast` does. TensorFlow creates a
@@ -96,8 +96,9 @@ def _words(data: bytes) -> tuple[np.ndarray, np.ndarray]:
     edges = np.flatnonzero(kinds[1:] != kinds[:-1])
     edges += 1
     starts, ends = edges[:-1], edges[1:]
-    is_word = kinds[starts] != _SPACE
-    return starts[is_word], ends[is_word]
+    # Twice as fast as an index of booleans.
+    words = np.flatnonzero(kinds[starts] != _SPACE)
+    return starts[words], ends[words]
 
 
 def _hashes(data: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:

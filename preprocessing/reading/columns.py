@@ -114,12 +114,18 @@ def _by_convention(
 def _by_text(present: Sequence[str], options: ReadOptions) -> Columns | None:
     """Return the columns of a file without a known label."""
     any_case = {name.lower(): name for name in reversed(present)}
-    for _, title, text in _LOWER_CONVENTIONS:
-        name = options.text or any_case.get(text)
-        if name and (options.text is None or options.text.lower() == text):
-            title_name = options.title or any_case.get(title)
-            return Columns(options.label, None if title_name == name else title_name, name)
-    return Columns(options.label, options.title, options.text) if options.text else None
+    if options.text is not None:
+        text = options.text
+        titles = [title for _, title, name in _LOWER_CONVENTIONS if name == text.lower()]
+    else:
+        known = [name for _, _, name in _LOWER_CONVENTIONS if name in any_case]
+        if not known:
+            return None
+        text = any_case[known[0]]
+        titles = [title for _, title, name in _LOWER_CONVENTIONS if name == known[0]]
+    # Several conventions share the name of the text, and differ in that of the title.
+    title = options.title or next((any_case[name] for name in titles if name in any_case), None)
+    return Columns(options.label, None if title == text else title, text)
 
 
 def _columns_text(present: Sequence[str]) -> str:

@@ -32,9 +32,9 @@ SCHEMA = pa.schema(
         ("label", pa.int8()),
     ]
 )
-"""Columns of the scores of a unit: the index of the piece in the unit, the position in the piece."""
+"""Columns of the scores of a unit: the index of a piece, the position in it, the prediction."""
 REVIEWS, BYTES = "reviews", "bytes"
-"""Units of the progress: scored reviews and rejected lines, and estimated bytes of text."""
+"""Units of the progress: reviews with rejected lines, and estimated bytes of text."""
 _LINE_OVERHEAD = 12
 """Bytes of a line besides its text, in an estimate."""
 

@@ -40,6 +40,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """
     labels = LabelReader("one_two", layout.neutral)
     optional = layout.labels == "optional"
+    usual = dict.fromkeys(_USUAL, 0) if optional else _USUAL
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
@@ -50,7 +51,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
             lines.data.decode()
         except UnicodeDecodeError:
             clean = False
-        usual_labels = _USUAL if clean else {}
+        usual_labels = usual if clean else {}
         for position, line in enumerate(lines.data.split(b"\n"), lines.first):
             label, start = usual_labels.get(line[:_USUAL_LENGTH]), _USUAL_LENGTH
             if optional and label is None and clean and not line.startswith(_PREFIX):
