@@ -38,7 +38,8 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
 
 def spool_standard_input(folder: str) -> SourceFile:
     """Copy standard input to a file in `folder`, because readers inspect and cut files."""
-    path = os.path.join(folder, "standard-input")
+    # Text without labels is recognised by the name of its file.
+    path = os.path.join(folder, "standard-input.txt")
     with open(path, "wb") as target:
         if sys.stdin is not None:
             shutil.copyfileobj(sys.stdin.buffer, target, _COPY)

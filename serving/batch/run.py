@@ -79,15 +79,12 @@ def score_files(request: Request) -> Summary:
       BatchError: the Beam pipeline failed. Finished units stay in the work folder.
     """
     options = replace(request.options, labels="optional")
-    with (
-        tempfile.TemporaryDirectory(prefix="reviews-") as scratch,
-        _folder(request.output, scratch) as folder,
-    ):
+    with tempfile.TemporaryDirectory(prefix="reviews-") as scratch:
         if STANDARD_STREAM in request.inputs:
             files = [spool_standard_input(scratch)]
+            names = {files[0].path: STANDARD_STREAM}
         else:
-            files = find_inputs(request.inputs)
-        names = {files[0].path: STANDARD_STREAM} if STANDARD_STREAM in request.inputs else {}
+            files, names = find_inputs(request.inputs), {}
         layouts = decide_layouts(files, options)
         pieces = [
             piece
@@ -95,13 +92,14 @@ def score_files(request: Request) -> Summary:
             for piece in cut_file(file.path, layout)
         ]
         units = list(in_units(pieces))
-        resumed = _score(request, files, units, folder)
-        if request.output == STANDARD_STREAM:
-            output.print_to_standard_streams(units, folder, names, request.format)
-        else:
-            output.publish(units, folder, names, request.output)
-        summary = _summary(units, folder, resumed)
-        work.remove(folder)
+        with _folder(request.output, scratch) as folder:
+            resumed = _score(request, files, units, folder)
+            if request.output == STANDARD_STREAM:
+                output.print_to_standard_streams(units, folder, names, request.format)
+            else:
+                output.publish(units, folder, names, request.output)
+            summary = _summary(units, folder, resumed)
+            work.remove(folder)
     return summary
 
 
@@ -140,6 +138,9 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
             raise
         except Exception as error:  # every runner has exceptions of its own
             last = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            if last.startswith(KeyboardInterrupt.__name__):
+                # The runner in this process turns Ctrl-C into an error with this text.
+                raise KeyboardInterrupt from None
             raise BatchError(
                 f"scoring failed: {last}. What is finished is kept in {folder}: remove the cause "
                 "and repeat the command"
