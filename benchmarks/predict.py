@@ -7,10 +7,10 @@ FILE is in Kaggle's fastText format, plain or .bz2; MODEL is the folder of a pus
   ours             `amazon-reviews predict --input FILE --output CSV`
   loop             a loop over batches of 4096 reviews with the signature `predict_text`
   bulk-inferrer    TFX's BulkInferrer on the first N reviews, from Examples that exist already
-  fasttext         fastText's predict on FILE, prepared as for its training
+  fasttext         fastText on FILE, prepared as for its training
   fasttext-text    the same without the preparation: from its prepared text file
 
-The seconds include loading the model, reading FILE and writing the predictions, and exclude imports.
+The seconds include loading the model, reading FILE and writing the predictions, but no imports.
 fastText's model is trained on FILE before. Seconds depend on the machine and its load; quote only
 the ratio.
 """
