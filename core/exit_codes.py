@@ -1,7 +1,7 @@
 """The exit codes of `amazon-reviews`."""
 
 PUSHED = 0
-"""The command succeeded. `run` has pushed a model, or blessed one under `push.destination: none`."""
+"""The command succeeded. `run` has pushed a model (with `push.destination: none`: blessed one)."""
 FAILED = 1
 """The command failed. If a component of `run` failed, the last lines name the component, its first
 error line and the log."""
