@@ -61,9 +61,9 @@ def main() -> None:
         if any(name.startswith("fasttext") for name in arguments.only):
             usage.run_module("benchmarks.predict", _TRAIN, *words, log=log)
         for name in arguments.only:
-            console.print(name)
             more = [str(arguments.bulk_reviews)]
             figures[name] = usage.figures_of("benchmarks.predict", name, *words, *more, log=log)
+            console.print(f"{name}: {figures[name]['seconds']:.1f} s")
     console.print(_table(figures))
     console.print(f"{arguments.file}, {usage.cores()} CPUs, Python {platform.python_version()}")
     if arguments.json:

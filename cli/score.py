@@ -100,7 +100,9 @@ def _counts(summary: Summary, target: str, seconds: float) -> str:
     if rejected:
         reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rejected.items()))
         place = "above" if target == _STREAM else f"{target}.rejected.jsonl"
-        line += f"; {rejected:,} lines rejected ({reasons}): {place}"
+        line += (
+            f"; {rejected:,} {'line' if rejected == 1 else 'lines'} rejected ({reasons}): {place}"
+        )
     return line
 
 
