@@ -24,7 +24,7 @@ from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import label_values, open_parquet
-from preprocessing.reading.labels import SCALE_NUMBERS, SCALES, LabelReader, whole_number
+from preprocessing.reading.labels import SCALE_NUMBERS, SCALES, is_headerless, whole_number
 from preprocessing.reading.records import ReadOptions, Rejected, printable
 from preprocessing.reading.samples import csv_sample, samples
 
@@ -279,27 +279,11 @@ def _csv_columns(
     try:
         columns = find_columns(path, [name.strip() for name in records[0]], options)
     except InputError:
-        if (
-            options.label
-            or options.title
-            or options.text
-            or not _is_headerless(records[0], options)
-        ):
+        if options.label or options.title or options.text or not is_headerless(records[0], options):
             raise
         title = HEADERLESS.title if len(records[0]) == 3 else None
         return HEADERLESS._replace(title=title), None
     return columns, tuple(records[0])
-
-
-def _is_headerless(fields: list[str], options: ReadOptions) -> bool:
-    """Return whether a record is a review: a label, an optional title, a text."""
-    if len(fields) not in (2, 3):
-        return False
-    is_missing = options.labels == "optional" and not fields[0].strip()
-    is_number = whole_number(fields[0]) in range(6)
-    return (
-        is_missing or is_number or LabelReader("one_two", "leave_out").read(fields[0]) is not None
-    )
 
 
 def _good_records(head: bytes, limit: int | None = None) -> Iterator[list[str]]:
