@@ -18,12 +18,9 @@ from core.errors import UserError
 COMMANDS = {
     "run": "cli.run",
     "predict": "cli.predict",
-<<<<<<< HEAD
     "report": "cli.report",
     "runs": "cli.runs",
-=======
     "serve": "cli.serve",
->>>>>>> serve
     "compile": "cli.compile",
     "submit": "cli.submit",
     "kserve": "cli.kserve",

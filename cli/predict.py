@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,6 +22,29 @@ def predict(
     texts: Annotated[
         list[str] | None, typer.Argument(help="Reviews \\[default: the lines of standard input].")
     ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="FILE",
+            help="Files, folders or globs of reviews in any format that a training reads; `-` is "
+            "standard input. May be repeated; further FILES may follow it.",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Predictions for --input: a .csv, .jsonl or .parquet file; `-` is stdout.",
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["csv", "jsonl", "parquet"] | None,
+        typer.Option("--format", help="Format of `--output -` \\[default: csv]."),
+    ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
@@ -29,6 +52,10 @@ def predict(
 
     Each line of standard input is classified as it arrives. Exit code 2: there is no model or no
     review, or a review is not UTF-8 (the others are classified). 130: interrupted.
+
+    With --input and --output, files are scored: the output has the file, position, probability and
+    label of each review. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is
+    2. The output appears when it is complete; after a kill the same command resumes.
     """
     from cli.console import silent_stderr
     from core import exit_codes
@@ -42,6 +69,13 @@ def predict(
     serving = settings.paths.serving
     if serving.startswith("gs://"):
         find_credentials("paths.serving", serving)
+    if inputs or output or format:
+        from cli.score import score
+
+        # A shell expands a glob to several words, of which the option takes the first.
+        if not score([*(inputs or ()), *(texts or ())], output, format, settings):
+            raise typer.Exit(exit_codes.BAD_INPUT)
+        return
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
         from serving.predictor import Predictor, latest_model

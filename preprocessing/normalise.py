@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import tensorflow as tf
 
 _PUNCTUATION = r"[!-&(-/:-@\[-`{-~]+"
 """A run of ASCII punctuation without the apostrophe, which is part of a word as in "don't"."""
+PUNCTUATION_BYTES = re.sub(rb"[\w'\s]", b"", bytes(range(33, 127))) + b"_"
+"""The characters of such a run, for `preprocessing.fast.ngrams`."""
 
 
 def words(texts: tf.Tensor) -> tf.RaggedTensor:
@@ -36,13 +40,13 @@ def ngram_ids(tokens: tf.RaggedTensor, longest: int, buckets: int) -> tf.RaggedT
       int64 ids in [0, buckets), shape [batch, (n-grams)], shorter n-grams first.
     """
     row_ids = tokens.value_rowids()
-    hashes = tf.strings.to_hash_bucket_fast(tokens.flat_values, _WORD_HASHES)
+    hashes = tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES)
     grams = hashes
     by_length = [tokens.with_values(tf.math.floormod(hashes, buckets))]
     for length in range(2, longest + 1):
         # The slices keep the positions at which an n-gram of this length can start. `inside` then
         # keeps the n-grams that do not extend into the next review.
-        grams = grams[:-1] * _MULTIPLIER + hashes[length - 1 :]
+        grams = grams[:-1] * MULTIPLIER + hashes[length - 1 :]
         inside = tf.equal(row_ids[: -(length - 1)], row_ids[length - 1 :])
         by_length.append(
             tf.RaggedTensor.from_value_rowids(
@@ -54,6 +58,7 @@ def ngram_ids(tokens: tf.RaggedTensor, longest: int, buckets: int) -> tf.RaggedT
     return tf.concat(by_length, axis=1)
 
 
-_WORD_HASHES = 2**62
-_MULTIPLIER = 116049371
+WORD_HASHES = 2**62
+"""The number of different hashes of words."""
+MULTIPLIER = 116049371
 """The prime by which fastText combines the hashes of words; int64 products wrap around."""

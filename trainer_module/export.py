@@ -1,4 +1,4 @@
-"""Export a SavedModel with preprocessing and model in one graph and three signatures."""
+"""Export a SavedModel with preprocessing and model in one graph, and its signatures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tensorflow_transform as tft
 import tf_keras
 
 from preprocessing import features
+from preprocessing.settings import Transform
 
 THRESHOLD = 0.5
 """The probability above which a review is labelled positive."""
@@ -21,13 +22,21 @@ class ServedModel(tf.Module):
       serving_default: serialized tf.Examples -> probability float32, label int64, both [batch].
       predict_text: raw strings -> probability float32, label int64, both [batch].
       transform_features: serialized tf.Examples -> the transformed features, dense.
+      predict_ngrams: ids of n-grams and the number of them in each review -> probability, label;
+        only of a model that reads nothing but n-grams.
+
+    Attributes:
+      ngram_settings: the longest n-gram and the number of buckets, for `predict_ngrams`.
     """
 
-    def __init__(self, model: tf_keras.Model, transform_graph: str):
+    def __init__(self, model: tf_keras.Model, transform_graph: str, settings: Transform):
         super().__init__(name="reviews")
         # Attributes that are Keras objects would be exported with the state of the optimizer and a
         # second copy of every layer's computation, which Keras rewrites and traces for seconds.
         self.model_variables = model.variables
+        self.ngram_settings = tf.Variable(
+            [settings.ngrams, settings.ngram_buckets], trainable=False, dtype=tf.int64
+        )
         self._inputs = lambda: model.input
         self._logit = lambda inputs: model(inputs, training=False)
         transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
@@ -39,6 +48,9 @@ class ServedModel(tf.Module):
         inputs = {
             name: _as_model_input(transformed[name], spec) for name, spec in self._inputs().items()
         }
+        return self._answer(inputs)
+
+    def _answer(self, inputs: dict[str, Any]) -> dict[str, tf.Tensor]:
         probability = tf.sigmoid(tf.squeeze(self._logit(inputs), axis=1))
         return {
             "probability": probability,
@@ -62,19 +74,43 @@ class ServedModel(tf.Module):
         transformed = self._transform(_texts(examples))
         return {name: _dense(value) for name, value in transformed.items()}
 
-
-def save(model: tf_keras.Model, transform_graph: str, folder: str) -> None:
-    """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`."""
-    served = ServedModel(model, transform_graph)
-    tf.saved_model.save(
-        served,
-        folder,
-        signatures={
-            "serving_default": served.serving_default,
-            "predict_text": served.predict_text,
-            "transform_features": served.transform_features,
-        },
+    @tf.function(
+        autograph=False,
+        input_signature=[
+            tf.TensorSpec([None], tf.int64, name="ngrams"),
+            tf.TensorSpec([None], tf.int64, name="row_lengths"),
+        ],
     )
+    def predict_ngrams(self, ngrams: tf.Tensor, row_lengths: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = tf.RaggedTensor.from_row_lengths(ngrams, row_lengths, validate=False)
+        return self._answer({features.NGRAMS: rows})
+
+    def reads_only_ngrams(self) -> bool:
+        """Return whether the model can be exported with `predict_ngrams`."""
+        inputs = self._inputs()
+        return set(inputs) == {features.NGRAMS} and isinstance(
+            inputs[features.NGRAMS].type_spec, tf.RaggedTensorSpec
+        )
+
+
+def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform) -> None:
+    """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`.
+
+    Args:
+      model: the trained model.
+      transform_graph: folder of the graph that computes the features of the model.
+      folder: the folder that is written to.
+      settings: the settings of the features.
+    """
+    served = ServedModel(model, transform_graph, settings)
+    signatures = {
+        "serving_default": served.serving_default,
+        "predict_text": served.predict_text,
+        "transform_features": served.transform_features,
+    }
+    if served.reads_only_ngrams():
+        signatures["predict_ngrams"] = served.predict_ngrams
+    tf.saved_model.save(served, folder, signatures=signatures)
 
 
 def _texts(examples: tf.Tensor) -> tf.Tensor:

@@ -249,7 +249,7 @@ def _export(job: TrainingJob, trained: Trained) -> None:
         # The import of TFT takes seconds, and only the chief needs it.
         from trainer_module import export
 
-        export.save(plain, job.transform_graph, job.serving_model_dir)
+        export.save(plain, job.transform_graph, job.serving_model_dir, job.transform)
         warm_start.write_origin(job, trained.module.FEATURES)
         logging.info(
             "Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__

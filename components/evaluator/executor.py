@@ -12,8 +12,8 @@ from tfx.types import standard_component_specs
 from tfx.utils import proto_utils
 
 from components.baseline.pushed import without_missing_model
+from components.beam_executor import LocalBeamExecutor
 from components.evaluator.settings import Evaluation
-from components.local_beam import LocalBeamExecutor
 from core.settings import with_parameters
 
 MIN_ACCURACY_KEY = "min_accuracy"

@@ -20,7 +20,7 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import proto_utils
 
 from components import tfrecords
-from components.local_beam import LocalBeamExecutor
+from components.beam_executor import LocalBeamExecutor
 from components.review_example_gen import splits, stages
 from components.review_example_gen.account import DUPLICATE, LOST_BYTES
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder

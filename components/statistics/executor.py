@@ -24,7 +24,7 @@ from tfx.utils import io_utils, json_utils
 from tfx_bsl.coders import example_coder
 
 from components import tfrecords
-from components.local_beam import LocalBeamExecutor
+from components.beam_executor import LocalBeamExecutor
 from components.statistics.tfdv_internals import statistics_of
 from preprocessing.reading.files import file_size
 

@@ -27,7 +27,7 @@ from tfx.utils import io_utils, json_utils
 from tfx_bsl.public import tfxio
 
 from components import tfrecords
-from components.local_beam import LocalBeamExecutor
+from components.beam_executor import LocalBeamExecutor
 from components.transform import stages, tft_internals
 from components.transform.tft_internals import PreprocessingFn
 from components.worker_results import read_results, write_results

@@ -17,7 +17,7 @@ class Batch:
 
     Attributes:
       positions: line numbers of the reviews in the piece, from 1.
-      labels: 0 negative, 1 positive.
+      labels: 0 negative, 1 positive; 0 for all if labels are not read.
       texts, titles, bodies: UTF-8.
       rejected: the lines that cannot be read.
       neutrals: the number of lines that are left out as neutral.

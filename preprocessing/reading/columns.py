@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from core.errors import InputError
@@ -11,9 +11,9 @@ from preprocessing.reading.records import ReadOptions
 
 
 class Columns(NamedTuple):
-    """The names of the columns to read; a title is optional."""
+    """The names of the columns to read; a title is optional, and so may be a label."""
 
-    label: str
+    label: str | None
     title: str | None
     text: str
 
@@ -23,7 +23,8 @@ class Layout:
     """The complete instructions for reading one file, without the `auto` values of `ReadOptions`.
 
     `header` is the header of a CSV file; None for a CSV file without a header and other formats.
-    `scale_is_guessed` is True if the scale was inferred from some of the labels.
+    `scale_is_guessed` is True if the scale was inferred from some of the labels. `labels` is
+    required or optional, see `ReadOptions`.
     """
 
     format: str
@@ -32,6 +33,7 @@ class Layout:
     neutral: str = "leave_out"
     header: tuple[str, ...] | None = None
     scale_is_guessed: bool = False
+    labels: str = "required"
 
 
 # In the order in which they are tried: special names before general ones.
@@ -59,12 +61,16 @@ STAR_COLUMNS = {label for label, _, _ in _LOWER_CONVENTIONS} - {_LABEL}
 def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
     """Return the columns to read: those set in `options`, others by their names in known datasets.
 
-    Names are compared first with and then without regard to case.
+    Names are compared first with and then without regard to case. The label may be missing if
+    `options.labels` is optional.
 
     Raises:
         InputError: a column that `options` names is not among `present`; or `options` does not name
             the label or text column, and no known name is among `present`.
     """
+    optional = options.labels == "optional"
+    if optional and options.label not in present:
+        options = replace(options, label=None)
     for setting in (_LABEL, _TITLE, _TEXT):
         name = getattr(options, setting)
         if name is not None and name not in present:
@@ -77,8 +83,11 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
         found = _by_convention(any_case, _LOWER_CONVENTIONS, options)
     if found is None and options.label and options.text:
         found = Columns(options.label, options.title, options.text)
+    if found is None and optional:
+        found = _by_text(present, options)
     if found is None:
-        missing = [name for name in (_LABEL, _TEXT) if getattr(options, name) is None]
+        needed = (_TEXT,) if optional else (_LABEL, _TEXT)
+        missing = [name for name in needed if getattr(options, name) is None]
         settings = " and ".join(f"data.columns.{name}" for name in missing)
         raise InputError(
             f"{path} has no columns with known names: {_columns_text(present)}; set {settings}"
@@ -100,6 +109,23 @@ def _by_convention(
             title = options.title or title
             return Columns(label, None if title in (label, text) else title, text)
     return None
+
+
+def _by_text(present: Sequence[str], options: ReadOptions) -> Columns | None:
+    """Return the columns of a file without a known label."""
+    any_case = {name.lower(): name for name in reversed(present)}
+    if options.text is not None:
+        text = options.text
+        titles = [title for _, title, name in _LOWER_CONVENTIONS if name == text.lower()]
+    else:
+        known = [name for _, _, name in _LOWER_CONVENTIONS if name in any_case]
+        if not known:
+            return None
+        text = any_case[known[0]]
+        titles = [title for _, title, name in _LOWER_CONVENTIONS if name == known[0]]
+    # Several conventions share the name of the text, and differ in that of the title.
+    title = options.title or next((any_case[name] for name in titles if name in any_case), None)
+    return Columns(options.label, None if title == text else title, text)
 
 
 def _columns_text(present: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import label_values, open_parquet
-from preprocessing.reading.labels import SCALE_NUMBERS, SCALES, LabelReader, whole_number
+from preprocessing.reading.labels import SCALE_NUMBERS, SCALES, is_headerless, whole_number
 from preprocessing.reading.records import ReadOptions, Rejected, printable
 from preprocessing.reading.samples import csv_sample, samples
 
@@ -38,6 +38,7 @@ _NAMES = {
     "jsonl": r"\.(jsonl|ndjson|json)",
     "parquet": r"\.(parquet|pq)",
 }
+_ARCHIVE = r"(\.(bz2|gz|zst|zstd))?$"
 
 
 class Head(NamedTuple):
@@ -88,6 +89,7 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     check_options(options)
     head = _read_head(path)
     layout, labels = _detect(path, head, options)
+    layout = replace(layout, labels=options.labels)
     numbers = None if labels is None else frozenset(_numbers(labels))
     return Inspection(path, layout, numbers, len(head.data), head.digest, head.is_all)
 
@@ -124,6 +126,7 @@ def check_options(options: ReadOptions) -> None:
         ("data.format", options.format, ("auto", *FORMATS)),
         ("data.label_scale", options.label_scale, ("auto", *SCALES)),
         ("data.neutral", options.neutral, ("leave_out", "negative", "positive")),
+        ("labels", options.labels, ("required", "optional")),
     ):
         if value not in known:
             raise InputError(f"{setting} is '{value}': it must be one of {', '.join(known)}")
@@ -156,6 +159,12 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         _csv_columns(path, head, options)
         return "csv"
     by_name = _format_of_name(path)
+    if (
+        by_name is None
+        and options.labels == "optional"
+        and re.search(r"\.txt" + _ARCHIVE, path.lower())
+    ):
+        return "fasttext"  # plain text, a review on each line
     has_columns = options.label or options.title or options.text
     if by_name is None and has_columns and len(next(_good_records(head), [])) > 1:
         return "csv"  # the only format with columns that is left; a missing column is found later
@@ -171,7 +180,7 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
 def _format_of_name(path: str) -> str | None:
     name = path.lower().rsplit("/", 1)[-1]
     for known, suffix in _NAMES.items():
-        if re.search(suffix + r"(\.(bz2|gz|zst|zstd))?$", name):
+        if re.search(suffix + _ARCHIVE, name):
             return known
     return None
 
@@ -190,6 +199,8 @@ def _numbers(labels: Iterable[object]) -> Iterator[int]:
 def _known_scale(options: ReadOptions, column: str | None) -> str | None:
     if options.label_scale != "auto":
         return options.label_scale
+    if options.labels == "optional":
+        return "one_two"  # the labels are not read, so any scale does
     return "stars" if column is not None and column.lower() in STAR_COLUMNS else None
 
 
@@ -214,9 +225,9 @@ def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
     columns = find_columns(path, present, options)
 
     def labels() -> Iterator[object]:
-        yield from (fields.get(columns.label) for fields in objects)
+        yield from (fields.get(columns.label or "") for fields in objects)
         for lines in () if head.is_all else samples(path):
-            yield from (fields.get(columns.label) for fields in _objects(lines))
+            yield from (fields.get(columns.label or "") for fields in _objects(lines))
 
     layout = Layout("jsonl", columns, neutral=options.neutral)
     return _layout(layout, columns.label, options, labels())
@@ -235,7 +246,7 @@ def _parquet_layout(path: str, options: ReadOptions) -> _Detected:
             file = open_parquet(path, stream)
             columns = find_columns(path, file.schema_arrow.names, options)
             is_known = _known_scale(options, columns.label) is not None
-            labels = [] if is_known else label_values(file, columns.label)
+            labels = [] if is_known else label_values(file, columns.label or "")
     except CorruptArchive as damage:
         raise InputError(f"{damage}; download it again") from damage
     layout = Layout("parquet", columns, neutral=options.neutral)
@@ -247,7 +258,8 @@ def _csv_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
     if header is None:
         at, name = 0, None
     else:
-        at, name = [field.strip() for field in header].index(columns.label), columns.label
+        name = columns.label
+        at = [field.strip() for field in header].index(name) if name else 0
     width = len(header or [column for column in columns if column])
 
     def labels() -> Iterator[object]:
@@ -267,19 +279,11 @@ def _csv_columns(
     try:
         columns = find_columns(path, [name.strip() for name in records[0]], options)
     except InputError:
-        if options.label or options.title or options.text or not _is_headerless(records[0]):
+        if options.label or options.title or options.text or not is_headerless(records[0], options):
             raise
         title = HEADERLESS.title if len(records[0]) == 3 else None
         return HEADERLESS._replace(title=title), None
     return columns, tuple(records[0])
-
-
-def _is_headerless(fields: list[str]) -> bool:
-    """Return whether a record is a review: a label, an optional title, a text."""
-    if len(fields) not in (2, 3):
-        return False
-    is_number = whole_number(fields[0]) in range(6)
-    return is_number or LabelReader("one_two", "leave_out").read(fields[0]) is not None
 
 
 def _good_records(head: bytes, limit: int | None = None) -> Iterator[list[str]]:

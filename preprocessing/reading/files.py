@@ -51,9 +51,7 @@ def find_files(base: str, pattern: str) -> list[FoundFile]:
     local = FileSystems.get_scheme(base) is None
     if local:
         _check_folder(base)
-    found = _match(base, pattern)
-    if pattern in _EVERYTHING:
-        found = [file for file in found if _is_data(relative_path(base, file.path))]
+    found = data_files(base, pattern) if pattern in _EVERYTHING else match_files(base, pattern)
     if not found:
         raise InputError(
             f"no file under {base} matches the glob '{pattern}': "
@@ -62,7 +60,7 @@ def find_files(base: str, pattern: str) -> list[FoundFile]:
     if local:
         for file in found:
             open_raw(file.path).close()
-    return sorted(found)
+    return found
 
 
 def relative_path(base: str, path: str) -> str:
@@ -87,7 +85,22 @@ def _check_folder(base: str) -> None:
         )
 
 
-def _match(base: str, pattern: str) -> list[FoundFile]:
+def data_files(base: str, pattern: str = "*") -> list[FoundFile]:
+    """Return the files under `base` that match `pattern`, sorted, without those that are not data.
+
+    Raises:
+        InputError: see `match_files`.
+    """
+    found = match_files(base, pattern)
+    return sorted(file for file in found if _is_data(relative_path(base, file.path)))
+
+
+def match_files(base: str, pattern: str) -> list[FoundFile]:
+    """Return the files under `base` that match `pattern`, sorted; see `find_files`.
+
+    Raises:
+        InputError: the folder or prefix cannot be listed.
+    """
     folder = base.rstrip("/") or "/"
     pattern = relative_path(folder, pattern)
     prefix = globs.literal_prefix(pattern)
@@ -103,12 +116,12 @@ def _match(base: str, pattern: str) -> list[FoundFile]:
             "a gs:// prefix that this user or service account may read"
         ) from error
     matches = globs.compile_glob(pattern).fullmatch
-    return [
+    return sorted(
         FoundFile(found.path, int(found.size_in_bytes), float(found.last_updated_in_seconds or 0))
         for found in result.metadata_list
         # On gs:// a "folder" can be an empty object whose name ends with a slash.
         if not found.path.endswith("/") and matches(relative_path(folder, found.path))
-    ]
+    )
 
 
 def _is_data(relative: str) -> bool:

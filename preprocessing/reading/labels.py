@@ -6,7 +6,8 @@ import math
 import re
 from decimal import Decimal
 
-from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE
+from preprocessing.reading.columns import Layout
+from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE, ReadOptions
 
 SCALES = ("stars", "zero_one", "one_two")
 WORDS = "words"  # the scale of files without numbers among their labels; it has no number
@@ -67,6 +68,24 @@ class LabelReader:
         return OTHER_SCALE if contradicts else BAD_LABEL
 
 
+class AnyLabel(LabelReader):
+    """A reader for which every value is a label, also a missing one."""
+
+    def __init__(self) -> None:
+        super().__init__(WORDS, "leave_out")
+
+    def read(self, value: object) -> int:
+        """Return 0; nothing reads these labels."""
+        return 0
+
+
+def label_reader(layout: Layout) -> LabelReader:
+    """Return the reader of the labels of files with this layout."""
+    if layout.labels == "optional":
+        return AnyLabel()
+    return LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+
+
 def whole_number(value: object, booleans: bool = True) -> int | None:
     """Return `4`, `4.0`, `"4"`, `"4.0"` as 4; with `booleans`, True as 1; other values as None."""
     if isinstance(value, str):
@@ -79,3 +98,14 @@ def whole_number(value: object, booleans: bool = True) -> int | None:
     if not isinstance(value, (float, Decimal)) or not math.isfinite(value):
         return None
     return int(value) if value == int(value) else None
+
+
+def is_headerless(fields: list[str], options: ReadOptions) -> bool:
+    """Return whether a record of a CSV file is a review: a label, an optional title, a text."""
+    if len(fields) not in (2, 3):
+        return False
+    is_missing = options.labels == "optional" and not fields[0].strip()
+    is_number = whole_number(fields[0]) in range(6)
+    return (
+        is_missing or is_number or LabelReader("one_two", "leave_out").read(fields[0]) is not None
+    )

@@ -29,11 +29,13 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
 
     Raises:
         InputError: see `detect.inspect`; or the labels fit no scale, or fit several scales with
-            opposite meanings; or two files of a group start with the same content.
+            opposite meanings; or two files of a group start with the same content. Both
+            require that labels are read.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         found = list(pool.map(lambda file: inspect(file.path, options), files))
-    _refuse_same_content(files, found)
+    if options.labels == "required":
+        _refuse_same_content(files, found)
     return _with_common_titles(_with_scale(found))
 
 
@@ -131,7 +133,7 @@ def _with_common_titles(layouts: list[Layout]) -> list[Layout]:
     return [_with_title(layout, titles) for layout in layouts]
 
 
-def _with_title(layout: Layout, titles: dict[tuple[str, str], str]) -> Layout:
+def _with_title(layout: Layout, titles: dict[tuple[str | None, str], str]) -> Layout:
     columns = layout.columns
     if layout.format != "jsonl" or columns is None or columns.title is not None:
         return layout

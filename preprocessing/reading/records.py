@@ -33,7 +33,7 @@ class Review(NamedTuple):
     """One review. `position` is its line (CSV: first line; Parquet: row) in the file, from 1."""
 
     position: int
-    label: int  # 0 negative, 1 positive
+    label: int  # 0 negative, 1 positive; 0 for all if labels are not read
     title: str
     body: str
 
@@ -65,7 +65,9 @@ class ReadOptions:
     """The options for reading files; the values `auto` and None are detected from each file.
 
     `label`, `title` and `text` are column names. `label_scale` is auto, stars, zero_one or
-    one_two; `neutral` is the treatment of 3 stars: leave_out, negative or positive.
+    one_two; `neutral` is the treatment of 3 stars: leave_out, negative or positive. With `labels`
+    required, a line without a label is rejected; with optional, labels are not read, and every line
+    with a text is a review.
     """
 
     format: str = "auto"
@@ -74,6 +76,7 @@ class ReadOptions:
     text: str | None = None
     label_scale: str = "auto"
     neutral: str = "leave_out"
+    labels: str = "required"
 
 
 def printable(value: object) -> str:

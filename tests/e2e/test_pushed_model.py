@@ -12,7 +12,7 @@ import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from tfx_bsl.tfxio.tf_example_record import TFExampleBeamRecord
 
-from components.local_beam import make_pipeline
+from core.local_beam import make_pipeline
 from pipeline.config import load_config
 from pipeline.evaluation import eval_config
 from preprocessing import features, normalise

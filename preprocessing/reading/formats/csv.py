@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Layout
-from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.labels import label_reader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, stream_lines
 from preprocessing.reading.records import (
     BROKEN_CSV,
@@ -165,10 +165,11 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
     The header is not a record. `path` is unused: all readers of streams have the same arguments.
     """
     columns = layout.columns or HEADERLESS
-    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    labels = label_reader(layout)
     header = list(layout.header) if layout.header else None
     names = [name.strip() for name in header or columns if name is not None]
-    label_at, text_at = names.index(columns.label), names.index(columns.text)
+    text_at = names.index(columns.text)
+    label_at = names.index(columns.label) if columns.label else None
     title_at = names.index(columns.title) if columns.title else None
     for record in csv_records(stream):
         if isinstance(record, Rejected):
@@ -184,10 +185,11 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
             detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
             yield rejected(position, BROKEN_CSV, detail)
         else:
-            label = labels.read(fields[label_at])
+            value = "" if label_at is None else fields[label_at]
+            label = labels.read(value)
             if label is None:
-                detail = f"{columns.label}: {fields[label_at][:200]}"
-                yield rejected(position, labels.reason(fields[label_at]), detail)
+                detail = f"{columns.label}: {value[:200]}"
+                yield rejected(position, labels.reason(value), detail)
             else:
                 title = "" if title_at is None else fields[title_at]
                 yield make_review(position, label, title, fields[text_at])

@@ -1,7 +1,7 @@
 """fastText: `__label__1 Title: body` on each line, where 1 is negative and 2 positive.
 
 The title ends at the first `: `. Title and body keep every character, so `Review.text` equals the
-text of the line.
+text of the line. Where labels are optional, the text is what follows any labels.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from preprocessing.reading.records import (
 )
 
 LINE = re.compile(rb"(__label__[^\s,]+)(?:[ \t](.*))?", re.DOTALL)
+_LABELS = re.compile(rb"(?:__label__[^\s,]+(?:[ \t]|$))*")
+_PREFIX = b"__label__"
 _USUAL = {b"__label__1 ": 0, b"__label__2 ": 1}
 _USUAL_LENGTH = 11
 
@@ -37,6 +39,8 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     which parses all other lines (`benchmarks.preprocessing`).
     """
     labels = LabelReader("one_two", layout.neutral)
+    optional = layout.labels == "optional"
+    usual = dict.fromkeys(_USUAL, 0) if optional else _USUAL
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
@@ -47,19 +51,21 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
             lines.data.decode()
         except UnicodeDecodeError:
             clean = False
-        usual_labels = _USUAL if clean else {}
+        usual_labels = usual if clean else {}
         for position, line in enumerate(lines.data.split(b"\n"), lines.first):
-            label = usual_labels.get(line[:_USUAL_LENGTH])
+            label, start = usual_labels.get(line[:_USUAL_LENGTH]), _USUAL_LENGTH
+            if optional and label is None and clean and not line.startswith(_PREFIX):
+                label, start = 0, 0
             # A text that starts with a letter or digit is not blank, nor is its title.
             if (
                 label is None
-                or not line[_USUAL_LENGTH : _USUAL_LENGTH + 1].isalnum()
+                or not line[start : start + 1].isalnum()
                 or len(line) > MAX_LINE_BYTES
                 or line.endswith(b"\r")
             ):
-                batch.add(_parse(position, line.removesuffix(b"\r"), labels))
+                batch.add(_parse(position, line.removesuffix(b"\r"), None if optional else labels))
                 continue
-            text = line[_USUAL_LENGTH:]
+            text = line[start:]
             title, colon, body = text.partition(b": ")
             positions.append(position)
             batch.labels.append(label)
@@ -71,17 +77,20 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     return parse
 
 
-def _parse(position: int, line: bytes, labels: LabelReader) -> Record:
-    """Return the record of a line."""
+def _parse(position: int, line: bytes, labels: LabelReader | None) -> Record:
+    """Return the record of a line; without `labels` any labels are skipped."""
     if len(line) > MAX_LINE_BYTES:
         return rejected(position, LINE_TOO_LONG, TOO_LONG)
     if not line.strip():
         return rejected(position, NO_TEXT, "a blank line")
-    match = LINE.fullmatch(line)
-    label = labels.read(match[1].decode("utf-8", "replace")) if match else None
-    if match is None or label is None:
-        return rejected(position, BAD_LABEL, line)
-    data = match[2] or b""
+    if labels is None:
+        label, data = 0, _LABELS.sub(b"", line, count=1)
+    else:
+        match = LINE.fullmatch(line)
+        found = labels.read(match[1].decode("utf-8", "replace")) if match else None
+        if match is None or found is None:
+            return rejected(position, BAD_LABEL, line)
+        label, data = found, match[2] or b""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -90,7 +99,7 @@ def _parse(position: int, line: bytes, labels: LabelReader) -> Record:
         return rejected(position, NO_TEXT, "nothing after the label")
     if "\0" in text:
         return rejected(position, INVALID_UTF8, "a NUL character")
-    if text.startswith("__label__"):
+    if labels is not None and text.startswith("__label__"):
         return rejected(position, BAD_LABEL, "more than one label: " + text)
     if label < 0:
         return Neutral(position)

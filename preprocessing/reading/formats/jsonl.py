@@ -8,7 +8,7 @@ from typing import Any
 
 from preprocessing.reading.batch import Batch
 from preprocessing.reading.columns import HEADERLESS, Columns, Layout
-from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.labels import LabelReader, label_reader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lines
 from preprocessing.reading.records import (
     BROKEN_JSON,
@@ -30,7 +30,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     A missing or null title or text is empty.
     """
     columns = layout.columns or HEADERLESS
-    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    labels = label_reader(layout)
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
@@ -67,7 +67,7 @@ def _parse(position: int, line: bytes, columns: Columns, labels: LabelReader) ->
     fields = parse_object(position, line)
     if isinstance(fields, Rejected):
         return fields
-    value = fields.get(columns.label)
+    value = fields.get(columns.label) if columns.label else None
     label = labels.read(value)
     if label is None:
         shown = f"{columns.label}: {printable(value)}" if columns.label in fields else None

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Layout
-from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.labels import LabelReader, label_reader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
 from preprocessing.reading.records import (
     CORRUPT_ARCHIVE,
@@ -87,7 +87,7 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
         InputError: see `open_parquet`.
     """
     columns = layout.columns or HEADERLESS
-    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    labels = label_reader(layout)
     file = open_parquet(path, stream)
     position = 0
     for group in range(file.num_row_groups):
@@ -97,9 +97,10 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
             if isinstance(values, str):
                 damage = values
                 break
-            count = len(values[columns.label])
-            titles = values[columns.title] if columns.title else [""] * count
-            fields = zip(values[columns.label], titles, values[columns.text], strict=True)
+            texts = values[columns.text]
+            titles = values[columns.title] if columns.title else [""] * len(texts)
+            given = values[columns.label] if columns.label else [None] * len(texts)
+            fields = zip(given, titles, texts, strict=True)
             for row in fields:
                 position += 1
                 yield _parse(position, row, labels, columns.label)
@@ -135,7 +136,7 @@ def _value(item: pa.Scalar) -> Any:
         return item.as_buffer().to_pybytes() if hasattr(item, "as_buffer") else _NOT_UTF8
 
 
-def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: str) -> Record:
+def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: str | None) -> Record:
     try:
         label, title, body = (
             value.decode("utf-8") if isinstance(value, bytes) else value for value in fields

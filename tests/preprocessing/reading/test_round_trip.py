@@ -48,6 +48,8 @@ def test_fasttext_there_and_back(
     for record, (label, text) in zip(records, clean, strict=True):
         if isinstance(record, Review):
             assert (record.label, record.text) == (label - 1, text)
+        elif text.startswith("__label__"):
+            assert reasons([record]) == ["bad_label"]
         else:
             assert not text.strip() and reasons([record]) == ["no_text"]
 

@@ -15,22 +15,9 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 from apache_beam.portability.api import beam_provision_api_pb2
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
-from tfx.dsl.components.base import base_beam_executor
 
 _SWITCHING_RUNNERS = ("direct", "switchingdirect")
 """Short names of the runner that tries Prism."""
-
-
-class LocalBeamExecutor(base_beam_executor.BaseBeamExecutor):
-    """A Beam executor of TFX whose pipelines run in this process by default.
-
-    Put it before TFX's own executor in the list of base classes.
-    """
-
-    def _make_beam_pipeline(self) -> beam.Pipeline:
-        if self._make_beam_pipeline_fn is not None:
-            return super()._make_beam_pipeline()
-        return make_pipeline(self._beam_pipeline_args)
 
 
 def make_pipeline(args: Sequence[str] = ()) -> beam.Pipeline:

@@ -1,0 +1,218 @@
+"""Compute the n-gram ids of `preprocessing.normalise` with NumPy, in a sixth of the time.
+
+The ids equal those of `normalise.ngram_ids(normalise.words(texts), …)` bit for bit: the words are
+hashed with FarmHash's Fingerprint64, as `tf.strings.to_hash_bucket_fast` does. TensorFlow creates a
+string for each word; here a word is a pair of offsets into the bytes of all texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from preprocessing.normalise import MULTIPLIER, PUNCTUATION_BYTES, WORD_HASHES
+
+_CHUNK = 1 << 19
+"""Bytes of text that are processed together. The arrays for them fit into the caches of a core."""
+_SPACE, _PUNCTUATION, _WORD = 0, 1, 2
+_LONGEST_HASHED_HERE = 16
+"""Bytes. FarmHash has other formulas for longer words, which are rare."""
+_PADDING = 16
+"""Zero bytes behind the text, because words are fetched eight bytes at a time."""
+
+_U = np.uint64
+_K0, _K2 = _U(0xC3A5C85C97CB3127), _U(0x9AE16A3B2F90404F)
+_LOW_32 = _U(0xFFFFFFFF)
+
+
+class NgramIds(NamedTuple):
+    """The ids of the n-grams of a batch, a ragged tensor.
+
+    Attributes:
+      ids: int64 in [0, buckets), shape [n-grams]; the shorter n-grams of a review first.
+      row_lengths: int64, shape [batch]; the number of n-grams of each review.
+    """
+
+    ids: np.ndarray
+    row_lengths: np.ndarray
+
+
+def ngram_ids(texts: Sequence[bytes], longest: int, buckets: int) -> NgramIds:
+    """Return the hashed ids of all n-grams of 1 to `longest` words.
+
+    Args:
+      texts: UTF-8.
+      longest: length of the longest n-gram, in words.
+      buckets: number of ids.
+    """
+    parts = [_of_chunk(chunk, longest, buckets) for chunk in _chunks(texts)]
+    if not parts:
+        return NgramIds(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return NgramIds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _chunks(texts: Sequence[bytes]) -> Iterator[list[bytes]]:
+    chunk: list[bytes] = []
+    size = 0
+    for text in texts:
+        chunk.append(text)
+        size += len(text)
+        if size >= _CHUNK:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _of_chunk(texts: list[bytes], longest: int, buckets: int) -> NgramIds:
+    texts = _lowered(texts)
+    # A space in front of each text keeps the words of two texts apart.
+    data = b" " + b" ".join(texts) + b" "
+    starts, ends = _words(data)
+    hashes = _hashes(data, starts, ends)
+    text_ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1)
+    words = np.diff(np.searchsorted(starts, text_ends), prepend=0)
+    return _grams(hashes, words, longest, buckets)
+
+
+def _lowered(texts: list[bytes]) -> list[bytes]:
+    """Lower-case all letters; those outside ASCII have rules that only TensorFlow's library has."""
+    others = [index for index, text in enumerate(texts) if not text.isascii()]
+    lowered = [text.lower() for text in texts]
+    if others:
+        strings = tf.constant([texts[index] for index in others])
+        found = tf.strings.lower(strings, encoding="utf-8").numpy().tolist()
+        for index, text in zip(others, found, strict=True):
+            lowered[index] = text
+    return lowered
+
+
+def _words(data: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Return the offsets at which words start and end: runs of letters, runs of punctuation."""
+    kinds = np.frombuffer(data.translate(_KINDS), np.uint8)
+    edges = np.flatnonzero(kinds[1:] != kinds[:-1])
+    edges += 1
+    starts, ends = edges[:-1], edges[1:]
+    # Twice as fast as an index of booleans.
+    words = np.flatnonzero(kinds[starts] != _SPACE)
+    return starts[words], ends[words]
+
+
+def _hashes(data: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return FarmHash's Fingerprint64 of each word modulo WORD_HASHES, int64."""
+    size = len(data)
+    aligned = np.frombuffer(data + bytes(_PADDING + -size % 8), "<u8")
+    lengths = ends - starts
+    first = _fetch(aligned, starts)
+    hashes = np.empty(len(starts), np.uint64)
+    for lowest, highest, formula in ((1, 3, _hash_1_to_3), (4, 8, _hash_4_to_8)):
+        places = np.flatnonzero((lengths >= lowest) & (lengths <= highest))
+        hashes[places] = formula(first[places], lengths[places].astype(np.uint64))
+    places = np.flatnonzero(lengths > 8)
+    here = places[lengths[places] <= _LONGEST_HASHED_HERE]
+    last = _fetch(aligned, ends[here] - 8)
+    hashes[here] = _hash_8_to_16(first[here], last, lengths[here].astype(np.uint64))
+    elsewhere = places[lengths[places] > _LONGEST_HASHED_HERE]
+    hashes &= _U(WORD_HASHES - 1)
+    found = hashes.view(np.int64)
+    if len(elsewhere):
+        offsets = zip(starts[elsewhere].tolist(), ends[elsewhere].tolist(), strict=True)
+        long = tf.constant([data[start:end] for start, end in offsets])
+        found[elsewhere] = tf.strings.to_hash_bucket_fast(long, WORD_HASHES).numpy()
+    return found
+
+
+def _fetch(aligned: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the eight bytes at each offset as a little-endian number."""
+    index = offsets >> 3
+    shift = ((offsets & 7) << 3).view(np.uint64)
+    low = aligned[index]
+    low >>= shift
+    index += 1
+    high = aligned[index]
+    # A shift by 64 is undefined, so the shift by 64 - `shift` is done in two steps.
+    high <<= _U(1)
+    high <<= _U(63) - shift
+    low |= high
+    return low
+
+
+def _hash_1_to_3(first: np.ndarray, length: np.ndarray) -> np.ndarray:
+    byte = _U(0xFF)
+    middle = (first >> ((length >> _U(1)) << _U(3))) & byte
+    last = (first >> ((length - _U(1)) << _U(3))) & byte
+    y = (first & byte) + (middle << _U(8))
+    z = length + (last << _U(2))
+    mixed = (y * _K2) ^ (z * _K0)
+    return (mixed ^ (mixed >> _U(47))) * _K2
+
+
+def _hash_4_to_8(first: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """The formula for 4 to 7 bytes; the few words of 8 bytes get that for 8 to 16 bytes."""
+    multiplier = _K2 + (length << _U(1))
+    last = (first >> ((length - _U(4)) << _U(3))) & _LOW_32
+    hashes = _hash_16(length + ((first & _LOW_32) << _U(3)), last, multiplier)
+    eight = np.flatnonzero(length == 8)
+    hashes[eight] = _hash_8_to_16(first[eight], first[eight], length[eight])
+    return hashes
+
+
+def _hash_8_to_16(first: np.ndarray, last: np.ndarray, length: np.ndarray) -> np.ndarray:
+    multiplier = _K2 + (length << _U(1))
+    a = first + _K2
+    c = _rotated(last, 37) * multiplier + a
+    d = (_rotated(a, 25) + last) * multiplier
+    return _hash_16(c, d, multiplier)
+
+
+def _hash_16(u: np.ndarray, v: np.ndarray, multiplier: np.ndarray) -> np.ndarray:
+    a = (u ^ v) * multiplier
+    a ^= a >> _U(47)
+    b = (v ^ a) * multiplier
+    b ^= b >> _U(47)
+    b *= multiplier
+    return b
+
+
+def _rotated(values: np.ndarray, bits: int) -> np.ndarray:
+    return (values >> _U(bits)) | (values << _U(64 - bits))
+
+
+def _grams(hashes: np.ndarray, words: np.ndarray, longest: int, buckets: int) -> NgramIds:
+    """Return the n-grams of texts with these numbers of words."""
+    counts = [np.maximum(words - length, 0) for length in range(longest)]
+    row_lengths = np.sum(counts, axis=0)
+    first_word = np.cumsum(words) - words
+    target = np.cumsum(row_lengths) - row_lengths
+    ids = np.empty(int(row_lengths.sum()), np.int64)
+    grams = hashes
+    for length, count in enumerate(counts, 1):
+        if length > 1:
+            grams = grams[:-1] * np.int64(MULTIPLIER) + hashes[length - 1 :]
+        before = np.cumsum(count) - count
+        # The k-th n-gram of a text: its number among all n-grams of this length, and from it the
+        # word where it starts, and its place in the result.
+        number = np.arange(int(count.sum()))
+        source = grams[number + np.repeat(first_word - before, count)] if length > 1 else grams
+        ids[number + np.repeat(target - before, count)] = source
+        target = target + count
+    if buckets & (buckets - 1):
+        np.remainder(ids, buckets, out=ids)
+    else:
+        ids &= buckets - 1
+    return NgramIds(ids, row_lengths)
+
+
+def _kinds() -> bytes:
+    kinds = bytearray([_WORD]) * 256
+    for byte in b" \t\n\v\f\r":
+        kinds[byte] = _SPACE
+    for byte in PUNCTUATION_BYTES:
+        kinds[byte] = _PUNCTUATION
+    return bytes(kinds)
+
+
+_KINDS = _kinds()

@@ -1,0 +1,1 @@
+"""Score files of reviews with a pushed model: readers, model, writer. `run` shows the steps."""

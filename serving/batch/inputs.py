@@ -1,0 +1,69 @@
+"""Find the input files of a batch by their names, folders and globs; spool standard input."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+from apache_beam.io.filesystems import FileSystems
+
+from core.errors import InputError
+from preprocessing.reading import globs
+from preprocessing.reading.files import FoundFile, data_files, file_size, match_files
+from preprocessing.reading.find import SourceFile
+
+STANDARD_STREAM = "-"
+_GROUP = "all"
+_COPY = 1 << 20
+
+
+def find_inputs(words: Iterable[str]) -> list[SourceFile]:
+    """Return the files of an input in the order of `words`, each once; those of a word by name.
+
+    Args:
+      words: paths or URLs of files and folders, and globs as `preprocessing.reading.globs` has
+        them. The files of a folder are those that a training would read.
+
+    Raises:
+      InputError: a word matches no file, or a file cannot be listed.
+    """
+    found: dict[str, FoundFile] = {}
+    for word in words:
+        for file in _files(_absolute(word)):
+            found.setdefault(file.path, file)
+    return [SourceFile(_GROUP, *file) for file in found.values()]
+
+
+def spool_standard_input(folder: str) -> SourceFile:
+    """Copy standard input to a file in `folder`, because readers inspect and cut files."""
+    # Text without labels is recognised by the name of its file.
+    path = os.path.join(folder, "standard-input.txt")
+    with open(path, "wb") as target:
+        if sys.stdin is not None:
+            shutil.copyfileobj(sys.stdin.buffer, target, _COPY)
+    return SourceFile(_GROUP, path, os.path.getsize(path), 0.0)
+
+
+def _files(word: str) -> Sequence[FoundFile]:
+    is_local = FileSystems.get_scheme(word) is None
+    if is_local and os.path.isdir(word):
+        files = data_files(word)
+    elif is_local and os.path.exists(word):
+        # A name may contain what is a pattern elsewhere.
+        status = os.stat(word)
+        files = [FoundFile(word, file_size(word), status.st_mtime)]
+    else:
+        # The folder is all before the first special character, or before the name of the file.
+        base = globs.literal_prefix(word).rpartition("/")[0] or "/"
+        files = match_files(base, word.removeprefix(base).lstrip("/"))
+        if not files and not is_local and globs.is_literal(word):
+            files = data_files(word)
+    if not files:
+        raise InputError(f"--input: {word} matches no file; give files, folders or globs")
+    return files
+
+
+def _absolute(word: str) -> str:
+    return word if "://" in word else os.path.abspath(os.path.expanduser(word))

@@ -1,0 +1,176 @@
+"""The work folder next to an output: finished units, from which a killed run resumes.
+
+The folder has a manifest of all that the result depends on, the scores and rejected lines of each
+unit, and a record of each finished unit. The record is written last, and names the other files, so
+files of an unfinished unit are never read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from core import exit_codes
+from core.errors import UserError
+from serving.batch.units import Unit
+
+_MANIFEST = "manifest.json"
+_LOCK = "lock"
+_DONE = "done.json"
+
+
+class OutputError(UserError):
+    """An output that cannot be written."""
+
+    exit_code = exit_codes.BAD_INPUT
+
+
+class Done(NamedTuple):
+    """The record of a finished unit.
+
+    Attributes:
+      scores: path of the Arrow stream with the reviews.
+      rejected: path of the rejected lines; None if there are none.
+      reviews: the number of scored reviews.
+      counts: reason -> rejected lines.
+      lines: the number of lines of each piece.
+    """
+
+    scores: str
+    rejected: str | None
+    reviews: int
+    counts: dict[str, int]
+    lines: list[int]
+
+
+def work_folder(output: str) -> str:
+    """Return the hidden folder next to an output file."""
+    folder, _, name = output.rpartition("/")
+    return f"{folder}/.{name}.partial"
+
+
+def create(path: str) -> Any:
+    """Open a file for writing, without the compression that Beam infers from names."""
+    return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def is_local(path: str) -> bool:
+    """Return whether a path is in the file system of this machine."""
+    return FileSystems.get_scheme(path) is None
+
+
+@contextlib.contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Create the work folder and lock it, so that no other process of this machine uses it.
+
+    Raises:
+      OutputError: the folder cannot be created, or another process has locked it.
+    """
+    if not is_local(folder):
+        yield
+        return
+    try:
+        os.makedirs(folder, exist_ok=True)
+        lock = open(os.path.join(folder, _LOCK), "w")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise OutputError(
+            f"--output: {folder} cannot be created ({error.strerror}); name a file in a folder "
+            "that this user may write to"
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise OutputError(
+                f"--output: another process is writing this file (it uses {folder}); wait for its "
+                "end, or name another file"
+            ) from None
+        yield
+
+
+def start_or_resume(folder: str, units: Sequence[Unit], depends_on: dict[str, str]) -> bool:
+    """Return whether the work folder is that of the same work; empty it if it is not.
+
+    Args:
+      folder: the work folder.
+      units: the units of the whole input.
+      depends_on: everything else that the result depends on.
+    """
+    # The repr of a unit has the layout of each file.
+    parts = hashlib.sha256(repr(units).encode()).hexdigest()
+    manifest = {**depends_on, "units": f"{len(units)},sha256:{parts}"}
+    path = f"{folder}/{_MANIFEST}"
+    if _read(path) == manifest:
+        return True
+    clear(folder)
+    _write(path, manifest)
+    return False
+
+
+def clear(folder: str) -> None:
+    """Delete the files of the work folder, but not the lock, which belongs to this process."""
+    paths = _listed(folder)
+    # The manifest first: without it nothing of an interrupted deletion is used.
+    for path in sorted(paths, key=lambda path: not path.endswith(_MANIFEST)):
+        if not path.endswith(f"/{_LOCK}"):
+            FileSystems.delete([path])
+
+
+def remove(folder: str) -> None:
+    """Delete the work folder."""
+    clear(folder)
+    if is_local(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_done(folder: str, unit: int, done: Done) -> None:
+    """Record that a unit is finished."""
+    _write(f"{folder}/{unit:06d}.{_DONE}", done._asdict())
+
+
+def read_done(folder: str, unit: int) -> Done:
+    """Return the record of a finished unit."""
+    values = _read(f"{folder}/{unit:06d}.{_DONE}")
+    assert values is not None
+    return Done(**values)
+
+
+def finished(folder: str) -> set[int]:
+    """Return the numbers of the finished units."""
+    names = (path.rsplit("/", 1)[-1] for path in _listed(folder))
+    return {int(name.split(".")[0]) for name in names if re.fullmatch(rf"\d+\.{_DONE}", name)}
+
+
+def _listed(folder: str) -> list[str]:
+    if is_local(folder):
+        return [f"{folder}/{name}" for name in os.listdir(folder)]
+    # A folder's name may contain what Beam's globs interpret.
+    literal = re.sub(r"([\[*?])", r"[\1]", folder)
+    return [found.path for found in FileSystems.match([f"{literal}/*"])[0].metadata_list]
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    if not FileSystems.exists(path):
+        return None
+    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        values: dict[str, Any] = json.loads(file.read())
+    return values
+
+
+def _write(path: str, values: dict[str, Any]) -> None:
+    """Write a JSON file that is never seen incomplete; on gs:// every file is so."""
+    temporary = f"{path}.unfinished" if is_local(path) else path
+    with create(temporary) as file:
+        file.write(json.dumps(values).encode())
+    if temporary != path:
+        os.replace(temporary, path)

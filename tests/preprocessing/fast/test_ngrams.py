@@ -1,0 +1,55 @@
+"""N-gram ids computed with NumPy are those of the TensorFlow ops, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from preprocessing import normalise
+from preprocessing.fast import ngrams
+
+TEXT = (
+    st.text(max_size=60)
+    | st.text(st.characters(codec="ascii"), max_size=200)
+    | st.lists(st.integers(0, 80).map(lambda length: ("abcdefgh" * 10)[:length])).map(" ".join)
+    | st.lists(
+        st.tuples(st.sampled_from("aZ9'é!-_ \t\n\v\f\r\x1c\x85\xa0İΣς"), st.integers(0, 70))
+    ).map(lambda runs: "".join(char * count for char, count in runs))
+)
+
+
+def expected(texts: list[bytes], longest: int, buckets: int) -> tf.RaggedTensor:
+    return normalise.ngram_ids(normalise.words(tf.constant(texts, tf.string)), longest, buckets)
+
+
+@settings(max_examples=150)
+@given(
+    texts=st.lists(TEXT.map(str.encode), min_size=1, max_size=6),
+    longest=st.integers(1, 3),
+    buckets=st.sampled_from([2, 1000, 2**20, 2**30]),
+    chunk=st.sampled_from([1, 50, 1 << 19]),
+)
+def test_ids_equal_those_of_tensorflow(
+    texts: list[bytes], longest: int, buckets: int, chunk: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ngrams, "_CHUNK", chunk)
+        found = ngrams.ngram_ids(texts, longest, buckets)
+    wanted = expected(texts, longest, buckets)
+    np.testing.assert_array_equal(found.ids, wanted.flat_values)
+    np.testing.assert_array_equal(found.row_lengths, wanted.row_lengths())
+    assert found.ids.dtype == found.row_lengths.dtype == np.int64
+
+
+def test_words_of_every_length_have_the_hash_of_tensorflow() -> None:
+    texts = [bytes(97 + (7 * n + length) % 26 for n in range(length)) for length in range(1, 140)]
+    found = ngrams.ngram_ids(texts, 1, 2**62)
+    np.testing.assert_array_equal(found.ids, tf.strings.to_hash_bucket_fast(texts, 2**62))
+
+
+def test_no_texts_have_no_ids() -> None:
+    found = ngrams.ngram_ids([], 2, 2**20)
+    assert found.ids.shape == found.row_lengths.shape == (0,)

@@ -1,0 +1,132 @@
+"""Reviews whose labels are optional: what has a text is read, whatever its label."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import InputError
+from preprocessing.reading.batch import Batch
+from preprocessing.reading.cut import cut_file
+from preprocessing.reading.layouts import detect_format
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import ReadOptions
+from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
+
+POOL = ThreadPoolExecutor(2)
+OPTIONAL = ReadOptions(labels="optional")
+
+
+def batches(path: str, options: ReadOptions) -> list[Batch]:
+    pieces = cut_file(path, detect_format(path, options))
+    return [batch for piece in pieces for batch in read_batches(piece, POOL)]
+
+
+def found(path: str, options: ReadOptions = OPTIONAL) -> dict[int, str]:
+    """Position -> the text, or the reason of a rejected line."""
+    lines: dict[int, str] = {}
+    for batch in batches(path, options):
+        lines |= {n: text.decode() for n, text in zip(batch.positions, batch.texts, strict=True)}
+        lines |= {line.position: line.reason for line in batch.rejected}
+        assert not batch.neutrals and not any(batch.labels)
+    return lines
+
+
+FASTTEXT = [
+    (b"__label__2 Good: it is", "Good: it is"),
+    (b"No label: but a text", "No label: but a text"),
+    (b"__label__3 three", "three"),
+    (b"__label__neutral word", "word"),
+    (b"__label__1 __label__2 both", "both"),
+    (b"__label__2\ttab\r", "tab"),
+    (b"  indented", "  indented"),
+    (b"!", "!"),
+    (b"it has a __label__1 inside", "it has a __label__1 inside"),
+    (b"", "no_text"),
+    (b"   ", "no_text"),
+    (b"__label__1", "no_text"),
+    (b"caf\xe9", "invalid_utf8"),
+    (b"a\0b", "invalid_utf8"),
+]
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_fasttext_lines(folder: Path, suffix: str) -> None:
+    lines, wanted = zip(*FASTTEXT, strict=True)
+    path = write(folder, f"mixed.txt{suffix}", COMPRESS[suffix](b"\n".join(lines) + b"\n"))
+    assert found(path) == dict(enumerate(wanted, 1))
+
+
+def test_plain_text_without_any_label_is_a_review_on_each_line(folder: Path) -> None:
+    path = write(folder, "plain.txt", "good phone, really\nbad: very\n")
+    assert found(path) == {1: "good phone, really", 2: "bad: very"}
+    with pytest.raises(InputError, match="no known format"):
+        batches(path, ReadOptions())
+
+
+@settings(max_examples=80)
+@given(st.lists(st.sampled_from([line for line, _ in FASTTEXT]), max_size=12))
+def test_labelled_lines_have_the_text_of_a_training(folder: Path, lines: list[bytes]) -> None:
+    path = write(folder, "same.ft.txt", b"\n".join([b"__label__1 first", *lines]))
+    optional = found(path)
+    for batch in batches(path, ReadOptions()):
+        for position, text in zip(batch.positions, batch.texts, strict=True):
+            assert optional[position] == text.decode()
+        for line in batch.rejected:
+            assert line.reason == "bad_label" or optional[line.position] == line.reason
+
+
+TABLE = [(5, "t", "five"), (3, "", "three"), ("", "t", "none"), ("?", "", "odd"), (1, "", " ")]
+WANTED = {"t: five", "three", "t: none", "odd", "no_text"}
+
+
+def test_csv_records(folder: Path) -> None:
+    path = write(folder, "labels.csv", csv_text([("rating", "title", "text"), *TABLE]))
+    assert set(found(path).values()) == WANTED
+    without = [("title", "text"), *[row[1:] for row in TABLE]]
+    assert set(found(write(folder, "none.csv", csv_text(without))).values()) == WANTED
+    only = write(folder, "only.csv", csv_text([("Review",), ("great",), ("poor",)]))
+    assert found(only) == {2: "great", 3: "poor"}
+    headerless = write(folder, "headerless.csv", csv_text([("", "t", "some"), ("2", "", "more")]))
+    assert found(headerless) == {1: "t: some", 2: "more"}
+
+
+def test_json_lines(folder: Path) -> None:
+    lines = (
+        '{"text": "no label"}\n{"rating": null, "title": "t", "text": "null"}\n'
+        '{"rating": 3.0, "text": "three"}\n{"rating": 5}\n{"text": {"a": 1}}\n[]\n'
+    )
+    assert found(write(folder, "some.jsonl", lines)) == {
+        1: "no label",
+        2: "t: null",
+        3: "three",
+        4: "no_text",
+        5: "broken_json",
+        6: "broken_json",
+    }
+
+
+def test_parquet_rows(folder: Path) -> None:
+    with_nulls = {"rating": [5, None, 3], "text": ["five", "none", "three"]}
+    path = write(folder, "nulls.parquet", parquet_bytes(with_nulls))
+    assert found(path) == {1: "five", 2: "none", 3: "three"}
+    path = write(folder, "none.parquet", parquet_bytes({"title": ["t", ""], "text": ["a", "b"]}))
+    assert found(path) == {1: "t: a", 2: "b"}
+
+
+def test_columns_that_are_set(folder: Path) -> None:
+    path = write(folder, "own.csv", csv_text([("id", "words"), (1, "first"), (2, "second")]))
+    with pytest.raises(InputError, match=r"set data\.columns\.text$"):
+        found(path)
+    # The settings of the training name a label, which new files may lack.
+    options = ReadOptions(text="words", label="stars", labels="optional")
+    assert found(path, options) == {2: "first", 3: "second"}
+
+
+def test_a_treatment_that_does_not_exist(folder: Path) -> None:
+    with pytest.raises(InputError, match="required, optional"):
+        found(write(folder, "any.txt", "__label__1 x"), ReadOptions(labels="no"))

@@ -1,0 +1,113 @@
+"""`amazon-reviews predict --input … --output …` as a command: killed, interrupted, in a pipe."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.serving.models import push
+
+pytestmark = pytest.mark.slow
+
+# Units of some hundred lines, of which a run has many.
+SMALL_UNITS = """
+from preprocessing.reading import cut
+from serving.batch import units
+cut._PLAIN_BYTES = units._BYTES_PER_UNIT = 20_000
+from cli import command
+command.main()
+"""
+TEXTS = [f"{'good' if n % 3 else 'bad'} phone {n}" for n in range(200_000)]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("root")
+    push(folder / "serving" / "1")
+    return folder
+
+
+def start(root, *words, program=SMALL_UNITS):
+    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    words = [sys.executable, "-c", program, "predict", *map(str, words)]
+    return subprocess.Popen(words, env=environment, **pipes)
+
+
+def wait_for_units(process, folder, count):
+    """Wait until a run has finished some units."""
+    deadline = time.monotonic() + 300
+    while len(list(folder.glob("*.done.json"))) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_ended_leaves_no_output_and_the_next_one_completes(root, tmp_path, sign):
+    source, output = tmp_path / "in.txt", tmp_path / "scores.csv"
+    source.write_text("\n".join(TEXTS))
+    process = start(root, "--input", source, "--output", output)
+    wait_for_units(process, tmp_path / ".scores.csv.partial", 3)
+    process.send_signal(sign)
+    _, error = process.communicate(timeout=300)
+    assert process.returncode == (130 if sign == signal.SIGINT else -sign), error
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", ".scores.csv.partial"}
+
+    process = start(root, "--input", source, "--output", output)
+    out, error = process.communicate(timeout=300)
+    assert process.returncode == 0, error
+    assert b"200,000 reviews scored" in out and b"were finished before" in out
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "scores.csv"}
+    with output.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["position"]) for row in rows] == list(range(1, len(TEXTS) + 1))
+    labels = ["positive" if "good" in text else "negative" for text in TEXTS]
+    assert [row["label"] for row in rows] == labels
+
+
+def test_standard_input_and_output(root):
+    process = start(root, "--input", "-", "--output", "-")
+    out, error = process.communicate(b"good phone\n\xff\nbad\n", timeout=300)
+    assert process.returncode == 2
+    rows = list(csv.DictReader(io.StringIO(out.decode())))
+    assert [tuple(row.values()) for row in rows] == [
+        ("-", "1", "0.9", "positive"),
+        ("-", "3", "0.100000024", "negative"),
+    ]
+    # Libraries warn about Python 3.10 before, because the program imports them unsilenced.
+    rejected, counts = error.decode().splitlines()[-2:]
+    assert json.loads(rejected)["reason"] == "invalid_utf8"
+    assert counts.startswith("2 reviews scored in")
+    assert counts.endswith("1 line rejected (invalid_utf8 1): above")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--input", "x.csv"], "--input requires --output"),
+        (["--output", "x.csv"], "--output requires --input"),
+        (["-i", "x.csv", "-o", "x.xlsx"], "must end in .csv, .jsonl or .parquet"),
+        (["-i", "x.csv", "-o", "-.csv", "--format", "csv"], "--format is that of standard output"),
+        (["-i", "-", "-o", "x.csv", "y.csv"], "cannot be combined with files"),
+        (["-i", "missing.csv", "-o", "x.csv"], "missing.csv matches no file"),
+    ],
+)
+def test_arguments_that_do_not_fit(root, tmp_path, monkeypatch, capfd, words, problem):
+    from cli import command
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIPELINE_SET", f"paths.root={root}")
+    monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict", *words])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 2
+    error = capfd.readouterr().err
+    assert problem in error and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
