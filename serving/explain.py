@@ -1,50 +1,62 @@
-"""The contribution of each word of a review to its prediction."""
+"""The words that contribute to a prediction, for any model: each word is left out once.
+
+The effect of a word is the logit of the review minus the logit of the review without the word. A
+positive effect means that the word makes the review more positive. The effects do not add up:
+words that depend on each other share theirs. The method is that of Li, Monroe and Jurafsky,
+"Understanding Neural Networks through Representation Erasure" (2016).
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from serving.predictor import Prediction
-
-MOST_WORDS = 200
-"""The maximum number of words of a review that are explained; it bounds the size of the batch."""
+MAX_WORDS = 100
+"""Words of a review that are left out, from its beginning."""
+_WORD = re.compile(r"\S+")
 _SMALLEST = 1e-7
-"""The logit of a probability of 0 or 1 is infinite; float32 rounds to them."""
+"""Least distance of a probability from 0 and 1, about the precision of a float32 near 1."""
 
 
-class Word(NamedTuple):
-    """A word of a review.
+class Part(NamedTuple):
+    """A part of a review.
 
     Attributes:
-      start, end: its place in the text, in characters.
-      contribution: the logit of the review minus the logit without the word. A positive value means
-        that the word makes the review more positive.
+      text: the part; joined, the parts of a review are the review.
+      effect: the effect of the word; None if the part is no word that was left out.
     """
 
-    start: int
-    end: int
-    contribution: float
+    text: str
+    effect: float | None = None
 
 
-def explain(
-    text: str, predict: Callable[[Sequence[str | bytes]], Sequence[Prediction]]
-) -> tuple[Prediction, list[Word]]:
-    """Return the prediction for a review and the contribution of its first words.
+def variants(text: str, words: int = MAX_WORDS) -> list[bytes]:
+    """Return the review, and the review without each of its first `words` words."""
+    spans = list(_WORD.finditer(text))[:words]
+    without = [text[: span.start()] + text[span.end() :] for span in spans]
+    return [variant.encode() for variant in (text, *without)]
 
-    The method is leave-one-out: each word is removed in turn and the rest is predicted, in one
-    batch. It needs nothing of the model but its predictions (Li, Monroe and Jurafsky,
-    "Understanding Neural Networks through Representation Erasure", 2016).
+
+def parts(text: str, probabilities: Sequence[float]) -> list[Part]:
+    """Return the parts of the review, which joined are the review again.
+
+    Args:
+      text: the review.
+      probabilities: of its `variants`.
     """
-    places = [match.span() for match in re.finditer(r"\S+", text)][:MOST_WORDS]
-    whole, *without = predict([text, *(text[:start] + text[end:] for start, end in places)])
-    words = [
-        Word(start, end, _logit(whole.probability) - _logit(rest.probability))
-        for (start, end), rest in zip(places, without, strict=True)
-    ]
-    return whole, words
+    whole, *without = (_logit(probability) for probability in probabilities)
+    found: list[Part] = []
+    end = 0
+    for span, logit in zip(_WORD.finditer(text), without, strict=False):
+        if span.start() > end:
+            found.append(Part(text[end : span.start()]))
+        found.append(Part(span[0], round(whole - logit, 4)))
+        end = span.end()
+    if end < len(text):
+        found.append(Part(text[end:]))
+    return found
 
 
 def _logit(probability: float) -> float:

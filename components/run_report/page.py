@@ -122,18 +122,13 @@ def render(content: Content) -> str:
 
 
 def highlighted(mistake: Mistake) -> list[tuple[str, float]]:
-    """Return the text of a mistake in parts, each with its contribution in [-1, 1].
+    """Return the text of a mistake in parts, each with its effect in [-1, 1].
 
-    The contributions are relative to the largest one. Parts between words have none.
+    The effects are relative to the largest one. Parts between words have none.
     """
-    largest = max((abs(word.contribution) for word in mistake.words), default=0.0) or 1.0
-    parts: list[tuple[str, float]] = []
-    end = 0
-    for word in mistake.words:
-        parts.append((mistake.text[end : word.start], 0.0))
-        parts.append((mistake.text[word.start : word.end], word.contribution / largest))
-        end = word.end
-    return [*parts, (mistake.text[end:], 0.0)]
+    effects = [abs(part.effect) for part in mistake.parts if part.effect is not None]
+    largest = max(effects, default=0.0) or 1.0
+    return [(part.text, (part.effect or 0.0) / largest) for part in mistake.parts]
 
 
 def _verdict(content: Content) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfx.utils import path_utils
 
 from preprocessing import features
-from serving.explain import Word, explain
+from serving.explain import Part, parts, variants
 from serving.predictor import Predictor
 
 MOST_REVIEWS = 20_000
@@ -50,13 +50,13 @@ class Mistake(NamedTuple):
       text: the review, shortened.
       label: its label.
       probability: the predicted probability of being positive.
-      words: the contributions of its words.
+      parts: the parts of the text, with the effects of its first words.
     """
 
     text: str
     label: int
     probability: float
-    words: list[Word]
+    parts: list[Part]
 
 
 class Predictions(NamedTuple):
@@ -173,8 +173,8 @@ def _calibration(labels: np.ndarray, scores: np.ndarray) -> list[Bin]:
 def _mistake(text: bytes, label: int, predictor: Predictor) -> Mistake:
     shown = text.decode("utf-8", "replace")[:_LONGEST_TEXT]
     [prediction] = predictor.predict([text])
-    _, words = explain(shown, predictor.predict)
-    return Mistake(shown, int(label), prediction.probability, words)
+    probabilities = [each.probability for each in predictor.predict(variants(shown))]
+    return Mistake(shown, int(label), prediction.probability, parts(shown, probabilities))
 
 
 def _largest_ngrams(texts: Sequence[bytes], predictor: Predictor) -> list[tuple[str, float]]:

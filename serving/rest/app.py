@@ -14,13 +14,14 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from serving.explain import MAX_WORDS, parts, variants
 from serving.rest import metrics as prometheus
 from serving.rest.api import format_error, parse_json
 from serving.rest.batching import Batcher
 from serving.rest.bodies import Bodies, ClientGoneError
 from serving.rest.client import folder_id
 from serving.rest.errors import ApiError
-from serving.rest.explain import MAX_WORDS, parse_explain, parts, variants
+from serving.rest.explain import as_json, parse_explain
 from serving.rest.metrics import Metrics
 from serving.rest.models import PREDICT_TEXT
 from serving.rest.settings import MODEL_NAME, Serve
@@ -143,7 +144,7 @@ def _add_explain(
             answer = {
                 "probability": outputs["probability"][0],
                 "label": outputs["label"][0],
-                "parts": parts(text, outputs["probability"].tolist()),
+                "parts": as_json(parts(text, outputs["probability"].tolist())),
             }
             content = orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
             response = _json(content, headers={VERSION_HEADER: str(model.version)})

@@ -1,43 +1,31 @@
-"""The contribution of each word to a prediction."""
-
-import math
+"""The words that contribute to a prediction."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from serving.explain import MOST_WORDS, explain
-from serving.predictor import Prediction
-
-WEIGHTS = {"great": 2.0, "broke": -3.0}
-
-
-def predict(texts):
-    """A logistic regression over words."""
-    logits = [sum(WEIGHTS.get(word, 0.0) for word in text.split()) for text in texts]
-    chances = [1 / (1 + math.exp(-logit)) for logit in logits]
-    return [Prediction(chance, int(chance > 0.5)) for chance in chances]
+from serving.explain import parts, variants
 
 
-def test_the_contribution_of_a_word_is_its_weight():
-    prediction, words = explain("It is great but broke", predict)
-    assert prediction.label == 0
-    assert [("It is great but broke"[w.start : w.end], w.contribution) for w in words] == [
-        ("It", 0.0),
-        ("is", 0.0),
-        ("great", pytest.approx(2.0)),
-        ("but", 0.0),
-        ("broke", pytest.approx(-3.0)),
-    ]
+@given(st.text())
+def test_the_parts_are_the_review(text):
+    found = parts(text, [0.5] * len(variants(text)))
+    assert "".join(part.text for part in found) == text
 
 
-def test_a_long_review_is_explained_in_part():
-    assert len(explain("word " * 10_000, predict)[1]) == MOST_WORDS
+def test_each_word_is_left_out_once():
+    assert variants(" not  bad") == [b" not  bad", b"   bad", b" not  "]
+    assert variants("a b c", words=1) == [b"a b c", b" b c"]
 
 
-def test_a_certain_prediction_has_finite_contributions():
-    prediction, [word] = explain("x", lambda texts: [Prediction(float(bool(t)), 1) for t in texts])
-    assert prediction.probability == 1.0
-    assert math.isfinite(word.contribution)
+def test_a_word_that_makes_it_positive_has_a_positive_effect():
+    found = parts("a good one", [0.9, 0.9, 0.5, 0.95])
+    effects = {part.text: part.effect for part in found}
+    assert effects["good"] == pytest.approx(2.1972, abs=1e-4)
+    assert effects["a"] == 0
+    assert effects["one"] < 0
+    assert effects[" "] is None
 
 
-def test_an_empty_review_has_no_words():
-    assert explain("  ", predict)[1] == []
+def test_certain_predictions_have_finite_effects():
+    assert abs(parts("good", [1.0, 0.0])[0].effect) < 40

@@ -13,7 +13,7 @@ from components.run_report.evaluation import accuracy_interval, auc_interval
 from components.run_report.input_data import read_input
 from components.run_report.page import highlighted
 from components.run_report.predictions import Mistake, predict, roc_curve, worst_mistakes
-from serving.explain import Word
+from serving.explain import Part
 from tests.components.run_report.artifacts import HOSTILE, REVIEWS, write_run
 
 
@@ -90,11 +90,9 @@ def test_many_files_are_listed_in_part(tmp_path, monkeypatch):
     assert (len(found.files), found.more_files, found.total.read) == (1, 1, 28)
 
 
-def test_the_parts_of_a_mistake_are_its_text():
-    mistake = Mistake("so good !", 0, 0.9, [Word(0, 2, -1.0), Word(3, 7, 4.0)])
-    parts = highlighted(mistake)
-    assert "".join(text for text, _ in parts) == mistake.text
-    assert [part for part in parts if part[1]] == [("so", -0.25), ("good", 1.0)]
+def test_the_effects_of_words_are_relative_to_the_largest():
+    mistake = Mistake("", 0, 0.9, [Part("so", -1.0), Part(" "), Part("good", 4.0)])
+    assert highlighted(mistake) == [("so", -0.25), (" ", 0.0), ("good", 1.0)]
 
 
 def _uris(sources):

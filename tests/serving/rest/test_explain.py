@@ -1,33 +1,6 @@
-"""The words that contribute to a prediction."""
+"""Explanations by the server."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from serving.rest.explain import parts, variants
-
-
-@given(st.text())
-def test_the_parts_are_the_review(text):
-    found = parts(text, [0.5] * len(variants(text)))
-    assert "".join(part["text"] for part in found) == text
-
-
-def test_each_word_is_left_out_once():
-    assert variants(" not  bad") == [b" not  bad", b"   bad", b" not  "]
-    assert variants("a b c", words=1) == [b"a b c", b" b c"]
-
-
-def test_a_word_that_makes_it_positive_has_a_positive_effect():
-    found = parts("a good one", [0.9, 0.9, 0.5, 0.95])
-    effects = {part["text"]: part.get("effect") for part in found}
-    assert effects["good"] == pytest.approx(2.1972, abs=1e-4)
-    assert effects["a"] == 0
-    assert effects["one"] < 0
-
-
-def test_certain_predictions_have_finite_effects():
-    assert abs(parts("good", [1.0, 0.0])[0]["effect"]) < 40
 
 
 def test_the_server_explains(server):
