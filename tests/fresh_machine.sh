@@ -12,7 +12,8 @@
 # What is tested is HEAD: changes that are not committed are left out.
 set -euo pipefail
 
-packages=(python3 python3-venv python3-dev g++ make git ca-certificates)
+# Chromium is for the tests of pages, which a machine without it leaves out.
+packages=(python3 python3-venv python3-dev g++ make git ca-certificates chromium chromium-driver)
 suite=trixie
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/amazon-reviews
 # The bare machine with its packages, so that only the first call fetches them.
