@@ -22,21 +22,13 @@ class ServedModel(tf.Module):
       serving_default: serialized tf.Examples -> probability float32, label int64, both [batch].
       predict_text: raw strings -> probability float32, label int64, both [batch].
       transform_features: serialized tf.Examples -> the transformed features, dense.
-      predict_ngrams: ids of n-grams and the number of them in each review -> probability, label;
-        only of a model that reads nothing but n-grams.
-
-    Attributes:
-      ngram_settings: the longest n-gram and the number of buckets, for `predict_ngrams`.
     """
 
-    def __init__(self, model: tf_keras.Model, transform_graph: str, settings: Transform):
+    def __init__(self, model: tf_keras.Model, transform_graph: str):
         super().__init__(name="reviews")
         # Attributes that are Keras objects would be exported with the state of the optimizer and a
         # second copy of every layer's computation, which Keras rewrites and traces for seconds.
         self.model_variables = model.variables
-        self.ngram_settings = tf.Variable(
-            [settings.ngrams, settings.ngram_buckets], trainable=False, dtype=tf.int64
-        )
         self._inputs = lambda: model.input
         self._logit = lambda inputs: model(inputs, training=False)
         transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
@@ -74,6 +66,24 @@ class ServedModel(tf.Module):
         transformed = self._transform(_texts(examples))
         return {name: _dense(value) for name, value in transformed.items()}
 
+
+class ServedNgramModel(ServedModel):
+    """A trained model that reads nothing but n-grams, with a signature for n-grams that are known.
+
+    Signatures besides those of `ServedModel`:
+      predict_ngrams: ids of n-grams, int64 [n-grams of all reviews], and the number of n-grams of
+        each review, int64 [batch] -> probability float32, label int64, both [batch].
+
+    Attributes:
+      ngram_settings: the longest n-gram and the number of buckets, int64 [2].
+    """
+
+    def __init__(self, model: tf_keras.Model, transform_graph: str, settings: Transform):
+        super().__init__(model, transform_graph)
+        self.ngram_settings = tf.Variable(
+            [settings.ngrams, settings.ngram_buckets], trainable=False, dtype=tf.int64
+        )
+
     @tf.function(
         autograph=False,
         input_signature=[
@@ -85,13 +95,6 @@ class ServedModel(tf.Module):
         rows = tf.RaggedTensor.from_row_lengths(ngrams, row_lengths, validate=False)
         return self._answer({features.NGRAMS: rows})
 
-    def reads_only_ngrams(self) -> bool:
-        """Return whether the model can be exported with `predict_ngrams`."""
-        inputs = self._inputs()
-        return set(inputs) == {features.NGRAMS} and isinstance(
-            inputs[features.NGRAMS].type_spec, tf.RaggedTensorSpec
-        )
-
 
 def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform) -> None:
     """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`.
@@ -102,15 +105,23 @@ def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Tra
       folder: the folder that is written to.
       settings: the settings of the features.
     """
-    served = ServedModel(model, transform_graph, settings)
-    signatures = {
-        "serving_default": served.serving_default,
-        "predict_text": served.predict_text,
-        "transform_features": served.transform_features,
-    }
-    if served.reads_only_ngrams():
-        signatures["predict_ngrams"] = served.predict_ngrams
+    # Two classes, because TensorFlow traces every function of the object that it saves.
+    served = (
+        ServedNgramModel(model, transform_graph, settings)
+        if _reads_only_ngrams(model)
+        else ServedModel(model, transform_graph)
+    )
+    names = ("serving_default", "predict_text", "transform_features", "predict_ngrams")
+    signatures = {name: getattr(served, name) for name in names if hasattr(served, name)}
     tf.saved_model.save(served, folder, signatures=signatures)
+
+
+def _reads_only_ngrams(model: tf_keras.Model) -> bool:
+    """Return whether the inputs of the model are ragged n-grams and nothing else."""
+    inputs = model.input
+    return set(inputs) == {features.NGRAMS} and isinstance(
+        inputs[features.NGRAMS].type_spec, tf.RaggedTensorSpec
+    )
 
 
 def _texts(examples: tf.Tensor) -> tf.Tensor:

@@ -42,6 +42,7 @@ def test_ml_metadata_has_the_run(finished):
         "ModelBlessing": 1,
         "InfraBlessing": 1,
         "PushedModel": 1,
+        **REPORT_ARTIFACTS,
     }
 
 
