@@ -6,6 +6,7 @@ The pages read the metadata of the artifact types `system.Metrics` and
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from components.run_report.evaluation import Evaluation
@@ -15,8 +16,12 @@ _LABELS = ("negative", "positive")
 
 
 def metrics(evaluation: Evaluation) -> dict[str, float]:
-    """Return the metadata of a `system.Metrics`: name -> value."""
-    return {metric.name: metric.value for metric in evaluation.metrics}
+    """Return the metadata of a `system.Metrics`: name -> value.
+
+    Undefined metrics, such as the precision of a model that predicts no positive, are left out: ML
+    Metadata cannot store NaN.
+    """
+    return {m.name: m.value for m in evaluation.metrics if math.isfinite(m.value)}
 
 
 def classification(predictions: Predictions) -> dict[str, Any]:

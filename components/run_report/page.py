@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -108,7 +109,7 @@ def render(content: Content) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"highlighted": highlighted}
+    environment.globals |= {"highlighted": highlighted, "number": _number}
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
         run=sources,
@@ -129,6 +130,11 @@ def highlighted(mistake: Mistake) -> list[tuple[str, float]]:
     effects = [abs(part.effect) for part in mistake.parts if part.effect is not None]
     largest = max(effects, default=0.0) or 1.0
     return [(part.text, (part.effect or 0.0) / largest) for part in mistake.parts]
+
+
+def _number(value: float, pattern: str = "{:.4f}") -> str:
+    """Return a metric as text; some metrics are undefined (NaN) for some predictions."""
+    return pattern.format(value) if math.isfinite(value) else "undefined"
 
 
 def _verdict(content: Content) -> tuple[str, str]:

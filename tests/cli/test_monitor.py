@@ -110,6 +110,8 @@ OUTCOME = {
     "auc": 0.95,
     "blessed": True,
     "reasons": [],
+    "refused": "",
+    "report": "/runs/report.html",
     "pushed_to": "/serving/1",
 }
 

@@ -10,7 +10,8 @@ import pytest
 from kfp.dsl import ClassificationMetrics
 
 from components.artifacts import SYSTEM_TYPES
-from components.run_report.cluster_pages import classification
+from components.run_report.cluster_pages import classification, metrics
+from components.run_report.evaluation import Evaluation, Metric
 from components.run_report.predictions import predict
 from tests.components.run_report.artifacts import write_run
 
@@ -41,6 +42,12 @@ def test_the_figures_have_the_form_of_kfps_own_class(tmp_path):
     expected.log_roc_curve(fpr=list(rates), tpr=list(recalls), threshold=list(thresholds))
     expected.log_confusion_matrix(["negative", "positive"], found.confusion)
     assert classification(found) == expected.metadata
+
+
+def test_an_undefined_metric_is_left_out():
+    known = Metric("accuracy", 0.5, 0.4, 0.6, None)
+    undefined = Metric("precision", float("nan"), None, None, None)
+    assert metrics(Evaluation(10, [known, undefined], [], [])) == {"accuracy": 0.5}
 
 
 @pytest.mark.slow
