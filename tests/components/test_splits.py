@@ -87,6 +87,19 @@ def test_held_out_texts_are_found_from_lower_groups_only(keys, other):
         assert not any(splits.route(Batch(), "test", frozenset(), held_out).duplicate_in)
 
 
+@given(st.sets(st.integers(0, 2**64 - 1), min_size=1))
+def test_texts_of_eval_files_are_found_in_train_files_only(keys):
+    looked_up = array(sorted(keys))
+    held_out = splits.held_out_keys([("eval", looked_up)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "text_keys", lambda _: looked_up)
+        for group in ("train", "all"):
+            routed = splits.route(Batch(), group, frozenset(), held_out)
+            assert set(routed.duplicate_in.tolist()) == {"eval"}
+        for group in ("eval", "test"):
+            assert not any(splits.route(Batch(), group, frozenset(), held_out).duplicate_in)
+
+
 def array(keys):
     return np.array(keys, np.uint64)
 

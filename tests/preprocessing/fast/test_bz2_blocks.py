@@ -80,6 +80,7 @@ def test_a_truncated_archive_gives_its_whole_blocks(cut: int) -> None:
     *_, last = found = read(archive)
     assert isinstance(last, Damage) and last.position == len(archive)
     assert last.why == bz2_blocks.TRUNCATED and len(damage(found)) == 1
+    assert 0 <= last.lost <= len(archive)
     assert CONTENT.startswith(content(found))
     whole = sum(mark < len(archive) * 8 for mark in marks()) - 1
     assert len(content(found)) >= max(0, whole) * 99_000
@@ -108,6 +109,7 @@ def test_garbage_after_the_archive_is_damage() -> None:
     (lost,) = damage(found)
     assert content(found) == CONTENT
     assert len(ARCHIVE) < lost.position <= len(ARCHIVE) + 22
+    assert 0 < lost.lost <= 22
 
 
 @settings(max_examples=60)

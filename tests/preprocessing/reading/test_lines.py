@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from preprocessing.reading import lines
-from preprocessing.reading.lines import stream_lines
+from preprocessing.reading.decompress import Chunk
+from preprocessing.reading.lines import split_lines, stream_lines
 
 
 class Pieces(io.RawIOBase):
@@ -89,6 +90,21 @@ def test_an_overlong_line_is_not_held_in_memory() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+def test_an_overlong_line_of_a_piece_is_not_held_in_memory() -> None:
+    import tracemalloc
+
+    chunks = (Chunk(bytes(1 << 20), True) for _ in range(64))
+    tracemalloc.start()
+    try:
+        [lost] = split_lines(chunks, 0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(lost, lines.Lost)
+    assert lost.record.reason == "line_too_long"
     assert peak < 8 << 20
 
 
