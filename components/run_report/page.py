@@ -109,7 +109,7 @@ def render(content: Content) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"highlighted": highlighted, "number": _number}
+    environment.globals |= {"highlighted": highlighted, "number": _number, "figure": figure}
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
         run=sources,
@@ -130,6 +130,11 @@ def highlighted(mistake: Mistake) -> list[tuple[str, float]]:
     effects = [abs(part.effect) for part in mistake.parts if part.effect is not None]
     largest = max(effects, default=0.0) or 1.0
     return [(part.text, (part.effect or 0.0) / largest) for part in mistake.parts]
+
+
+def figure(value: float) -> str:
+    """Return a measurement with the digits that a reader needs, such as `0.8385` or `41,817`."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from components.run_report import predictions
 from components.run_report.evaluation import accuracy_interval, auc_interval
 from components.run_report.input_data import read_input
-from components.run_report.page import highlighted
+from components.run_report.page import figure, highlighted
 from components.run_report.predictions import Mistake, predict, roc_curve, worst_mistakes
 from serving.explain import Part
 from tests.components.run_report.artifacts import HOSTILE, REVIEWS, write_run
@@ -88,6 +88,20 @@ def test_many_files_are_listed_in_part(tmp_path, monkeypatch):
     monkeypatch.setattr("components.run_report.input_data._FILES_SHOWN", 1)
     found = read_input(write_run(tmp_path).rejected)
     assert (len(found.files), found.more_files, found.total.read) == (1, 1, 28)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (41816.7, "41,817"),
+        (0.8384528, "0.8385"),
+        (60.0, "60"),
+        (1.9e-9, "1.9e-09"),
+        (573.59, "573.6"),
+    ],
+)
+def test_measurements_have_few_digits(value, text):
+    assert figure(value) == text
 
 
 def test_the_effects_of_words_are_relative_to_the_largest():
