@@ -18,7 +18,6 @@ def test_everything_is_compared_with_training():
 
 
 @pytest.mark.slow
-@pytest.mark.long
 @pytest.mark.parametrize("part", ["input", "model"])
 def test_each_part_is_timed_alone(prepared, tmp_path, part):  # noqa: F811
     job = tmp_path / "job.json"

@@ -98,7 +98,6 @@ def test_the_train_files_can_be_read_several_times(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_every_peer_learns_the_sample(tmp_path):
     figures = tmp_path / "figures.json"
     train, test = tmp_path / "train.txt", tmp_path / "test.txt"

@@ -121,7 +121,6 @@ def test_cpu_utilisation_covers_the_children():
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_a_strategy_trains_the_sample(tmp_path):
     figures, reviews = tmp_path / "figures.json", tmp_path / "reviews.ft.txt"
     reviews.write_text("".join(SAMPLE.read_text().splitlines(keepends=True)[:6000]))

@@ -10,7 +10,7 @@ from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, sche
 from components.statistics.tfdv_internals import statistics_of
 from components.transform import tft_internals
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
 SPEC = {"number": tf.io.FixedLenFeature([1], tf.float32)}
 TYPES = {"number": tf.TensorSpec([None, 1], tf.float32)}

@@ -5,7 +5,7 @@ import pytest
 from tests.e2e.conftest import SETTINGS
 from tests.e2e.harness import PIPELINE_NODES, Workspace
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 
 def test_killed_in_transform_and_in_trainer_then_completed(tmp_path):

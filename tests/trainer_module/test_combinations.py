@@ -198,7 +198,6 @@ EVERYTHING = {
 
 
 @pytest.mark.slow
-@pytest.mark.long
 @pytest.mark.parametrize(
     "training",
     [

@@ -11,7 +11,7 @@ import pytest
 
 from tests.trainer_module.conftest import learned_negation, make_job, run_task
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 CLUSTERS = {
     "multi_worker_mirrored": {"workers": 2, "batch_size_per_replica": 8},

@@ -13,7 +13,7 @@ from platforms.jobs.tfjob import run as tfjob_run
 from platforms.jobs.tfjob.settings import TFJOB_KEY, TFJobSettings
 from tests.trainer_module import conftest
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 prepared = conftest.prepared
 

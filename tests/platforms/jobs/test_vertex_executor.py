@@ -14,7 +14,7 @@ from tests.trainer_module import conftest
 from tests.waiting import wait
 from trainer_module import task
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 prepared = conftest.prepared
 

@@ -180,7 +180,6 @@ push(Path(sys.argv[2]))
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("method", ["UploadModel", "DeployModel", "UndeployModel"])
 def test_a_push_that_is_killed_is_finished_by_the_next_try(vertex, tmp_path, method):
     push(tmp_path / "first")

@@ -12,7 +12,7 @@ from tests.trainer_module.scripted_cluster import REPOSITORY
 from trainer_module.distribute import machine
 from trainer_module.training import train
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 OWN = "/proc/self/cwd"
 """A folder of a process's own: the same path is another folder to each process."""

@@ -110,6 +110,7 @@ def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expec
     assert f"Strategy {expected}" in log.text
 
 
+@pytest.mark.both_stacks
 @pytest.mark.parametrize(
     "training",
     [

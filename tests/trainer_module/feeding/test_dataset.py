@@ -243,7 +243,6 @@ print('RESULT', json.dumps([seen, adapting, scale]))
 
 
 @pytest.mark.slow
-@pytest.mark.long
 @pytest.mark.parametrize("train", ["train-*.gz", "train-0.gz"], ids=["by file", "by example"])
 def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_path, train):
     job = make_job(

@@ -12,7 +12,7 @@ import pytest
 from tests.trainer_module.conftest import FILES, make_job, predict, reviews, run_task, summary
 from trainer_module.distribute import local_cluster, machine
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 
 def evaluated_by_hand(folder):

@@ -139,7 +139,6 @@ def kill_one(fn_args):
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_the_next_execution_resumes_and_removes_all_checkpoints(execution, log):
     kill_one(execution.fn_args())
     kill_one(execution.fn_args(learning_rate=0.06))
@@ -153,7 +152,6 @@ def test_the_next_execution_resumes_and_removes_all_checkpoints(execution, log):
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_two_at_the_same_time_both_succeed(execution):
     both = [execution.job(), execution.job()]
     code = "import sys; from trainer_module import task; sys.exit(task.main(sys.argv[1:]))"

@@ -13,7 +13,7 @@ from trainer_module.distribute import machine
 from trainer_module.loop import callbacks, checkpoints
 from trainer_module.training import fit
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 LOSSES = [0.5, 0.1, 0.4, 0.3, 0.3, 0.3, 0.3, 0.3]
 """The losses of the evaluations in their order; the second is the best."""
