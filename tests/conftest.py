@@ -24,7 +24,10 @@ def pytest_ignore_collect(collection_path, config):
     """
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
-    all_slow = re.search(r"^pytestmark = .*\bslow\b", collection_path.read_text(), re.MULTILINE)
+    content = collection_path.read_text()
+    if "both_stacks" in config.option.markexpr and "mark.both_stacks" in content:
+        return None
+    all_slow = re.search(r"^pytestmark = .*\bslow\b", content, re.MULTILINE)
     return bool(all_slow) or None
 
 

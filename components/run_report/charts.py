@@ -27,7 +27,7 @@ _VARIABLES = {
 _STATE_COLOURS = {"done": _FIRST, "cached": _SECOND}
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     # Text instead of paths: a tenth of the size, and readable by a screen reader.
     "svg.fonttype": "none",
     # The same input gives the same bytes.

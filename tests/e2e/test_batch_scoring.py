@@ -7,11 +7,7 @@ import pytest
 from serving.batch.scorer import Scorer
 from tests.e2e.test_pushed_model import _evaluated, _examples, _texts
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.both_stacks,
-    pytest.mark.xdist_group("finished"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
 
 def test_scores_equal_the_evaluation_example_by_example(finished, tmp_path):

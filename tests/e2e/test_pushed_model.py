@@ -17,11 +17,7 @@ from pipeline.config import load_config
 from pipeline.evaluation import eval_config
 from preprocessing import features, normalise
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.both_stacks,
-    pytest.mark.xdist_group("finished"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
 
 @pytest.fixture(scope="module")

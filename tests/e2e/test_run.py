@@ -10,11 +10,7 @@ import tensorflow_model_analysis as tfma
 from preprocessing.features import LENGTH_BUCKETS
 from tests.e2e.harness import ALWAYS, PIPELINE_NODES, REPORT_ARTIFACTS
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.both_stacks,
-    pytest.mark.xdist_group("finished"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
 
 def test_a_run_ends_with_a_pushed_model_and_says_so(finished):
