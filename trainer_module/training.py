@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module import models
+from trainer_module import models, summary
 from trainer_module.distribute import strategies
 from trainer_module.distribute.agreement import Agreement
 from trainer_module.distribute.cluster import Cluster
@@ -30,7 +27,7 @@ from trainer_module.loop.profiler import Profiler
 from trainer_module.loop.steps import Trainable
 from trainer_module.loop.termination import Termination, Vote
 from trainer_module.loop.usage import Usage
-from trainer_module.settings import SUMMARY_FILE, Training, TrainingJob
+from trainer_module.settings import Training, TrainingJob
 
 
 def train(job: TrainingJob) -> None:
@@ -132,12 +129,12 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     if chief:
         figures = {
             "strategy_reason": reason,
-            **_figures(job, inputs, model, cluster, prepared_seconds, usage),
+            **summary.figures(job, inputs, model, cluster, prepared_seconds, usage),
             **results,
             "epoch_metrics": checkpoints.state.history,
-            "curve": _with_rates(checkpoints.state.curve, _rate(training, module, inputs)),
+            "curve": summary.with_rates(checkpoints.state.curve, _rate(training, module, inputs)),
         }
-        _write_summary(job, figures)
+        summary.write_summary(job, figures)
     return Trained(model, module, results, checkpoints, agreement, chief)
 
 
@@ -255,64 +252,3 @@ def _export(job: TrainingJob, trained: Trained) -> None:
             "Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__
         )
     trained.agreement.wait_for_all()
-
-
-def _figures(
-    job: TrainingJob,
-    inputs: Inputs,
-    model: tf_keras.Model,
-    cluster: Cluster | None,
-    prepared_seconds: float,
-    usage: Usage,
-) -> dict[str, Any]:
-    """Return the configuration, the duration and the resource usage of a training."""
-    strategy = model.distribute_strategy
-    figures: dict[str, Any] = {
-        "model": job.training.model,
-        "strategy": type(strategy).__name__,
-        "processes": cluster.processes if cluster else 1,
-        "replicas": strategy.num_replicas_in_sync,
-        "batch_size_per_replica": job.training.batch_size_per_replica,
-        "examples": inputs.train.examples,
-        "epochs": job.training.epochs,
-        "steps_per_epoch": inputs.steps,
-        "prepare_seconds": round(prepared_seconds, 3),
-        "parameter_server_bytes": _bytes_on_servers(model),
-        **usage.summary(),
-    }
-    figures["seconds"] = round(prepared_seconds + sum(figures["seconds_per_epoch"]), 3)
-    return figures
-
-
-def _with_rates(
-    curve: Sequence[Mapping[str, float]], rate: schedule.WarmUp
-) -> list[dict[str, float]]:
-    """Return the points of the curve, each with the learning rate of its last step."""
-    return [{**point, "learning_rate": float(rate(point["step"] - 1))} for point in curve]
-
-
-def _write_summary(job: TrainingJob, figures: Mapping[str, Any]) -> None:
-    file = os.path.join(job.model_run_dir, SUMMARY_FILE)
-    try:
-        tf.io.gfile.makedirs(job.model_run_dir)
-        with tf.io.gfile.GFile(file, "w") as stream:
-            stream.write(json.dumps(figures, indent=1))
-    except tf.errors.OpError as error:
-        # The model is worth more than its figures, so the training does not fail.
-        logging.warning("%s cannot be written: %s; its content is %s", file, error, figures)
-
-
-def _bytes_on_servers(model: tf_keras.Model) -> list[int]:
-    """Return the bytes of the model's and the optimizer's variables on each parameter server."""
-    parts = {
-        id(part): part
-        for variable in (*model.variables, *model.optimizer.variables())
-        for part in getattr(variable, "variables", [variable])
-    }
-    held: dict[int, int] = {}
-    for part in parts.values():
-        device = tf.DeviceSpec.from_string(part.device)
-        if device.job == "ps":
-            size = part.shape.num_elements() * part.dtype.size
-            held[device.task] = held.get(device.task, 0) + size
-    return [held[task] for task in sorted(held)]

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from google.protobuf.message import DecodeError
 from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
 from tfx.dsl.io import fileio
 
@@ -92,13 +91,7 @@ def read_balance(statistics: str) -> list[Balance]:
         path = os.path.join(statistics, f"Split-{split}", "FeatureStats.pb")
         if not fileio.exists(path):
             continue
-        message = statistics_pb2.DatasetFeatureStatisticsList()
-        with fileio.open(path, "rb") as file:
-            try:
-                message.ParseFromString(file.read())
-            except DecodeError:
-                continue
-        counts = _label_counts(message)
+        counts = _label_counts(_parsed(path, statistics_pb2.DatasetFeatureStatisticsList()))
         if sum(counts.values()):
             whole = sum(counts.values())
             found.append(Balance(split, counts["0"] / whole, counts["1"] / whole))
@@ -112,9 +105,7 @@ def read_anomalies(anomalies: str) -> list[str]:
         path = os.path.join(anomalies, f"Split-{split}", "SchemaDiff.pb")
         if not fileio.exists(path):
             continue
-        message = anomalies_pb2.Anomalies()
-        with fileio.open(path, "rb") as file:
-            message.ParseFromString(file.read())
+        message = _parsed(path, anomalies_pb2.Anomalies())
         for feature, info in sorted(message.anomaly_info.items()):
             found.append(f"{split}: {feature}: {info.description}")
         if message.dataset_anomaly_info.description:
@@ -154,6 +145,13 @@ def _reasons(rejected: str, total: Mapping[str, int]) -> list[Reason]:
         Reason(name.removeprefix("rejected/"), total[name], samples[name.removeprefix("rejected/")])
         for name in most
     ]
+
+
+def _parsed(path: str, message: Any) -> Any:
+    """Read a file into a protocol buffer, and return it."""
+    with fileio.open(path, "rb") as file:
+        message.ParseFromString(file.read())
+    return message
 
 
 def _label_counts(statistics: Any) -> dict[str, float]:
