@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.serving.rest.models import push
@@ -83,8 +84,9 @@ def test_ctrl_c_is_130(server):
 
 def test_only_this_machine_reaches_it(server):
     _, address, _ = server
-    mine = [info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
-    for other in {one for one in mine if not one.startswith("127.")}:
+    interfaces = psutil.net_if_addrs().values()
+    mine = {one.address for of_one in interfaces for one in of_one if one.family == socket.AF_INET}
+    for other in {address for address in mine if not address.startswith("127.")}:
         with pytest.raises(OSError):
             socket.create_connection((other, address.port), timeout=5)
 
