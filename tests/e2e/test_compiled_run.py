@@ -67,6 +67,13 @@ class Steps:
         pushed = list(self.serving.iterdir()) if self.serving.exists() else []
         return pushed, json.loads(check.read_text())
 
+    def report(self):
+        """Return the page of RunReport, and the metadata of each output of its step."""
+        [page] = [file for file in (self.folder / "root").rglob("report") if file.is_file()]
+        outputs = json.loads((page.parent / "executor_output.json").read_text())["artifacts"]
+        metadata = {name: given["artifacts"][0]["metadata"] for name, given in outputs.items()}
+        return page.read_text(), metadata
+
     def answers(self, *models):
         folders = [json.dumps(str(model)) for model in models]
         told = self.run("python", "-c", ASK, json.dumps(TEXTS), *folders)
@@ -104,6 +111,10 @@ def test_the_steps_push_the_model_of_the_local_engine(finished, tmp_path):
     steps = Steps(tmp_path, as_processes(os.getcwd(), tmp_path))
     [pushed], check = steps.compile_and_run()
     assert (check["passed"], check["cause"]) == (True, "")
+    page, metadata = steps.report()
+    assert f"The model is blessed, and was pushed to {pushed}." in page
+    assert metadata["metrics"]["accuracy"] > 0.9
+    assert metadata["classification"].keys() >= {"confusionMatrix", "confidenceMetrics"}
     workspace, _ = finished
     answer, expected = steps.answers(pushed, workspace.pushed()[0])
     np.testing.assert_allclose(answer, expected, atol=1e-5)
@@ -125,6 +136,10 @@ def test_the_steps_refuse_a_model_that_is_made_slow(tmp_path):
     pushed, check = steps.compile_and_run()
     assert pushed == []
     assert not check["passed"]
+    assert (
+        "The model is blessed, but failed the serving check. It was not pushed."
+        in steps.report()[0]
+    )
     assert check["cause"].endswith(f" ms, serving.max_p99_ms allows {threshold:g}")
     results = {result["name"]: result for result in check["results"]}
     assert [name for name, result in results.items() if not result["passed"]] == ["p99_ms"]
