@@ -2,7 +2,13 @@
 
 from typing import Any
 
-_ARTIFACT_TYPES = ("CheckedData", "Classification", "KeyFigures", "RejectedLines", "Report")
+_ARTIFACT_TYPES = (
+    "CheckedData",
+    "Classification",
+    "KeyFigures",
+    "RejectedLines",
+    "Report",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -57,6 +57,7 @@ COMPONENTS = (
     "Evaluator",
     "ServingCheck",
     "Pusher",
+    "RunReport",
 )
 BeamComponent = Literal["ReviewExampleGen", "StatisticsGen", "Transform", "Evaluator"]
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from core.errors import ConfigError
 from core.overrides import parse_overrides
+from pipeline.cluster_settings import COMPONENTS
 from pipeline.config import PipelineConfig, load_config
+from pipeline.nodes import node_ids
 from pipeline.settings_file import PRESETS
 from trainer_module.models import hyperparameters
 
@@ -219,3 +221,9 @@ def _leaves(values, prefix=""):
             yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
+
+
+def test_every_component_can_be_given_resources():
+    training = {"warm_start": True, "tuner_trials": 1}
+    nodes = node_ids(PipelineConfig.model_validate({"training": training}))
+    assert set(nodes) <= set(COMPONENTS)
