@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tensorflow_model_analysis as tfma
 from google.protobuf import wrappers_pb2
 from tensorflow_model_analysis.proto import config_pb2
 
@@ -11,48 +10,50 @@ from pipeline.config import PipelineConfig
 from preprocessing import features
 
 
-def eval_config(config: PipelineConfig) -> tfma.EvalConfig:
+def eval_config(config: PipelineConfig) -> config_pb2.EvalConfig:
     """Return the TFMA configuration; its threshold against a baseline requires a baseline."""
     evaluation = config.evaluation
-    threshold = tfma.MetricThreshold(
-        value_threshold=tfma.GenericValueThreshold(
+    threshold = config_pb2.MetricThreshold(
+        value_threshold=config_pb2.GenericValueThreshold(
             lower_bound=wrappers_pb2.DoubleValue(value=evaluation.min_accuracy)
         ),
-        change_threshold=tfma.GenericChangeThreshold(
-            direction=tfma.MetricDirection.HIGHER_IS_BETTER,
+        change_threshold=config_pb2.GenericChangeThreshold(
+            direction=config_pb2.MetricDirection.HIGHER_IS_BETTER,
             absolute=wrappers_pb2.DoubleValue(value=-evaluation.max_accuracy_drop),
         ),
     )
     metrics = [
-        tfma.MetricConfig(class_name="ExampleCount"),
-        tfma.MetricConfig(
+        config_pb2.MetricConfig(class_name="ExampleCount"),
+        config_pb2.MetricConfig(
             class_name="BinaryAccuracy",
             # Only for the whole split: a slice of five reviews must not decide.
             per_slice_thresholds=[
                 config_pb2.PerSliceMetricThreshold(
-                    slicing_specs=[tfma.SlicingSpec()], threshold=threshold
+                    slicing_specs=[config_pb2.SlicingSpec()], threshold=threshold
                 )
             ],
         ),
-        tfma.MetricConfig(class_name="AUC"),
-        tfma.MetricConfig(class_name="Precision"),
-        tfma.MetricConfig(class_name="Recall"),
-        tfma.MetricConfig(class_name="Calibration"),
-        tfma.MetricConfig(class_name="ConfusionMatrixAtThresholds", config='"thresholds": [0.5]'),
+        config_pb2.MetricConfig(class_name="AUC"),
+        config_pb2.MetricConfig(class_name="Precision"),
+        config_pb2.MetricConfig(class_name="Recall"),
+        config_pb2.MetricConfig(class_name="Calibration"),
+        config_pb2.MetricConfig(
+            class_name="ConfusionMatrixAtThresholds", config='"thresholds": [0.5]'
+        ),
     ]
-    slices = [tfma.SlicingSpec()]
-    slices += [tfma.SlicingSpec(feature_keys=[key]) for key in evaluation.slices]
+    slices = [config_pb2.SlicingSpec()]
+    slices += [config_pb2.SlicingSpec(feature_keys=[key]) for key in evaluation.slices]
     model = {
         "signature_name": "serving_default",
         "prediction_key": "probability",
         "label_key": features.LABEL,
         "preprocessing_function_names": ["transform_features"],
     }
-    return tfma.EvalConfig(
+    return config_pb2.EvalConfig(
         model_specs=[
-            tfma.ModelSpec(name=CANDIDATE, **model),
-            tfma.ModelSpec(name="baseline", is_baseline=True, **model),
+            config_pb2.ModelSpec(name=CANDIDATE, **model),
+            config_pb2.ModelSpec(name="baseline", is_baseline=True, **model),
         ],
-        metrics_specs=[tfma.MetricsSpec(metrics=metrics)],
+        metrics_specs=[config_pb2.MetricsSpec(metrics=metrics)],
         slicing_specs=slices,
     )

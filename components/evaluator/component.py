@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.proto import config_pb2
 from tfx import types
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
@@ -39,7 +39,7 @@ class Evaluator(base_beam_component.BaseBeamComponent):
         example_splits: list[str],
         model: BaseChannel,
         baseline_model: BaseChannel,
-        eval_config: tfma.EvalConfig,
+        eval_config: config_pb2.EvalConfig,
         min_accuracy: float | RuntimeParameter,
     ):
         """Construct the component.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.proto import config_pb2
 from tfx import types
 from tfx.components.evaluator import executor as tfx_executor
 from tfx.types import standard_component_specs
@@ -49,7 +49,7 @@ def with_min_accuracy(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = {MIN_ACCURACY_KEY: exec_properties[MIN_ACCURACY_KEY]}
     minimum = with_parameters(Evaluation(), given).min_accuracy
-    config = tfma.EvalConfig()
+    config = config_pb2.EvalConfig()
     key = standard_component_specs.EVAL_CONFIG_KEY
     proto_utils.json_to_proto(exec_properties[key], config)
     for spec in config.metrics_specs:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
+from tensorflow_model_analysis.proto import config_pb2
 from tfx_bsl.tfxio.tf_example_record import TFExampleBeamRecord
 
 from core.local_beam import make_pipeline
@@ -98,7 +99,7 @@ def test_predict_text_equals_the_evaluation_example_by_example(
 
 def _evaluated(workspace, examples, folder):
     """Serialized Example -> probability, as the Evaluator extracts it."""
-    config = tfma.EvalConfig()
+    config = config_pb2.EvalConfig()
     config.CopyFrom(eval_config(load_config(str(workspace.config), environ={})))
     del config.model_specs[1:]
     config = tfma.utils.update_eval_config_with_defaults(
