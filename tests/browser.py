@@ -18,9 +18,12 @@ def open_browser(width=1200, height=900):
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     # Containers forbid Chromium's sandbox, and their /dev/shm is small.
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for argument in (
+        "headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", "no-first-run",
+        "disable-background-networking", "disable-component-update", "disable-sync",
+    ):  # fmt: skip
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(driver))
     try:
         # Chromium's window is never narrower than 500 pixels; the emulated screen may be.

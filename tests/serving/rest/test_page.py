@@ -1,17 +1,15 @@
 """The page to try the model, in a real browser: Chromium without a window."""
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.browser import open_browser
 from tests.serving.rest.running import wait_until
 
 pytestmark = pytest.mark.slow
 
-DRIVER = "/usr/bin/chromedriver"
 HOSTILE = [
     "<script>document.title = 'hacked'</script> good",
     "<img src=http://example.org/x onerror=\"document.title='hacked'\"> good",
@@ -21,23 +19,9 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if not (os.path.exists(DRIVER) and shutil.which("chromium")):
-        pytest.skip(f"no browser: Debian's packages chromium and chromium-driver ({DRIVER})")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    profile = tmp_path_factory.mktemp("profile")
-    for argument in (
-        "headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu",
-        "disable-background-networking", "disable-component-update", "no-first-run",
-        "disable-sync", f"user-data-dir={profile}",
-    ):  # fmt: skip
-        options.add_argument(f"--{argument}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+def browser():
+    with open_browser() as browser:
+        yield browser
 
 
 class Page:
@@ -78,8 +62,9 @@ class Page:
             if event["method"] == "Network.requestWillBeSent"
         ]
         assert addresses
-        # Chromium's own first page consists of chrome:// files.
-        others = [one for one in addresses if not one.startswith((f"{self.address}/", "chrome://"))]
+        # Chromium's own first page consists of chrome:// files and data: addresses.
+        own = (f"{self.address}/", "chrome://", "data:")
+        others = [one for one in addresses if not one.startswith(own)]
         assert others == []
 
 

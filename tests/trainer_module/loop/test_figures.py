@@ -163,9 +163,14 @@ def test_training_json_has_the_settings_and_durations_of_a_training(
     trained = training.fit(make_job(records, tmp_path, epochs=2), None)
     figures = summary(tmp_path)
     assert figures.pop("peak_rss_bytes") > 2**20
+    assert [point["step"] for point in figures.pop("curve")] == list(range(1, 9))
+    epochs = figures.pop("epoch_metrics")
+    assert len(epochs) == 2
+    assert epochs[-1] == trained.metrics
     assert figures == {
         "model": "ngram_linear",
         "strategy": "OneDeviceStrategy",
+        "strategy_reason": "as set",
         "processes": 1,
         "replicas": 1,
         "batch_size_per_replica": 16,
