@@ -63,10 +63,10 @@ def compare(
     table.add_column("")
     for run in pair:
         table.add_column(run.id, overflow="fold")
-    for name, value in zip(
-        _COLUMNS[1:], zip(*(_row(run)[1:] for run in pair), strict=True), strict=True
-    ):
-        table.add_row(name, *value)
+    rows = zip(_COLUMNS, *map(_row, pair), strict=True)
+    for name, *values in rows:
+        if name != "run":
+            table.add_row(name, *values)
     steps = [
         {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps} for run in pair
     ]

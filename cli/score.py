@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from core import progress
-from core.errors import ConfigError, InputError
+from core.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -44,19 +44,14 @@ def score(
     # TensorFlow logs while it is imported and while it loads a model.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from cli.console import silent_stderr
+    from cli.model import last_pushed_model
 
     with silent_stderr():
         from pipeline.beam import beam_args
         from pipeline.inputs import read_options
         from serving.batch.run import Request, score_files
-        from serving.predictor import latest_model
 
-        try:
-            model = latest_model(config.paths.serving)
-        except OSError as error:
-            raise ConfigError(
-                f"paths.serving: {config.paths.serving} cannot be read: {error}"
-            ) from None
+        model = last_pushed_model(config)
     request = Request(
         inputs, target, format or _FORMATS[0], model, read_options(config), beam_args(config)
     )

@@ -47,6 +47,17 @@ def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySectio
         ) from None
 
 
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return `section.key` -> value of nested settings."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            found |= flat_settings(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
 def first_problem(error: ValidationError, section: type[BaseModel], inside: str = "") -> str:
     """Return a line `key: problem` for the first problem, and the number of further problems.
 

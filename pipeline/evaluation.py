@@ -5,7 +5,7 @@ from __future__ import annotations
 from google.protobuf import wrappers_pb2
 from tensorflow_model_analysis.proto import config_pb2
 
-from components.evaluator.metrics import CANDIDATE
+from components.evaluator.metrics import BASELINE, CANDIDATE
 from pipeline.config import PipelineConfig
 from preprocessing import features
 
@@ -52,7 +52,7 @@ def eval_config(config: PipelineConfig) -> config_pb2.EvalConfig:
     return config_pb2.EvalConfig(
         model_specs=[
             config_pb2.ModelSpec(name=CANDIDATE, **model),
-            config_pb2.ModelSpec(name="baseline", is_baseline=True, **model),
+            config_pb2.ModelSpec(name=BASELINE, is_baseline=True, **model),
         ],
         metrics_specs=[config_pb2.MetricsSpec(metrics=metrics)],
         slicing_specs=slices,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple, TextIO
 
+from core.errors import not_utf8
 from serving.predictor import LABELS, Prediction
 
 MAX_LINE_BYTES = 1 << 20
@@ -114,8 +115,7 @@ def _text(place: str, line: bytes | None) -> Text | None:
     try:
         return Text(place, line) if line.decode().strip() else None
     except UnicodeDecodeError as error:
-        byte = line[error.start]
-        return Text(place, line, f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8, convert it")
+        return Text(place, line, not_utf8(error))
 
 
 def _within(tail: bytes | None, more: bytes) -> bytes | None:

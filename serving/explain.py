@@ -46,19 +46,20 @@ def parts(text: str, probabilities: Sequence[float]) -> list[Part]:
       text: the review.
       probabilities: of its `variants`.
     """
-    whole, *without = (_logit(probability) for probability in probabilities)
+    whole, *without = map(logit, probabilities)
     found: list[Part] = []
     end = 0
-    for span, logit in zip(_WORD.finditer(text), without, strict=False):
+    for span, rest in zip(_WORD.finditer(text), without, strict=False):
         if span.start() > end:
             found.append(Part(text[end : span.start()]))
-        found.append(Part(span[0], round(whole - logit, 4)))
+        found.append(Part(span[0], round(whole - rest, 4)))
         end = span.end()
     if end < len(text):
         found.append(Part(text[end:]))
     return found
 
 
-def _logit(probability: float) -> float:
+def logit(probability: float) -> float:
+    """Return the logit of a probability, bounded at the precision of a float32."""
     bounded = min(max(probability, _SMALLEST), 1 - _SMALLEST)
     return math.log(bounded / (1 - bounded))

@@ -17,6 +17,11 @@ class NoModelError(UserError):
 
     exit_code = exit_codes.BAD_INPUT
 
+    def __init__(self, serving: str):
+        super().__init__(
+            f"no model has been pushed to {serving} yet; `amazon-reviews run` trains and pushes one"
+        )
+
 
 class Prediction(NamedTuple):
     """The sentiment of one review.
@@ -42,9 +47,7 @@ def latest_model(serving: str) -> str:
     """
     newest = next(versions(serving), None)
     if newest is None:
-        raise NoModelError(
-            f"no model has been pushed to {serving} yet; `amazon-reviews run` trains and pushes one"
-        )
+        raise NoModelError(serving)
     return newest
 
 

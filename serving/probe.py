@@ -23,6 +23,7 @@ import tensorflow as tf
 
 from core.events import end_with_parent
 from preprocessing import features
+from trainer_module.loop.memory import peak_rss
 
 REQUEST, ANSWER, EXAMPLES = "request.json", "answer.json", "examples.tfrecord"
 """The files in the folder."""
@@ -32,6 +33,7 @@ EXAMPLE, TEXT, TRANSFORM = "serving_default", "predict_text", "transform_feature
 SIGNATURES = (EXAMPLE, TEXT, TRANSFORM)
 BATCH = 64
 """Reviews in a batch, for the throughput."""
+_MEBIBYTE = 2**20
 _SINGLE_REQUESTS = 300
 _SINGLE_SECONDS = 3.0
 _FEWEST_REQUESTS = 5
@@ -94,7 +96,7 @@ def probe(folder: Path) -> None:
     answer = Answer()
 
     def begin(stage: str) -> None:
-        answer.memory_mb = peak_memory_mb()
+        answer.memory_mb = peak_rss() / _MEBIBYTE
         _write(answer, folder / ANSWER)
         print(f"{STAGE}{stage}", flush=True)
 
@@ -128,17 +130,6 @@ def probe(folder: Path) -> None:
     answer.transformed = _transformed(model.signatures[TRANSFORM], examples[:BATCH])
     answer.finished = True
     begin("end")
-
-
-def peak_memory_mb() -> float:
-    """Return the greatest resident memory of this process so far in MiB.
-
-    Not `ru_maxrss`, which begins at the memory of the process that started this one.
-    """
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    return math.nan
 
 
 def percentile(values: Sequence[float], fraction: float) -> float:

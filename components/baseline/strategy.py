@@ -10,6 +10,7 @@ from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.components.common.resolver import ResolverStrategy
 
+from components.artifacts import PUSHED_DESTINATION
 from components.serving_blessing import BLESSED_PROPERTY, CAUSE_PROPERTY
 from serving.versions import is_complete
 
@@ -17,7 +18,6 @@ MODEL_KEY = "model"
 BLESSING_KEY = "model_blessing"
 CANDIDATE_KEY = "candidate"
 _PUSHED = "pushed"
-_DESTINATION = "pushed_destination"
 
 
 class LastPushedModel(ResolverStrategy):
@@ -95,7 +95,7 @@ def _last_pushed(outputs: Sequence[tuple[int, mlmd.Artifact]]) -> int | None:
     """Return the id of the model whose push is the newest and still in its serving folder."""
     for model, output in reversed(outputs):
         if output.custom_properties[_PUSHED].int_value and is_complete(
-            output.custom_properties[_DESTINATION].string_value
+            output.custom_properties[PUSHED_DESTINATION].string_value
         ):
             return model
     return None

@@ -15,6 +15,7 @@ from typing import Any
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
+from components.artifacts import PUSHED_DESTINATION
 from components.run_report.sources import NODE_ID, Sources, Step
 
 SETTINGS, OUTCOME, ERROR = "settings", "outcome", "error"
@@ -83,7 +84,7 @@ class Run:
             evaluation=self.uri("Evaluator", "evaluation"),
             check=self.uri("ServingCheck", "blessing"),
             blessed=_int(blessing, "blessed") == 1 if blessing else None,
-            pushed_to=_text(pushed, "pushed_destination") if _int(pushed, "pushed") else "",
+            pushed_to=_text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else "",
         )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.errors import ConfigError
+from core.errors import ConfigError, not_utf8
 from serving.predictor import LABELS
 
 PACKAGED = Path(__file__).with_name("golden.txt")
@@ -62,10 +62,7 @@ def _parse(content: bytes, where: str) -> Iterator[Sentence]:
         try:
             text = line.decode().strip()
         except UnicodeDecodeError as error:
-            byte = line[error.start]
-            raise ConfigError(
-                f"{place}: byte {error.start + 1} (0x{byte:02x}) is not UTF-8, convert it"
-            ) from None
+            raise ConfigError(f"{place}: {not_utf8(error)}") from None
         if not text or text.startswith("#"):
             continue
         label, tab, sentence = text.partition("\t")

@@ -19,16 +19,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.evaluator.metrics import ACCURACY, EXAMPLE_COUNT
+from components.sample import Sample
 from components.serving_check.golden import Sentence
-from components.serving_check.sample import Sample
 from components.serving_check.settings import Serving
 from serving.predictor import LABELS
 from serving.probe import BATCH, SIGNATURES, Answer
+from trainer_module.export import THRESHOLD
 
 TOLERANCE = 1e-3
 """Difference of two probabilities that rounding explains; models in half precision need most."""
 _STANDARD_ERRORS = 4
-_THRESHOLD = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,11 +167,11 @@ def _accuracy(answer: Answer, sample: Sample, evaluation: Mapping[str, float]) -
     total = len(sample.labels)
     if not answer.finished or not total or len(answer.by_example) != total:
         return
-    predicted = [probability > _THRESHOLD for probability in answer.by_example]
+    predicted = [probability > THRESHOLD for probability in answer.by_example]
     right = sum(guess == label for guess, label in zip(predicted, sample.labels, strict=True))
     expected = evaluation[ACCURACY]
     if sample.is_whole and total == round(evaluation[EXAMPLE_COUNT]):
-        near = [p for p in answer.by_example if abs(p - _THRESHOLD) <= TOLERANCE]
+        near = [p for p in answer.by_example if abs(p - THRESHOLD) <= TOLERANCE]
         # Half an Example is the rounding of the accuracy itself.
         allowed = (len(near) + 0.5) / total
         of_what = f"the {total:,} test reviews"
@@ -194,7 +194,7 @@ def _mistakes(answer: Answer, golden: Sequence[Sentence]) -> list[dict[str, Any]
     return [
         {"text": text, "label": label, "probability": round(probability, 4)}
         for (label, text), probability in zip(golden, answer.golden, strict=True)
-        if LABELS[probability > _THRESHOLD] != label
+        if LABELS[probability > THRESHOLD] != label
     ]
 
 

@@ -14,6 +14,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
+from components.artifacts import PUSHED_DESTINATION
 from serving.versions import is_complete, versions
 
 _TYPE = "PushedModel"
@@ -24,7 +25,7 @@ def destination(pushed: mlmd.Artifact) -> str:
     values = dict(pushed.custom_properties)
     if "pushed" not in values or values["pushed"].int_value != 1:
         return ""
-    folder: str = values["pushed_destination"].string_value
+    folder: str = values[PUSHED_DESTINATION].string_value
     return folder
 
 

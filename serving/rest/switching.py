@@ -66,10 +66,7 @@ class Models:
                 self._switch(model)
                 return
         if not self._states:
-            raise NoModelError(
-                f"no model has been pushed to {self.folder} yet; `amazon-reviews run` trains and "
-                "pushes one"
-            )
+            raise NoModelError(self.folder)
         number, state = max(self._states.items())
         raise ServerError(
             f"no model in {self.folder} can be served: {number} {state.error_message}. Push a "

@@ -86,3 +86,8 @@ def write_evaluation(folder, accuracy, count):
     folder.mkdir(parents=True)
     with tf.io.TFRecordWriter(str(folder / "metrics-00000-of-00001.tfrecord")) as writer:
         writer.write(metrics.SerializeToString())
+
+
+def failed(found):
+    """Return the names of the results that did not pass."""
+    return [result["name"] for result in found["results"] if not result["passed"]]
