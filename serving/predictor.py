@@ -55,19 +55,12 @@ class Predictor:
     """A pushed model, loaded once."""
 
     def __init__(self, model_folder: str):
-        import tensorflow as tf
+        from serving.predict_text import load_predict_text
 
-        self._model = tf.saved_model.load(model_folder)
-        self._predict = self._model.signatures["predict_text"]
+        self._predict = load_predict_text(model_folder)
 
-    def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]:
-        """Return the sentiment of each text; bytes are UTF-8."""
-        import tensorflow as tf
-
-        outputs = self._predict(texts=tf.constant(list(texts), tf.string))
-        return [
-            Prediction(float(probability), int(label))
-            for probability, label in zip(
-                outputs["probability"].numpy(), outputs["label"].numpy(), strict=True
-            )
-        ]
+    def predict(self, texts: Sequence[bytes]) -> list[Prediction]:
+        """Return the sentiment of each text, in UTF-8."""
+        outputs = self._predict(texts)
+        columns = (outputs[name].tolist() for name in Prediction._fields)
+        return [Prediction(*row) for row in zip(*columns, strict=True)]

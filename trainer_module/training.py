@@ -111,6 +111,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         steps_per_execution=training.steps_per_execution,
         jit_compile=training.jit_compile and not _on_tpu(strategy),
         workers=cluster.workers if cluster else 1,
+        parse_sent=inputs.parse_sent,
     )
     with Termination() as termination:
         vote = Vote(termination, agreement)

@@ -13,17 +13,14 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
-import numpy as np
-
+from serving.predict_text import Outputs
 from serving.rest.errors import ApiError, overloaded
 from serving.rest.metrics import Metrics
 from serving.rest.models import LoadedModel
-
-Outputs = Mapping[str, np.ndarray]
 
 INLINE_BYTES = 16 * 2**10
 """Most bytes of reviews in a short call: about 2 ms with the default model."""

@@ -22,7 +22,7 @@ _JSON = {"content-type": "application/json"}
 
 
 class _Predictor(Protocol):
-    def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]: ...
+    def predict(self, texts: Sequence[bytes]) -> list[Prediction]: ...
 
 
 class RemotePredictor:
@@ -39,8 +39,8 @@ class RemotePredictor:
         self._load = load
         self._loaded: _Predictor | None = None
 
-    def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]:
-        """Return the sentiment of each text; bytes are UTF-8."""
+    def predict(self, texts: Sequence[bytes]) -> list[Prediction]:
+        """Return the sentiment of each text, in UTF-8."""
         if self._loaded is None:
             try:
                 return self._ask(texts)
@@ -48,8 +48,8 @@ class RemotePredictor:
                 self._loaded = self._load()
         return self._loaded.predict(texts)
 
-    def _ask(self, texts: Sequence[str | bytes]) -> list[Prediction]:
-        instances = [text.decode() if isinstance(text, bytes) else text for text in texts]
+    def _ask(self, texts: Sequence[bytes]) -> list[Prediction]:
+        instances = [text.decode() for text in texts]
         body = json.dumps({"signature_name": "predict_text", "instances": instances})
         answer = _exchange(
             self._host, self._port, "POST", f"/v1/models/{MODEL_NAME}:predict", body.encode()

@@ -24,6 +24,7 @@ ASK = """
 import json, sys
 from serving.predictor import Predictor
 texts, *folders = map(json.loads, sys.argv[1:])
+texts = [text.encode() for text in texts]
 print(json.dumps([[a.probability for a in Predictor(f).predict(texts)] for f in folders]))
 """
 

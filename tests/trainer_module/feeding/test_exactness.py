@@ -90,7 +90,8 @@ inputs = Inputs(job, module.FEATURES, strategy, cluster, agreement, static_shape
 model = build_model(job, module, inputs, strategy, static_shapes=False)
 train = train_step(model, metrics.sums)
 
-def step(data):
+def step(sent):
+    data = inputs.parse_sent(sent)
     ids = data[0]['ngrams'].flat_values
     seen = tf.math.bincount(tf.cast(ids, tf.int32), minlength=job.transform.ngram_buckets)
     return {**train(data), 'seen': tf.cast(seen, tf.float32)}
