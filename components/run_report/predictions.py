@@ -18,7 +18,7 @@ from serving.explain import Part, parts, variants
 from serving.predictor import Predictor
 
 MOST_REVIEWS = 20_000
-"""The number of test reviews that a report predicts, at most; this takes a second or two."""
+"""Greatest number of test reviews that a report predicts. This takes a second or two."""
 MISTAKES = 20
 _BATCH = 1024
 _BINS = 10
@@ -180,21 +180,22 @@ def _mistake(text: bytes, label: int, predictor: Predictor) -> Mistake:
 def _largest_ngrams(texts: Sequence[bytes], predictor: Predictor) -> list[tuple[str, float]]:
     """Return the words and pairs of words with the largest weights among the frequent ones.
 
-    The weight of a word is the logit of it alone minus that of an empty review. The weight of a
-    pair is the logit of it minus the weights of its words.
+    The weight of a word is the logit of a review with only this word, minus the logit of an empty
+    review. The weight of a pair is the same difference for the pair, minus the weights of its
+    words.
     """
     counts = Counter(gram for text in texts for gram in _grams(text))
     frequent = [gram for gram, _ in counts.most_common(_MOST_FREQUENT)]
     words = sorted({word for gram in frequent for word in gram})
-    asked = [b"", *words, *(b" ".join(gram) for gram in frequent if len(gram) > 1)]
+    reviews = [b"", *words, *(b" ".join(gram) for gram in frequent if len(gram) > 1)]
     found: list[float] = []
-    for start in range(0, len(asked), _BATCH):
-        batch = predictor.predict(asked[start : start + _BATCH])
+    for start in range(0, len(reviews), _BATCH):
+        batch = predictor.predict(reviews[start : start + _BATCH])
         found += [prediction.probability for prediction in batch]
     chances = np.clip(np.array(found), 1e-7, 1 - 1e-7)
     logits = np.log(chances / (1 - chances))
     logits -= logits[0]
-    weight = dict(zip(asked[1:], logits[1:].tolist(), strict=True))
+    weight = dict(zip(reviews[1:], logits[1:].tolist(), strict=True))
     weights = {
         b" ".join(gram).decode("utf-8", "replace"): weight[b" ".join(gram)]
         - (sum(weight[word] for word in gram) if len(gram) > 1 else 0.0)

@@ -109,7 +109,7 @@ def test_a_model_with_the_wrong_vocabulary_is_refused(ground):
     found = ground.check()
     assert failed(found) == ["accuracy_difference", "golden"]
     assert re.fullmatch(
-        r"the accuracy on the 121 test reviews is 0\.0\d+, that of the evaluation 0\.9917 "
+        r"the accuracy on the 121 test reviews is 0\.0\d+, the evaluation reports 0\.9917 "
         r"\(and 1 more\)",
         found["cause"],
     )
@@ -123,7 +123,7 @@ def test_a_model_that_answers_texts_and_examples_differently_is_refused(ground):
     found = ground.check()
     assert "largest_difference" in failed(found)
     assert found["cause"].startswith("predict_text returned the probability 0.")
-    assert "for a test review, and serving_default 0." in found["cause"]
+    assert "for a test review, and serving_default returned 0." in found["cause"]
 
 
 def test_a_model_that_fails_is_refused_with_its_last_error_line(ground):
@@ -248,18 +248,19 @@ def judged(sample=SAMPLE, evaluation=EVALUATION, **changes):
             {"by_single": [0.9, 0.3]},
             "largest_difference",
             "predict_text returned the probability 0.2000 for a test review, and predict_text for "
-            "a single text 0.3000 for the same one",
+            "a single text returned 0.3000 for the same review",
         ),
         (
             {"by_text": [math.nan, 0.2, 0.7, 0.4]},
             "largest_difference",
             "predict_text returned the probability nan for a test review, and serving_default "
-            "0.9000 for the same one",
+            "returned 0.9000 for the same review",
         ),
         (
             {"by_text": [0.9, 0.2]},
             "predictions",
-            "the signatures returned 4 and 2 predictions for 4 reviews, and the features of 4 of 4",
+            "serving_default and predict_text returned 4 and 2 predictions for 4 reviews, and "
+            "transform_features returned the features of 4 of 4",
         ),
         (
             {"golden": [0.4, 0.9]},
