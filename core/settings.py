@@ -24,7 +24,7 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 
 def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySection:
-    """Return `section` with the parameters of a run in it, validated like a settings file.
+    """Return `section` with the parameters of a run as values, validated like a settings file.
 
     Args:
       section: the settings that the pipeline was compiled with.

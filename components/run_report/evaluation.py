@@ -35,7 +35,7 @@ class Metric(NamedTuple):
       name: its name in the report.
       value: its value on the test split.
       low, high: the bounds of the 95 % confidence interval; None if none is known.
-      baseline: the value of the last pushed model; None without one.
+      baseline: the value of the baseline; None without a baseline.
     """
 
     name: str
@@ -107,7 +107,7 @@ def missed_thresholds(uri: str) -> list[str]:
             if failure.metric_key.is_diff:
                 allowed = -threshold.change_threshold.absolute.value
                 reasons.append(
-                    f"{name} is {-value:.4f} below that of the latest blessed model, "
+                    f"{name} is {-value:.4f} below that of the baseline, "
                     f"evaluation.max_accuracy_drop allows {allowed:g}"
                 )
             else:

@@ -76,7 +76,7 @@ def read_input(rejected: str) -> InputData:
         if len(files) < _FILES_SHOWN:
             files.append(_file_lines(os.path.basename(path), counts))
     if not number:
-        # A version that counted no single files has written the artifact.
+        # An older version, which wrote only the total of all files, has written the artifact.
         with fileio.open(os.path.join(rejected, "summary.json")) as file:
             total.update(json.loads(file.read()))
     return InputData(

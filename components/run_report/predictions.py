@@ -19,7 +19,7 @@ from serving.predictor import Predictor
 from trainer_module.export import THRESHOLD
 
 MOST_REVIEWS = 20_000
-"""The number of test reviews that a report predicts, at most; this takes a second or two."""
+"""Greatest number of test reviews that a report predicts. This takes a second or two."""
 MISTAKES = 20
 _BATCH = 1024
 _BINS = 10
@@ -169,8 +169,9 @@ def _mistake(text: bytes, label: int, predictor: Predictor) -> Mistake:
 def _largest_ngrams(texts: Sequence[bytes], predictor: Predictor) -> list[tuple[str, float]]:
     """Return the words and pairs of words with the largest weights among the frequent ones.
 
-    The weight of a word is the logit of it alone minus that of an empty review. The weight of a
-    pair is the logit of it minus the weights of its words.
+    The weight of a word is the logit of a review with only this word, minus the logit of an empty
+    review. The weight of a pair is the same difference for the pair, minus the weights of its
+    words.
     """
     counts = Counter(gram for text in texts for gram in _grams(text))
     frequent = [gram for gram, _ in counts.most_common(_MOST_FREQUENT)]

@@ -35,7 +35,7 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's BaseExecutor. A model that fails is no error: it is not pushed."""
+        """See TFX's BaseExecutor. A model that fails the check is not pushed; this is no error."""
         self._log_startup(input_dict, output_dict, exec_properties)
         [model] = input_dict[standard_component_specs.MODEL_KEY]
         [examples] = input_dict[standard_component_specs.EXAMPLES_KEY]

@@ -1,4 +1,4 @@
-"""The golden sentences: texts with labels that every model in production has to get right."""
+"""The golden sentences: labelled texts, of which a model must predict a fraction correctly."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from serving.predictor import LABELS
 
 PACKAGED = Path(__file__).with_name("golden.txt")
 MAX_BYTES = 65_536
-"""Size of the longest file. A compiled pipeline passes the sentences in a command-line argument,
-which Linux limits to 131,072 bytes."""
+"""Greatest size of the file in bytes. A compiled pipeline passes the sentences in a command-line
+argument, which Linux limits to 131,072 bytes."""
 
 _FORM = f"{' or '.join(LABELS)}, a tab and a text"
 

@@ -1,4 +1,4 @@
-"""ServingCheck: a model in a new process, what blocks its push, and the line of the cause."""
+"""ServingCheck: a model in a new process, the checks that block its push, and their messages."""
 
 import json
 import re
@@ -29,12 +29,12 @@ GOLDEN = [("positive", f"{word} thing") for word in GOOD]
 GOLDEN += [("negative", f"{word} thing") for word in BAD]
 REVIEWS = [(f"a {word} phone, number {n}", int(word in GOOD)) for n in range(20) for word in GOOD]
 REVIEWS += [(f"{word} and {n} problems", 0) for n in range(20) for word in BAD]
-# One that the model gets wrong.
+# The model predicts the wrong label for this review.
 REVIEWS.append(("not good", 0))
 
 
-class Ground:
-    """The inputs of the component in a folder."""
+class Workspace:
+    """A folder with the inputs of the component."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -74,13 +74,13 @@ class Ground:
 
 
 @pytest.fixture
-def ground(tmp_path):
-    return Ground(tmp_path)
+def workspace(tmp_path):
+    return Workspace(tmp_path)
 
 
-def test_a_good_model_passes_with_all_results(ground):
-    ground.save()
-    found = ground.check()
+def test_a_good_model_passes_with_all_results(workspace):
+    workspace.save()
+    found = workspace.check()
     assert found["passed"], found
     values = {result["name"]: result["value"] for result in found["results"]}
     assert values.keys() == {
@@ -95,9 +95,9 @@ def test_a_good_model_passes_with_all_results(ground):
     assert all(set(result) == keys for result in found["results"])
 
 
-def test_a_slow_model_is_refused(ground):
-    ground.save(slow=True)
-    found = ground.check(max_p99_ms=250.0)
+def test_a_slow_model_is_refused(workspace):
+    workspace.save(slow=True)
+    found = workspace.check(max_p99_ms=250.0)
     assert failed(found) == ["p99_ms"]
     assert re.fullmatch(
         r"the p99 latency of single requests is [\d,]+ ms, serving.max_p99_ms allows 250",
@@ -106,13 +106,13 @@ def test_a_slow_model_is_refused(ground):
     assert found["golden_mistakes"] == []
 
 
-def test_a_model_with_the_wrong_vocabulary_is_refused(ground):
+def test_a_model_with_the_wrong_vocabulary_is_refused(workspace):
     # The lines of its vocabulary are in another order than in the training.
-    ground.save(words=(*BAD, *GOOD))
-    found = ground.check()
+    workspace.save(words=(*BAD, *GOOD))
+    found = workspace.check()
     assert failed(found) == ["accuracy_difference", "golden"]
     assert re.fullmatch(
-        r"the accuracy on the 121 test reviews is 0\.0\d+, that of the evaluation 0\.9917 "
+        r"the accuracy on the 121 test reviews is 0\.0\d+, the evaluation reports 0\.9917 "
         r"\(and 1 more\)",
         found["cause"],
     )
@@ -121,17 +121,17 @@ def test_a_model_with_the_wrong_vocabulary_is_refused(ground):
     assert mistake["probability"] < 0.1
 
 
-def test_a_model_that_answers_texts_and_examples_differently_is_refused(ground):
-    ground.save(halves_text=True)
-    found = ground.check()
+def test_a_model_that_answers_texts_and_examples_differently_is_refused(workspace):
+    workspace.save(halves_text=True)
+    found = workspace.check()
     assert "largest_difference" in failed(found)
     assert found["cause"].startswith("predict_text returned the probability 0.")
-    assert "for a test review, and serving_default 0." in found["cause"]
+    assert "for a test review, and serving_default returned 0." in found["cause"]
 
 
-def test_a_model_that_fails_is_refused_with_its_last_error_line(ground):
-    ground.save(fails=True)
-    found = ground.check()
+def test_a_model_that_fails_is_refused_with_its_last_error_line(workspace):
+    workspace.save(fails=True)
+    found = workspace.check()
     assert failed(found) == ["process"]
     assert found["cause"].startswith(
         "the first answer of predict_text: the process ended with exit code 1: "
@@ -140,19 +140,19 @@ def test_a_model_that_fails_is_refused_with_its_last_error_line(ground):
     assert len(found["cause"]) < 400
 
 
-def test_a_model_with_damaged_weights_is_refused(ground):
-    ground.save()
-    [weights] = (ground.saved / "variables").glob("variables.data-*")
+def test_a_model_with_damaged_weights_is_refused(workspace):
+    workspace.save()
+    [weights] = (workspace.saved / "variables").glob("variables.data-*")
     weights.write_bytes(weights.read_bytes()[:7])
-    found = ground.check()
+    found = workspace.check()
     assert failed(found) == ["process"]
     assert found["cause"].startswith("loading the model: the process ended with exit code 1: ")
     assert "Error" in found["cause"]
 
 
-def test_a_model_without_a_signature_is_refused(ground):
-    save(Words(ground.folder / "assets"), ground.saved, names=("serving_default",))
-    found = ground.check()
+def test_a_model_without_a_signature_is_refused(workspace):
+    save(Words(workspace.folder / "assets"), workspace.saved, names=("serving_default",))
+    found = workspace.check()
     assert failed(found) == ["signatures"]
     assert found["cause"] == "the model has no signature predict_text and no transform_features"
 
@@ -205,7 +205,7 @@ def test_an_answer_of_another_form_is_a_failure(monkeypatch):
 
 
 def test_a_sample_is_the_same_every_time_and_not_the_beginning(tmp_path):
-    Ground(tmp_path)
+    Workspace(tmp_path)
     folder = str(tmp_path / "examples" / "Split-test")
     sample = read_sample(folder, 40)
     assert sample == read_sample(folder, 40)

@@ -57,18 +57,19 @@ def judged(sample=SAMPLE, evaluation=EVALUATION, **changes):
             {"by_single": [0.9, 0.3]},
             "largest_difference",
             "predict_text returned the probability 0.2000 for a test review, and predict_text for "
-            "a single text 0.3000 for the same one",
+            "a single text returned 0.3000 for the same review",
         ),
         (
             {"by_text": [math.nan, 0.2, 0.7, 0.4]},
             "largest_difference",
             "predict_text returned the probability nan for a test review, and serving_default "
-            "0.9000 for the same one",
+            "returned 0.9000 for the same review",
         ),
         (
             {"by_text": [0.9, 0.2]},
             "predictions",
-            "the signatures returned 4 and 2 predictions for 4 reviews, and the features of 4 of 4",
+            "serving_default and predict_text returned 4 and 2 predictions for 4 reviews, and "
+            "transform_features returned the features of 4 of 4",
         ),
         (
             {"golden": [0.4, 0.9]},
@@ -90,7 +91,7 @@ def test_a_value_at_the_threshold_passes():
     ]
 
 
-def test_the_accuracy_is_that_of_the_evaluation_but_for_rounding_at_the_threshold():
+def test_the_accuracy_equals_that_of_the_evaluation_except_for_rounding():
     wrong = [0.9, 0.6, 0.7, 0.4]
     assert failed(judged(by_example=wrong, by_text=wrong, by_single=[])) == ["accuracy_difference"]
     rounded = [0.9, 0.50001, 0.7, 0.4]

@@ -46,12 +46,12 @@ def test_predict_without_a_pushed_model_is_2_and_says_so(tmp_path):
         (
             {"train.ft.txt": fasttext(1, 3), "train.ft.txt.bz2": "the same, packed"},
             {"splits": {"train": "train.ft.txt*"}},
-            "input/train.ft.txt.bz2 hold the same reviews",
+            "input/train.ft.txt.bz2 contain the same reviews",
         ),
         (
             {"a.csv": "label,text\n0,bad\n1,good\n", "b.csv": "label,text\n4,good\n5,good\n"},
             {},
-            "input/b.csv the label 5, which are on no scale together: set data.label_scale",
+            "input/b.csv has the label 5, but no scale has both: set data.label_scale",
         ),
     ],
 )

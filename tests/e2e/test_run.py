@@ -117,7 +117,7 @@ def test_a_model_worse_than_the_blessed_one_is_not_pushed(finished):
         "evaluation.min_accuracy=0.0"
     )
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "below that of the latest blessed model" in done.stdout
+    assert "below that of the baseline" in done.stdout
     assert "evaluation.max_accuracy_drop allows 0.01" in done.stdout
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
     assert ran == {"Transform", "Trainer", "Evaluator", "ServingCheck", "Pusher"} | ALWAYS
