@@ -56,7 +56,7 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
 
 def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
     """Yield the arguments of a command as one batch."""
-    # The bytes that the shell passed, even where Python could not decode them.
+    # `fsencode` returns the bytes that the shell passed, even if Python could not decode them.
     found = [_text(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
     yield [text for text in found if text]
 
@@ -67,7 +67,7 @@ def answer(
     out: BinaryIO,
     report: Callable[[str], object],
 ) -> int:
-    """Write `LABEL<tab>PROBABILITY<tab>REVIEW` for each review, in their order.
+    """Write `LABEL<tab>PROBABILITY<tab>REVIEW` for each review, in the order of the reviews.
 
     Args:
       batches: the reviews. The predictions of a batch are written before the next one is read.

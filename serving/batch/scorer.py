@@ -12,7 +12,7 @@ import tensorflow as tf
 from preprocessing.fast.ngrams import ngram_ids
 
 _BYTES_AT_ONCE = 4 << 20
-"""Bytes of text that the model gets together; bounds the memory of long reviews."""
+"""Most bytes of text in one call of the model, to limit the memory for long reviews."""
 _COMPARED = 64
 """Reviews of the first batch for which both signatures must have the same answer."""
 _SAMPLE = (
@@ -36,7 +36,7 @@ class Scorer:
     A model with the signature `predict_ngrams` gets ids of n-grams that NumPy computed, which is
     several times as fast as `predict_text`. A model may have been exported by a version of the code
     with other words or n-grams. So both signatures are compared, on a sample of difficult texts and
-    on the first reviews; if they differ in a bit, only `predict_text` is used.
+    on the first reviews. If their answers are not equal bit for bit, only `predict_text` is used.
     """
 
     def __init__(self, model_folder: str):
@@ -72,8 +72,8 @@ class Scorer:
         pairs = zip(self._score_texts(texts), self._score_ngrams(texts), strict=True)
         if not all(np.array_equal(by_text, by_ngrams) for by_text, by_ngrams in pairs):
             logging.warning(
-                "The model was exported by a version of this code with other n-grams; it is read "
-                "through the signature predict_text, which is slower. Push a new model"
+                "The model was exported by a version of this code with other n-grams. Its "
+                "signature predict_text is used, which is slower. Push a new model"
             )
             self._by_ngrams = None
 

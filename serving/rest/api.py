@@ -69,7 +69,7 @@ def signature_name(document: Mapping[str, Any]) -> str:
     """Return the signature that a request selects.
 
     Raises:
-      ApiError: it is not a string.
+      ApiError: `signature_name` is not a string.
     """
     name = document.get("signature_name", "")
     if not isinstance(name, str):
@@ -88,7 +88,7 @@ def parse_predict(document: Mapping[str, Any], name: str) -> Request:
       name: the input of the signature.
 
     Raises:
-      ApiError: it has not the format of TensorFlow Serving.
+      ApiError: the request does not have the format of TensorFlow Serving.
     """
     if "instances" in document and "inputs" in document:
         raise invalid(

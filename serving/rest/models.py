@@ -50,7 +50,7 @@ class LoadedModel:
         """Load the model and call it once, because first calls take longer.
 
         Raises:
-          BrokenModelError: it is not a SavedModel, or lacks what a pushed model has.
+          BrokenModelError: the folder contains no SavedModel, or the model cannot answer requests.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
         try:
