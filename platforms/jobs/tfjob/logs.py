@@ -113,8 +113,8 @@ class _Follower(threading.Thread):
         position = _Position()
         while attempts < _LAST_ATTEMPTS:
             with self._changed:
-                # A broken connection is repeated only after the next update, which shows whether
-                # the pod is still the same and still writes.
+                # After a broken connection the log is requested again only after the next update,
+                # which shows whether the pod is still the same and still writes.
                 while self._updates == updates and not self._finishing:
                     self._changed.wait()
                 updates, pod, finishing = self._updates, self._pod, self._finishing
@@ -149,7 +149,7 @@ class _Follower(threading.Thread):
         except urllib3.exceptions.ReadTimeoutError:
             return False
         except ApiException as error:
-            # The log does not exist yet, or no longer.
+            # The log does not exist yet, or was deleted.
             logging.debug("No log of %s: %s", self._replica, error.reason)
             return False
         except urllib3.exceptions.HTTPError as error:
