@@ -44,7 +44,7 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
     found = exact or [run for run in runs if run.id.startswith(run_id)]
     if len(found) == 1:
         return found[0]
-    problem = f"the ids of {len(found)} runs begin so" if found else "no run has this id"
+    problem = f"{len(found)} ids begin with {run_id}" if found else "no run has this id"
     raise InputError(f"run {run_id}: {problem}; `amazon-reviews runs` lists the ids")
 
 
