@@ -39,10 +39,10 @@ class Child:
     """A child process, whose output is copied to the log of this process line by line.
 
     Args:
-      name: for the log, such as `worker 1`.
+      name: the name in the log, such as `worker 1`.
       command: program and arguments.
       environ: its environment variables.
-      cores: the CPU cores on which it may run; None: the cores of this process.
+      cores: the CPU cores on which the child may run; None: the cores of this process.
       on_end: called with the Child, in another thread, once it has ended.
       on_progress: called with the arguments of each `core.progress.report` of the child.
 

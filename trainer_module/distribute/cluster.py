@@ -118,7 +118,7 @@ class Cluster:
 def _parse(text: str) -> dict[str, Any]:
     try:
         config = json.loads(text)
-    # Python's parser fails at a number of thousands of digits, and at a thousand nested brackets.
+    # Python's parser fails if a number has thousands of digits, or a thousand brackets are nested.
     except (ValueError, RecursionError):
         raise _error(f"not JSON: {_short(text)}; a correct value is {_EXAMPLE}") from None
     if not isinstance(config, dict):
@@ -183,10 +183,12 @@ def _task(config: dict[str, Any], spec: dict[str, list[str]]) -> tuple[str, int]
 def _check_roles(spec: dict[str, list[str]]) -> None:
     chiefs = len(spec.get(CHIEF, []))
     if chiefs > 1:
-        raise _error(f"{chiefs} chiefs; a cluster has one chief; without it worker 0 is the chief")
+        raise _error(
+            f"{chiefs} chiefs; a cluster has at most one; if it has none, worker 0 is the chief"
+        )
     if PS in spec and not (chiefs and WORKER in spec):
         missing = WORKER if chiefs else CHIEF
-        raise _error(f"ps tasks but no {missing}; they need a chief and at least one worker")
+        raise _error(f"ps tasks but no {missing}; ps tasks need a chief and at least one worker")
 
 
 def _short(value: Any) -> str:

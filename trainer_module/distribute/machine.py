@@ -1,6 +1,6 @@
 """The resources of this machine: ports, CPU cores and GPUs for a local cluster; a TPU.
 
-They are found without TensorFlow, which takes seconds to import and allocates memory on every GPU.
+The module does not use TensorFlow, which takes seconds to import and allocates memory on every GPU.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
 
 
 def stretches(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
-    """Cut `items` into `count` parts of about the same length; fewer items are used repeatedly."""
+    """Cut `items` into `count` parts of about equal length; too few items are used repeatedly."""
     if len(items) < count:
         return [[items[index % len(items)]] for index in range(count)]
     ends = [len(items) * index // count for index in range(count + 1)]
