@@ -15,7 +15,7 @@ from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
 
-# Units of some hundred lines, of which a run has many.
+# With units of some hundred lines, a run has many units.
 SMALL_UNITS = """
 from preprocessing.reading import cut
 from serving.batch import units
@@ -81,7 +81,8 @@ def test_standard_input_and_output(root):
         ("-", "1", "0.9", "positive"),
         ("-", "3", "0.100000024", "negative"),
     ]
-    # Libraries warn about Python 3.10 before, because the program imports them unsilenced.
+    # Before these lines, libraries warn about Python 3.10, because the test program does not
+    # silence their import.
     rejected, counts = error.decode().splitlines()[-2:]
     assert json.loads(rejected)["reason"] == "invalid_utf8"
     assert counts.startswith("2 reviews scored in")
