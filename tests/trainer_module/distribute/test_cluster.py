@@ -41,7 +41,7 @@ def test_no_variable_is_no_cluster():
     assert Cluster.from_environ({}) is None
 
 
-def test_worker_0_is_chief_where_there_is_none():
+def test_worker_0_is_the_chief_of_a_cluster_without_one():
     first, second = read(config("worker", 0, worker=2)), read(config("worker", 1, worker=2))
     assert first.chief and not second.chief
     assert (first.name, second.name) == ("worker 0", "worker 1")
