@@ -10,8 +10,8 @@ from typing import BinaryIO, NamedTuple, TextIO
 from serving.predictor import LABELS, Prediction
 
 MAX_LINE_BYTES = 1 << 20
-_READ = 1 << 18
-_BATCH = 1024
+_READ_BYTES = 1 << 18
+_BATCH_LINES = 1024
 
 
 class Text(NamedTuple):
@@ -42,7 +42,7 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
         return
     number = 0
     tail: bytes | None = b""  # the unfinished line; None once it is too long
-    while chunk := stream.buffer.read1(_READ):  # type: ignore[attr-defined]
+    while chunk := stream.buffer.read1(_READ_BYTES):  # type: ignore[attr-defined]
         first, *others = chunk.split(b"\n")
         tail = _within(tail, first)
         if not others:
@@ -100,8 +100,8 @@ def answer(
 def _batches(lines: Sequence[bytes | None], first: int) -> Iterator[list[Text]]:
     found = [_text(f"line {number}", line) for number, line in enumerate(lines, first)]
     texts = [text for text in found if text]
-    for start in range(0, len(texts), _BATCH):
-        yield texts[start : start + _BATCH]
+    for start in range(0, len(texts), _BATCH_LINES):
+        yield texts[start : start + _BATCH_LINES]
 
 
 def _text(place: str, line: bytes | None) -> Text | None:

@@ -13,7 +13,7 @@ ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
 COMPILED = ("auto", "one_device", "tpu")
 """Strategies whose step XLA can compile: all variables of the step are on its device."""
 
-_TAKE_ALL_DEVICES = ("multi_worker_mirrored", "parameter_server", "tpu")
+_USE_ALL_DEVICES = ("multi_worker_mirrored", "parameter_server", "tpu")
 """Strategies that train on every device of a process."""
 
 _CANNOT_SCALE_THE_LOSS = ("central_storage", "parameter_server", "tpu")
@@ -45,7 +45,7 @@ def problem(training: Training, strategy: str, reason: str = "") -> str | None:
             f"{training.workers} workers need training.strategy: multi_worker_mirrored or "
             f"parameter_server; {named} trains in one process"
         )
-    if training.devices is not None and strategy in _TAKE_ALL_DEVICES:
+    if training.devices is not None and strategy in _USE_ALL_DEVICES:
         instead = "" if strategy == "tpu" else ", and set CUDA_VISIBLE_DEVICES to the GPUs to use"
         return (
             f"training.devices: {devices}, but {named} trains on all devices of a process; "

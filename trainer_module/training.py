@@ -1,4 +1,4 @@
-"""One training, whatever the strategy: inputs, model, loop, checkpoints, export."""
+"""One training, under any strategy: inputs, model, loop, checkpoints, export."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from preprocessing.reading.find import SourceFile
 
 STANDARD_STREAM = "-"
 _GROUP = "all"
-_COPY = 1 << 20
+_COPY_BYTES = 1 << 20
 
 
 def find_inputs(words: Iterable[str]) -> list[SourceFile]:
@@ -42,7 +42,7 @@ def spool_standard_input(folder: str) -> SourceFile:
     path = os.path.join(folder, "standard-input.txt")
     with open(path, "wb") as target:
         if sys.stdin is not None:
-            shutil.copyfileobj(sys.stdin.buffer, target, _COPY)
+            shutil.copyfileobj(sys.stdin.buffer, target, _COPY_BYTES)
     return SourceFile(_GROUP, path, os.path.getsize(path), 0.0)
 
 

@@ -24,7 +24,7 @@ from serving.predictor import LABELS
 FORMATS = ("csv", "jsonl", "parquet")
 COLUMNS = ("file", "position", "probability", "label")
 _ROWS_PER_GROUP = 1 << 17
-_COPY = 1 << 20
+_COPY_BYTES = 1 << 20
 
 
 class Rows(NamedTuple):
@@ -84,7 +84,7 @@ def print_to_standard_streams(
     with open(f"{folder}/output", "wb") as target:
         _join(units, folder, names, _WRITERS[format](target), sys.stderr.buffer)
     with open(f"{folder}/output", "rb") as source:
-        shutil.copyfileobj(source, sys.stdout.buffer, _COPY)
+        shutil.copyfileobj(source, sys.stdout.buffer, _COPY_BYTES)
     sys.stdout.buffer.flush()
 
 

@@ -33,7 +33,7 @@ from serving.batch import output, scorer, stage, work
 from serving.batch.inputs import STANDARD_STREAM, find_inputs, spool_standard_input
 from serving.batch.units import Unit, in_units
 
-_SECONDS_BETWEEN = 1.0
+_SECONDS_BETWEEN_REPORTS = 1.0
 
 
 class BatchError(UserError):
@@ -125,7 +125,7 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
     work.start_or_resume(folder, units, depends_on)
     before = work.finished(folder)
     progress.report(stage.BYTES, 0, sum(unit.bytes for unit in units))
-    with _watched(units, folder):
+    with _reporting_finished_units(units, folder):
         try:
             with make_pipeline(request.beam_args) as pipeline:
                 _ = (
@@ -149,7 +149,7 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
 
 
 @contextmanager
-def _watched(units: list[Unit], folder: str) -> Iterator[None]:
+def _reporting_finished_units(units: list[Unit], folder: str) -> Iterator[None]:
     """Report the units that any machine finishes, as they appear in the work folder."""
     ended = threading.Event()
     reported: set[int] = set()
@@ -163,7 +163,7 @@ def _watched(units: list[Unit], folder: str) -> Iterator[None]:
             reported.add(number)
 
     def watch() -> None:
-        while not ended.wait(_SECONDS_BETWEEN):
+        while not ended.wait(_SECONDS_BETWEEN_REPORTS):
             report()
 
     report()

@@ -24,7 +24,7 @@ PREDICT = re.compile(
 STATUS = re.compile(r"/v1/models(?:/([^/:]+))?(?:/versions/([0-9]+)|/labels/([^/:]+))?(/metadata)?")
 
 _BOM = b"\xef\xbb\xbf"
-_SHOWN = 200
+_CHARACTERS_SHOWN = 200
 _TYPES = {
     type(None): "Null",
     bool: "Bool",
@@ -214,4 +214,4 @@ def _texts(value: Any, binary: bool) -> Any:
 def _show(value: Any) -> str:
     """Return a JSON value for a message, shortened."""
     text = orjson.dumps(value).decode()
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _CHARACTERS_SHOWN else f"{text[:_CHARACTERS_SHOWN]}..."

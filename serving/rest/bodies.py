@@ -13,7 +13,7 @@ from serving.rest.errors import ApiError, invalid, overloaded, too_large
 _BODIES_IN_MEMORY = 16
 """Number of bodies of the greatest size that fit into the memory for requests; the server refuses
 further bodies (HTTP 429)."""
-_DRAIN = 16
+_BODIES_TO_DISCARD = 16
 """Number of bodies of the greatest size: the server reads and discards at most that many bytes
 before it answers with HTTP 413. A client that still sends would otherwise get a broken connection
 instead of the answer."""
@@ -93,7 +93,7 @@ class Bodies:
                     held = size
                 else:
                     chunks.clear()
-                    if size > _DRAIN * self._max_bytes:
+                    if size > _BODIES_TO_DISCARD * self._max_bytes:
                         break
                 message = await receive()
                 if message["type"] == "http.disconnect":

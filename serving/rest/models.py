@@ -94,7 +94,7 @@ class LoadedModel:
             sample = _SAMPLE if signature.input == "texts" else example.SerializeToString()
             try:
                 outputs = self.call(name, [sample])
-            except Exception as error:  # whatever its operations raise
+            except Exception as error:  # its operations can raise any error
                 raise BrokenModelError(f"{name} fails: {_one_line(error)}") from error
             if name == PREDICT_TEXT:
                 _check_prediction(outputs)

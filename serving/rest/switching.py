@@ -17,7 +17,7 @@ from serving.rest.models import BrokenModelError, LoadedModel
 from serving.versions import MODEL_FILE, versions
 
 _log = logging.getLogger(__name__)
-_REMEMBERED = 50
+_STATES_KEPT = 50
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Models:
         if before is not None:
             self._states[before.version] = State("END")
         self._states[model.version] = State("AVAILABLE")
-        for number in sorted(self._states)[:-_REMEMBERED]:
+        for number in sorted(self._states)[:-_STATES_KEPT]:
             if number != model.version:
                 del self._states[number]
         self._metrics.version.set(model.version)

@@ -18,7 +18,7 @@ from absl import logging
 from core import events
 from trainer_module.distribute import lost_peer
 
-_FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+_EXTERNAL_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 _LINES_KEPT = 20
 _SECONDS_TO_DRAIN = 2.0
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
@@ -111,7 +111,7 @@ class Child:
     @property
     def killed_from_outside(self) -> bool:
         """Whether the process received a signal that the end of a peer never causes."""
-        return self.killed_by in _FROM_OUTSIDE
+        return self.killed_by in _EXTERNAL_SIGNALS
 
     @property
     def outcome(self) -> str:

@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 _LAST_PORT = 65535
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
-_LONGEST = 120
+_MOST_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _check_roles(spec: dict[str, list[str]]) -> None:
 def _short(value: Any) -> str:
     """Return a value in one short line, however large or deep it is."""
     text = _SHORT.repr(value)
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "..."
 
 
 def _error(problem: str) -> ValueError:

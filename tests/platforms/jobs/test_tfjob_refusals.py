@@ -59,8 +59,8 @@ def test_a_quota_is_reported_and_does_not_end_the_step(ground, log):
     wait(lambda: [line for line in warnings(log) if "worker 0 is refused" in line])
     [line] = [line for line in warnings(log) if "worker 0 is refused" in line]
     assert QUOTA in line and "starts when the quota allows it" in line
-    asked = len(ground.server.find_requests("GET", "/tfjobs"))
-    wait(lambda: len(ground.server.find_requests("GET", "/tfjobs")) > asked + 10)
+    polls = len(ground.server.find_requests("GET", "/tfjobs"))
+    wait(lambda: len(ground.server.find_requests("GET", "/tfjobs")) > polls + 10)
     ground.server.admission = lambda name, spec: None
     wait(lambda: "[worker 0] I am worker 0" in lines(log))
     ground.release("end")

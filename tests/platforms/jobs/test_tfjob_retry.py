@@ -73,8 +73,8 @@ def test_a_new_tfjob_is_created_after_the_deletion_of_the_old_one(quiet):
     name = job["metadata"]["name"]
     quiet.client.delete(name)
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
-    asked = len(quiet.server.find_requests("GET", "/tfjobs"))
-    wait(lambda: len(quiet.server.find_requests("GET", "/tfjobs")) > asked + 2)
+    polls = len(quiet.server.find_requests("GET", "/tfjobs"))
+    wait(lambda: len(quiet.server.find_requests("GET", "/tfjobs")) > polls + 2)
     assert quiet.tfjobs == [job]
     del quiet.server.tfjobs[name]
     wait(lambda: quiet.tfjobs)

@@ -146,8 +146,8 @@ def test_a_log_whose_connection_breaks_is_copied_once(quiet, log):
     written.break_off()
     wait(lambda: "[worker 0] line 2" in lines(log))
     # The log has no new line for longer than the timeout of a request.
-    asked = len(quiet.server.find_requests("GET", "/log"))
-    wait(lambda: len(quiet.server.find_requests("GET", "/log")) > asked + 1)
+    polls = len(quiet.server.find_requests("GET", "/log"))
+    wait(lambda: len(quiet.server.find_requests("GET", "/log")) > polls + 1)
     written.write("step 1\rstep 2\rstep 3")
     written.write("line 3")
     wait(lambda: "[worker 0] line 3" in lines(log))

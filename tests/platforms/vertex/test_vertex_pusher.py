@@ -138,8 +138,8 @@ def test_the_same_push_again_changes_nothing(vertex, tmp_path):
     push(tmp_path)
     del vertex.requests[:]
     push(tmp_path)
-    asked = {name for name, _ in vertex.requests}
-    assert asked <= {"ListOperations", "GetModel", "ListEndpoints", "GetEndpoint"}
+    received = {name for name, _ in vertex.requests}
+    assert received <= {"ListOperations", "GetModel", "ListEndpoints", "GetEndpoint"}
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -197,9 +197,9 @@ def test_a_killed_push_is_completed_by_the_next_attempt(vertex, tmp_path, method
     finally:
         step.kill()
         step.wait()
-    asked = len(vertex.requests)
+    received = len(vertex.requests)
     thread, raised = in_background(lambda: push(tmp_path / "second"))
-    wait(lambda: len(vertex.requests) > asked + 2)
+    wait(lambda: len(vertex.requests) > received + 2)
     vertex.finish()
     thread.join(60)
     assert raised == []

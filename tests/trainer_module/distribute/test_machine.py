@@ -43,7 +43,7 @@ def test_coordinator_and_parameter_servers_have_all_cores(scripted):
     ],
 )
 def test_shares_are_neighbours_and_about_as_large(items, count, expected):
-    assert ["".join(share) for share in machine.stretches(items, count)] == expected
+    assert ["".join(share) for share in machine.split_evenly(items, count)] == expected
 
 
 def gpus_of(counts):
