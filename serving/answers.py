@@ -18,9 +18,9 @@ class Text(NamedTuple):
     """A review from an input.
 
     Attributes:
-      place: where the review is in the input, such as `line 3`.
+      place: the place of the review in the input, such as `line 3`.
       content: UTF-8.
-      problem: why the review cannot be used; empty if it can.
+      problem: the reason why the review cannot be used; empty if it can be used.
     """
 
     place: str

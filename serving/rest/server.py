@@ -51,7 +51,7 @@ def serve(
     Args:
       folder: the serving folder or its URL.
       settings: limits and intervals.
-      listener: from `open_socket`.
+      listener: the socket that `open_socket` returned.
       ready: called with the address and the version once the server accepts requests.
 
     Raises:
