@@ -102,7 +102,8 @@ def predict(
             report=lambda line: print(line, file=sys.stderr, flush=True),
         )
     except BrokenPipeError:
-        # `| head` has closed the pipe, and Python flushes the rest of the buffer when it exits.
+        # The reader of the output, such as `head`, has closed the pipe. Python flushes the rest of
+        # the buffer when it exits, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     if unusable:

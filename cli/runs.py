@@ -42,8 +42,8 @@ def runs(context: typer.Context, config: ConfigOption = None, overrides: SetOpti
 
 @app.command()
 def compare(
-    first: Annotated[str, typer.Argument(help="Id of a run, or the beginning of one.")],
-    second: Annotated[str, typer.Argument(help="Id of another run.")],
+    first: Annotated[str, typer.Argument(help="Id of a run, or its beginning.")],
+    second: Annotated[str, typer.Argument(help="Id of another run, or its beginning.")],
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:

@@ -56,12 +56,13 @@ def serve(
 
 
 def _log_to_stderr() -> None:
-    """Log switches and problems of the server, not every request."""
+    """Log changes of the version and problems of the server, but not every request."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger = logging.getLogger("serving.rest")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    # TensorFlow adds a handler to the root logger, and warns that sessions are old.
+    # The root logger has a handler of TensorFlow, which would log each line again. TensorFlow also
+    # warns that sessions are old.
     logger.propagate = False
     logging.getLogger("tensorflow").setLevel(logging.ERROR)

@@ -33,8 +33,8 @@ class PredictText:
 
     NumPy computes the ids of n-grams several times as fast as the operations of the model. A model
     may have been exported by a version of the code with other words or n-grams. So both signatures
-    are compared, on a sample of difficult texts and on the first reviews; if they differ in a bit,
-    only `predict_text` is used.
+    are compared, on a sample of difficult texts and on the first reviews. If their answers are not
+    equal bit for bit, only `predict_text` is used.
 
     Attributes:
       is_fast: whether NumPy computes the n-grams.
@@ -79,8 +79,8 @@ class PredictText:
         by_text, by_ngrams = self._by_text(texts), self._fast(texts)
         if not all(np.array_equal(by_text[name], by_ngrams[name]) for name in by_text):
             logging.warning(
-                "The model was exported by a version of this code with other n-grams; it is read "
-                "through the signature predict_text, which is slower. Push a new model"
+                "The model was exported by a version of this code with other n-grams. Its "
+                "signature predict_text is used, which is slower. Push a new model"
             )
             self.is_fast = False
 

@@ -27,7 +27,7 @@ class Prediction(NamedTuple):
     """The sentiment of one review.
 
     Attributes:
-      probability: of the review being positive, in [0, 1].
+      probability: probability that the review is positive, in [0, 1].
       label: 0 negative, 1 positive.
     """
 

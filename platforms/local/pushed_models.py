@@ -33,8 +33,8 @@ def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
     """Mark the pushed models in ML Metadata that were deleted from `serving` or are not the newest.
 
     TFX's cache ignores an execution whose output is marked, so the Pusher pushes such a model
-    again. Without the mark, a run with earlier settings would leave the model of later settings in
-    service.
+    again. Without the mark, a run that returns to earlier settings would be a cache hit, and the
+    model of the later settings would stay in production.
     """
     try:
         pushed = handle.store.get_artifacts_by_type(_TYPE)
@@ -59,6 +59,7 @@ def _is_known(artifact: mlmd.Artifact, serving: str) -> bool:
     return (
         artifact.state == mlmd.Artifact.LIVE
         and os.path.dirname(destination(artifact)) == serving.rstrip("/")
-        # Several machines may share ML Metadata, but only the one that pushed has the record.
+        # Several machines may share ML Metadata. Only the machine that pushed the model has the
+        # record.
         and fileio.exists(artifact.uri)
     )

@@ -13,7 +13,8 @@ from core.settings import flat_settings
 from pipeline.config import PipelineConfig
 
 UNFINISHED, UNKNOWN = "unfinished", "–"
-"""Results of a run that was killed, or that a version without records of results ran."""
+"""Result of a run that was killed, and of a run of an earlier version, which recorded no
+results."""
 
 
 def find_runs(config: PipelineConfig) -> list[Run]:
@@ -44,7 +45,7 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
     found = exact or [run for run in runs if run.id.startswith(run_id)]
     if len(found) == 1:
         return found[0]
-    problem = f"{len(found)} runs begin with it" if found else "no run has this id"
+    problem = f"{len(found)} ids begin with {run_id}" if found else "no run has this id"
     raise InputError(f"run {run_id}: {problem}; `amazon-reviews runs` lists the ids")
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from serving.predict_text import load_predict_text
 
 _BYTES_AT_ONCE = 4 << 20
-"""Bytes of text that the model gets together; bounds the memory of long reviews."""
+"""Most bytes of text in one call of the model, to limit the memory for long reviews."""
 
 
 class Scores(NamedTuple):

@@ -52,7 +52,7 @@ def create_app(models: Models, settings: Serve, metrics: Metrics) -> FastAPI:
     Args:
       models: the models, of which one is loaded.
       settings: the limits and intervals.
-      metrics: those that `/metrics` shows.
+      metrics: the metrics that `/metrics` shows.
     """
     bodies = Bodies(settings.max_body_bytes, settings.read_timeout)
     batcher = Batcher(settings.max_batch_size, settings.max_body_bytes, settings.max_queue, metrics)

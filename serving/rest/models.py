@@ -51,7 +51,7 @@ class LoadedModel:
         """Load the model and call it once, because first calls take longer.
 
         Raises:
-          BrokenModelError: it is not a SavedModel, or lacks what a pushed model has.
+          BrokenModelError: the folder contains no SavedModel, or the model cannot answer requests.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
         try:
@@ -97,7 +97,7 @@ class LoadedModel:
             sample = _SAMPLE if signature.input == "texts" else example.SerializeToString()
             try:
                 outputs = self.call(name, [sample])
-            except Exception as error:  # whatever its operations raise
+            except Exception as error:  # its operations can raise any error
                 raise BrokenModelError(f"{name} fails: {_one_line(error)}") from error
             if name == PREDICT_TEXT:
                 _check_prediction(outputs)

@@ -71,11 +71,11 @@ def test_docker_builds_the_checkout_under_the_name_of_the_settings(machine):
     assert not [each for each in arguments if "BASE" in each]
     assert arguments[-1] == str(ROOT)
     assert re.search(r"--label=org.opencontainers.image.revision=[0-9a-f]{40}", str(arguments))
-    # What is run is shown, to be repeated by hand.
+    # The command prints what it runs, so that a user can repeat it by hand.
     assert result.stdout == f"docker {' '.join(arguments)}\n"
 
 
-def test_buildah_builds_where_there_is_no_docker(machine):
+def test_buildah_builds_without_docker(machine):
     call = machine("buildah")
     result, (program, *arguments) = call("build", "--gpu", "--base", "example/debian:13")
     assert (result.exit_code, Path(program).name, arguments[0]) == (0, "buildah", "bud")
@@ -193,7 +193,7 @@ def image():
     return built_image()
 
 
-def said_by(done):
+def output_of(done):
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -207,11 +207,11 @@ class TestImage:
 
     @pytest.fixture
     def shell(self, image):
-        return lambda script: said_by(run_in_image(image, ["sh", "-euc", script]))
+        return lambda script: output_of(run_in_image(image, ["sh", "-euc", script]))
 
     @pytest.fixture
     def python(self, image):
-        return lambda code: said_by(run_in_image(image, ["python", "-c", code]))
+        return lambda code: output_of(run_in_image(image, ["python", "-c", code]))
 
     def test_runs_the_entry_point_as_a_user_without_rights(self, image, shell):
         settings = json.loads(buildah("inspect", "--type", "image", image))["OCIv1"]["config"]
@@ -224,7 +224,7 @@ class TestImage:
         shell('touch "$HOME/file" /tmp/file')
         assert shell("find /opt/venv /usr ! -type l -writable") == ""
 
-    def test_carries_what_the_package_needs_and_no_more(self, shell, python):
+    def test_contains_only_what_the_package_needs(self, shell, python):
         listed = python(
             "from importlib.metadata import distributions\n"
             "for each in distributions(): print(each.name, each.version)"
@@ -252,13 +252,14 @@ class TestImage:
         assert "Usage: amazon-reviews" in shell("amazon-reviews --help")
 
     def test_no_process_compiles_what_it_imports(self, image):
-        """The image's user could not write it, and compiling TensorFlow takes long."""
+        """The user of the image cannot write compiled files, and compiling TensorFlow takes
+        long."""
         done = run_in_image(image, ["python", "-v", "-c", "import tensorflow, cli.compile"])
         read = re.findall(r"code object from '(/opt/venv/.*)'", done.stderr)
         assert len(read) > 1000
         assert [file for file in read if not file.endswith(".pyc")] == []
 
-    def test_dataflow_can_build_the_tree_that_it_is_pointed_to(self, shell):
+    def test_dataflow_can_build_the_source_tree(self, shell):
         """Build it with the function of Beam that implements `--setup_file`."""
         build = 'Stager._build_setup_package("/opt/amazon-reviews/setup.py", "/tmp")'
         files = shell(

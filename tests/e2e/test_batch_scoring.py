@@ -29,7 +29,7 @@ def test_scores_equal_the_evaluation_example_by_example(finished, tmp_path):
     assert scores["label"].to_pylist() == labels
 
 
-def test_the_pushed_model_is_scored_the_fast_way_with_the_same_bits(finished):
+def test_ngrams_of_numpy_score_the_pushed_model_with_the_same_bits(finished):
     workspace, _ = finished
     scorer = Scorer(str(workspace.pushed()[0]))
     texts = _texts(_examples(workspace, "ReviewExampleGen", "eval"))

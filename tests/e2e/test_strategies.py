@@ -21,7 +21,7 @@ STRATEGIES = {
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_each_strategy_trains_and_pushes(tmp_path):
-    # What comes before the Trainer is the same for all, and answered from the cache.
+    # The components before the Trainer are the same for all strategies, and are cache hits.
     workspace = Workspace(tmp_path, SETTINGS)
     created = tfx(workspace, *CREATE)
     assert created.returncode == 0, created.stdout + created.stderr

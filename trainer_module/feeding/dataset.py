@@ -23,7 +23,7 @@ NGRAM_PADDING = -1
 """The id that pads the rows of NGRAMS to static shapes; no n-gram has this id."""
 _COUNT_CHUNK = 1024
 _FILES_AT_ONCE = 8
-_FAIR = 1.1
+_LARGEST_FAIR_SHARE = 1.1
 """The largest share of whole files, as a multiple of the mean, that counts as fair."""
 
 
@@ -58,7 +58,7 @@ class Split:
             least = loads.index(min(loads))
             by_file[least].append(place)
             loads[least] += count
-        if max(loads) * processes <= _FAIR * self.examples:
+        if max(loads) * processes <= _LARGEST_FAIR_SHARE * self.examples:
             chosen = [sorted(places) for places in by_file]
             return [
                 Share(

@@ -70,7 +70,7 @@ class Plan:
 def fit(
     model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
 ) -> None:
-    """Train with Keras's `fit`, `model` being a `steps.Trainable`.
+    """Train with Keras's `fit`; `model` must be a `steps.Trainable`.
 
     Under parameter servers train with `custom`: there Keras does not determine which step reads
     which batch.
@@ -191,7 +191,8 @@ class _Synchronous:
         self._model.reset_metrics()
 
     def __call__(self, data: Any, count: int) -> dict[str, tf.Tensor]:
-        """Execute `count` steps on the iterator `data`; return the means of a replica's last."""
+        """Execute `count` steps on the iterator `data`; return a replica's means of the last
+        step."""
         return self._steps(data, tf.constant(count))
 
     def means(self) -> dict[str, float]:

@@ -41,6 +41,6 @@ def test_a_server_that_refuses_is_replaced(server, serving):
 def test_no_server_is_no_problem(serving):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        # It accepts connections and never answers.
+        # This server accepts connections and never answers.
         assert isinstance(found(port, serving / "3"), Own)
     assert isinstance(found(port, serving / "3"), Own)
