@@ -42,8 +42,10 @@ class Scorer:
     def __init__(self, model_folder: str):
         """Load the model from a local folder or a URL."""
         self._model = tf.saved_model.load(model_folder)
-        self._by_text = self._model.signatures["predict_text"]
-        self._by_ngrams = self._model.signatures.get("predict_ngrams")
+        self.signatures: dict[str, Any] = dict(self._model.signatures)
+        """The signatures of the model, by name."""
+        self._by_text = self.signatures["predict_text"]
+        self._by_ngrams = self.signatures.get("predict_ngrams")
         self._settings: list[int] = []
         self._compared = False
         if self._by_ngrams is not None:
@@ -54,6 +56,12 @@ class Scorer:
     def is_fast(self) -> bool:
         """Whether the n-grams are computed by NumPy."""
         return self._by_ngrams is not None
+
+    @property
+    def ngram_settings(self) -> tuple[int, int]:
+        """The longest n-gram and the number of buckets of a model that `is_fast`."""
+        longest, buckets = self._settings
+        return longest, buckets
 
     def score(self, texts: Sequence[bytes]) -> Scores:
         """Return the sentiment of each text, in UTF-8. Several threads may call this method."""
@@ -81,8 +89,13 @@ class Scorer:
         return _scores(self._by_text(texts=tf.constant(list(texts), tf.string)))
 
     def _score_ngrams(self, texts: Sequence[bytes]) -> Scores:
-        longest, buckets = self._settings
-        ids, row_lengths = ngram_ids(texts, longest, buckets)
+        return self.score_ngrams(*ngram_ids(texts, *self.ngram_settings))
+
+    def score_ngrams(self, ids: np.ndarray, row_lengths: np.ndarray) -> Scores:
+        """Return the sentiment of texts, from what `ngram_ids` returns for them.
+
+        The model is one that `is_fast`, and the n-grams are those of `ngram_settings`.
+        """
         signature: Any = self._by_ngrams
         return _scores(
             signature(ngrams=tf.constant(ids, tf.int64), row_lengths=tf.constant(row_lengths))
