@@ -28,7 +28,7 @@ class BatchEvaluatorSpec(types.ComponentSpec):
 class BatchEvaluator(base_beam_component.BaseBeamComponent):
     """Examples, a model and a baseline -> `evaluation` and `blessing`.
 
-    With `batched=False` it runs the executor of TFX's Evaluator, and also for metrics and slices that
+    It runs the executor of TFX's Evaluator with `batched=False`, and for metrics and slices that
     cannot be computed in batches.
 
     It is not a subclass of TFX's Evaluator, whose constructor allows no further parameters.

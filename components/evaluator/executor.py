@@ -59,7 +59,8 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
             return
         self._log_startup(inputs, output_dict, properties)
         self._evaluate(
-            plan, artifact_utils.get_single_uri(output_dict[standard_component_specs.EVALUATION_KEY])
+            plan,
+            artifact_utils.get_single_uri(output_dict[standard_component_specs.EVALUATION_KEY]),
         )
         thresholds = tfma.metrics.metric_thresholds_from_metrics_specs(
             plan.eval_config.metrics_specs, eval_config=plan.eval_config

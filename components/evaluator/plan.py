@@ -34,7 +34,7 @@ _MODEL_FIELDS = {
 _OPTIONS = {"include_default_metrics", "disabled_outputs"}
 _SLICE_FIELDS = {"feature_keys", "feature_values"}
 _INPUT = "examples"
-"""Name of the input of a signature that gets serialized Examples; TFMA passes features otherwise."""
+"""The input of a signature for serialized Examples; to other inputs TFMA passes features."""
 
 
 class Unsupported(Exception):

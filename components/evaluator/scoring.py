@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from components.evaluator.slices import Features, dense_column
+from components.evaluator.slices import Column, Features, dense_column
 from preprocessing import features
 from preprocessing.fast.encode import encode_examples
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
@@ -34,6 +34,7 @@ _COMPARED = 64
 """The first reviews that are compared."""
 _LENGTHS = (*range(1024), *(2**power for power in range(10, 17)))
 """Words of the texts that are compared, so that all ranges of a length bucket are met."""
+_BUCKETS = [np.array([name.encode()], object) for name in features.LENGTH_BUCKETS]
 
 _Settings = tuple[int, int]
 """The longest n-gram and the number of buckets."""
@@ -91,12 +92,11 @@ class Models:
                 self._is_checked = True
         ngrams: dict[_Settings, NgramIds] = {}
         if texts is not None:
-            wanted = {model.ngrams for model in self._models.values()} - {None}
-            if not wanted and any(model.is_length_fast for model in self._models.values()):
+            models = self._models.values()
+            wanted = {model.ngrams for model in models if model.ngrams}
+            if not wanted and any(model.is_length_fast for model in models):
                 wanted = {_WORDS}
-            for settings in wanted:
-                assert settings is not None
-                ngrams[settings] = ngram_ids(texts, *settings)
+            ngrams = {settings: ngram_ids(texts, *settings) for settings in wanted}
         return {name: model.score(examples, ngrams) for name, model in self._models.items()}
 
 
@@ -150,7 +150,8 @@ class _Model:
                 self._warn(self._model.signature)
                 self._scorer = None
         if self.is_length_fast:
-            buckets = length_buckets(ngram_ids(texts, *_WORDS).row_lengths, _WORDS[0])
+            lengths = length_buckets(ngram_ids(texts, *_WORDS).row_lengths, _WORDS[0])
+            buckets = np.concatenate(_BUCKETS)[lengths]
             for name, function in self._transforms.items():
                 outputs = self._from_graph(function, examples)
                 if features.LENGTH_BUCKET in outputs and not np.array_equal(
@@ -179,8 +180,8 @@ class _Model:
                 found[name] = dense_column(values)
         if is_fast:
             settings, (_, row_lengths) = next(iter(ngrams.items()))
-            buckets = length_buckets(row_lengths, settings[0])
-            found[features.LENGTH_BUCKET] = dense_column(buckets)
+            buckets = Column(length_buckets(row_lengths, settings[0]), _BUCKETS)
+            found[features.LENGTH_BUCKET] = buckets
         return Scored(predictions, found)
 
     def _from_graph(self, function: Any, examples: Sequence[bytes]) -> dict[str, np.ndarray]:

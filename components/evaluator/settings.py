@@ -19,5 +19,4 @@ class Evaluation(Section):
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
     """Features by which the metrics are also broken down."""
     batched: bool = True
-    """Compute the metrics in large batches; `false`: by TFX's own executor, which takes many times as
-    long."""
+    """Compute the metrics in large batches; `false`: by TFX's own executor, which takes longer."""

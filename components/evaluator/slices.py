@@ -19,7 +19,7 @@ class Column(NamedTuple):
 
     Attributes:
       codes: index into `values` for each review, int64 [batch].
-      values: all different values, each the values of the feature in one review.
+      values: different values, each the values of the feature in one review.
     """
 
     codes: np.ndarray
@@ -67,13 +67,15 @@ def slices_of(
       raw: the raw features, which count where no model has a transformed feature of that name.
       specs: the slices.
     """
-    columns = [column for features in (*transformed, raw) for column in features.values()]
     # Reviews with equal features are in the same slices, so TFMA looks at one of them.
-    kinds = np.stack([column.codes for column in columns] or [np.zeros(size, np.int64)])
-    _, first, kind = np.unique(kinds, axis=1, return_index=True, return_inverse=True)
-    # NumPy 2.0 returns two dimensions.
-    order = np.argsort(kind.reshape(-1), kind="stable")
-    ends = np.cumsum(np.bincount(kind.reshape(-1), minlength=len(first)))
+    kinds = np.zeros(size, np.int64)
+    for features in (*transformed, raw):
+        for column in features.values():
+            both = kinds * len(column.values) + column.codes
+            _, kinds = np.unique(both, return_inverse=True)
+    _, first = np.unique(kinds, return_index=True)
+    order = np.argsort(kinds, kind="stable")
+    ends = np.cumsum(np.bincount(kinds, minlength=len(first)))
     found: dict[SliceKey, list[np.ndarray]] = {}
     for example, rows in zip(first.tolist(), np.split(order, ends[:-1]), strict=True):
         keys = slicer_lib.get_slices_for_features_dicts(

@@ -101,7 +101,9 @@ class SumFiles(beam.DoFn):
             examples.tolist(), texts.to_pylist() if texts is not None else None
         )
         raw = {
-            name: slices.arrow_column(columns[name]) for name in self._features if name in columns
+            name: slices.arrow_column(columns[name])
+            for name in self._features
+            if name in columns and not pa.types.is_null(columns[name].type)
         }
         return _Batch(
             labels.to_numpy(zero_copy_only=False).astype(np.float64),

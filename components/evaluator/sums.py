@@ -96,7 +96,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Matrices:
-    """True and false positives and negatives at thresholds: tp, tn, fp, fn, float64 [4, thresholds].
+    """True positives, true negatives, false positives, false negatives, float64 [4, thresholds].
 
     Attributes:
       thresholds: a prediction above it is positive.
@@ -135,7 +135,7 @@ def _weighted(pairs: Pairs, fractional: bool) -> tuple[np.ndarray, np.ndarray, n
     label, prediction = pairs
     if not fractional:
         return label, prediction, np.ones(len(label))
-    if len(label) and not (0 <= label.min() and label.max() <= 1):
+    if len(label) and not (label.min() >= 0 and label.max() <= 1):
         raise ValueError(f"labels from {label.min()} to {label.max()} are not within [0, 1]")
     weight = np.concatenate([1 - label, label])
     kept = np.flatnonzero(weight)

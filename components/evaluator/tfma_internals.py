@@ -25,11 +25,14 @@ from tensorflow_model_analysis.metrics import (
     example_count,
     metric_specs,
     metric_types,
+    metric_util,
 )
 from tensorflow_model_analysis.proto import config_pb2
 from tensorflow_model_analysis.utils import model_util
 
 from components.evaluator.sums import Buckets, Count, Histogram, Matrices, Sums, Totals
+
+_EXTRACT = "_extract_label_prediction_and_weight"
 
 
 class UnsupportedMetric(Exception):
@@ -64,7 +67,8 @@ def combined(eval_config: config_pb2.EvalConfig) -> list[Combined]:
       UnsupportedMetric: a metric needs more than such sums.
     """
     return [
-        _combined(computation) for computation in _computations(eval_config).non_derived_computations
+        _combined(computation)
+        for computation in _computations(eval_config).non_derived_computations
     ]
 
 
@@ -131,6 +135,8 @@ def _combined(computation: Any) -> Combined:
         or values.get("_aggregation_type")
         or values.get("_class_weights")
         or values.get("_example_id_key")
+        or values.get(_EXTRACT, metric_util.to_label_prediction_example_weight)
+        is not metric_util.to_label_prediction_example_weight
     )
     # Subclasses may have other results, so the types have to be these.
     match type(combiner):

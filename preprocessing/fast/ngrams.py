@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from preprocessing.features import LENGTH_BOUNDARIES, LENGTH_BUCKETS
+from preprocessing.features import LENGTH_BOUNDARIES
 from preprocessing.normalise import MULTIPLIER, PUNCTUATION_BYTES, WORD_HASHES
 
 _CHUNK = 1 << 19
@@ -56,7 +56,7 @@ def ngram_ids(texts: Sequence[bytes], longest: int, buckets: int) -> NgramIds:
 
 
 def length_buckets(row_lengths: np.ndarray, longest: int) -> np.ndarray:
-    """Return the feature LENGTH_BUCKET of reviews, bytes [batch].
+    """Return the index in LENGTH_BUCKETS of each review, int64 [batch].
 
     Args:
       row_lengths: the number of n-grams of each review, int64 [batch].
@@ -65,9 +65,7 @@ def length_buckets(row_lengths: np.ndarray, longest: int) -> np.ndarray:
     boundaries = [
         sum(max(words - length, 0) for length in range(longest)) for words in LENGTH_BOUNDARIES
     ]
-    names = np.array([name.encode() for name in LENGTH_BUCKETS], object)
-    found: np.ndarray = names[np.searchsorted(boundaries, row_lengths, side="right")]
-    return found
+    return np.searchsorted(boundaries, row_lengths, side="right")
 
 
 def _chunks(texts: Sequence[bytes]) -> Iterator[list[bytes]]:
