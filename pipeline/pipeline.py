@@ -14,7 +14,7 @@ from tfx.proto import trainer_pb2, transform_pb2
 from tfx.types import BaseChannel
 
 from components.data_gate.component import DataGate
-from components.evaluator.component import Evaluator
+from components.evaluator.component import BatchEvaluator
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
@@ -65,14 +65,15 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     tuner = _tuner(config, transform) if TUNER in ids else None
     trainer = _trainer(config, platform, transform, warm_start, tuner)
     baseline = platform.baseline(trainer.outputs["model"])
-    evaluator = Evaluator(
+    evaluator = BatchEvaluator(
         examples=examples,
         example_splits=["test"],
         model=trainer.outputs["model"],
         baseline_model=baseline.outputs["model"],
         eval_config=eval_config(config),
         min_accuracy=platform.parameter("min_accuracy", config.evaluation.min_accuracy),
-    )
+        batched=config.evaluation.batched,
+    ).with_id("Evaluator")
     serving_check = ServingCheck(
         model=trainer.outputs["model"],
         examples=examples,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -38,6 +39,8 @@ class PredictText:
 
     Attributes:
       is_fast: whether NumPy computes the n-grams.
+      ngram_settings: the longest n-gram and the number of buckets; (0, 0) for a model without the
+        signature `predict_ngrams`.
     """
 
     def __init__(
@@ -57,9 +60,11 @@ class PredictText:
         self._by_ngrams = by_ngrams
         self._compared = False
         self.is_fast = by_ngrams is not None
+        self.ngram_settings = (0, 0)
         if self.is_fast:
             variables = tf.train.load_checkpoint(f"{folder}/variables/variables")
-            self._longest, self._buckets = variables.get_tensor(_SETTINGS).tolist()
+            longest, buckets = variables.get_tensor(_SETTINGS).tolist()
+            self.ngram_settings = (longest, buckets)
             self._compare(_SAMPLE)
 
     def __call__(self, texts: Sequence[bytes]) -> Outputs:
@@ -69,9 +74,13 @@ class PredictText:
             self._compared = True
         return self._fast(texts) if self.is_fast else self._by_text(texts)
 
-    def _fast(self, texts: Sequence[bytes]) -> Outputs:
+    def from_ngrams(self, ngrams: NgramIds) -> Outputs:
+        """Return the outputs for the n-grams of texts, which have the `ngram_settings`."""
         assert self._by_ngrams is not None
-        return self._by_ngrams(ngram_ids(texts, self._longest, self._buckets))
+        return self._by_ngrams(ngrams)
+
+    def _fast(self, texts: Sequence[bytes]) -> Outputs:
+        return self.from_ngrams(ngram_ids(texts, *self.ngram_settings))
 
     def _compare(self, texts: Sequence[bytes]) -> None:
         if not texts:
@@ -87,8 +96,12 @@ class PredictText:
 
 def load_predict_text(folder: str) -> PredictText:
     """Load a pushed model from a local folder or a URL."""
-    # A function of the model does not keep its variables, so the closures keep the model.
-    model = tf.saved_model.load(folder)
+    return predict_text_of(tf.saved_model.load(folder), folder)
+
+
+def predict_text_of(model: Any, folder: str) -> PredictText:
+    """Return the function of a model that was loaded from `folder`."""
+    # A signature does not keep the variables of its model, so the closures keep the model.
 
     def by_text(texts: Sequence[bytes]) -> Outputs:
         return _arrays(model.signatures[PREDICT_TEXT](texts=tf.constant(list(texts), tf.string)))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from preprocessing.features import LENGTH_BOUNDARIES
 from preprocessing.normalise import MULTIPLIER, PUNCTUATION_BYTES, WORD_HASHES
 
 _CHUNK = 1 << 19
@@ -52,6 +53,19 @@ def ngram_ids(texts: Sequence[bytes], longest: int, buckets: int) -> NgramIds:
     if not parts:
         return NgramIds(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return NgramIds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def length_buckets(row_lengths: np.ndarray, longest: int) -> np.ndarray:
+    """Return the index in LENGTH_BUCKETS of each review, int64 [batch].
+
+    Args:
+      row_lengths: the number of n-grams of each review, int64 [batch].
+      longest: length of the longest n-gram, in words.
+    """
+    boundaries = [
+        sum(max(words - length, 0) for length in range(longest)) for words in LENGTH_BOUNDARIES
+    ]
+    return np.searchsorted(boundaries, row_lengths, side="right")
 
 
 def _chunks(texts: Sequence[bytes]) -> Iterator[list[bytes]]:

@@ -54,7 +54,14 @@ DEPENDS_ON = {
         "trainer_module/models/cnn_lstm.py",  # which is imported by the name in the settings
         "trainer_module/export.py",
     ),
-    "Evaluator": ("components/evaluator/executor.py", "components/baseline/pushed.py"),
+    "Evaluator": (
+        "components/evaluator/executor.py",
+        "components/evaluator/sums.py",
+        "components/evaluator/scoring.py",
+        "components/baseline/pushed.py",
+        "serving/batch/scorer.py",
+        "preprocessing/fast/ngrams.py",
+    ),
     "ServingCheck": (
         "components/serving_check/executor.py",
         "components/serving_check/results.py",
