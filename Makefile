@@ -14,12 +14,17 @@ MUTANTS_BIN := .cache/mutants/venv/bin
 DOCS_VENV := .cache/docs/venv
 
 UV := .cache/uv/bin/uv
-LOCK := $(UV) pip compile pyproject.toml --extra dev --extra bench --quiet --upgrade \
+# make lock LOCK_UPGRADE= keeps the pins that still satisfy pyproject.toml.
+LOCK_UPGRADE ?= --upgrade
+COMPILE := $(UV) pip compile --quiet $(LOCK_UPGRADE) --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+LOCK := $(COMPILE) pyproject.toml --extra dev --extra bench --extra signing
 # The universal resolution repeats the limits of [tool.uv] in pyproject.toml on every line.
 PLAIN_MARKERS := sed -i -E \
 	-e "s/python_full_version < '3.14' and //" \
 	-e "s/( and | ; )implementation_name == .* and sys_platform == 'linux'//"
+# Print the pins of the second file, with their hashes, that the first file does not have.
+NEW_PINS := awk 'NR == FNR { pinned[$$1]; next } /==/ { new = !($$1 in pinned) } new'
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-fast mutants docs reference lint format lock clean clean-runs distclean
@@ -41,7 +46,8 @@ test-fast: install ## run the tests that start no TFX component, train little an
 
 mutants: install ## insert faults into the code and print how many of them the tests find (hours)
 	@[ -e $(MUTANTS_BIN)/cosmic-ray ] || $(BIN)/python -m venv .cache/mutants/venv
-	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check -r requirements/mutants.txt
+	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check \
+		--require-hashes -r requirements/mutants.txt
 	@$(MUTANTS_BIN)/python tools/mutants $(MUTANTS_ARGS)
 
 docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link
@@ -53,7 +59,8 @@ reference: install ## write the generated pages of docs/reference/ from the code
 
 $(DOCS_VENV)/installed: requirements/docs.txt
 	@$(BIN)/python -m venv $(DOCS_VENV)
-	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check \
+		--require-hashes -r requirements/docs.txt
 	@touch $@
 
 lint: install ## check style, format, types and the direction of imports
@@ -70,7 +77,14 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 	@$(LOCK) --python-version 3.10 --python-platform x86_64-manylinux_2_28 \
 		--output-file requirements/tfx-1.16-py310.txt
 	@$(LOCK) --python-version 3.11 --universal --output-file requirements/tfx-1.21-py311.txt
-	@$(PLAIN_MARKERS) requirements/tfx-1.21-py311.txt
+	@cp requirements/tfx-1.21-py311.txt .cache/gpu.txt
+	@$(LOCK:--upgrade=) --extra gpu --python-version 3.11 --universal --output-file .cache/gpu.txt
+	@$(PLAIN_MARKERS) requirements/tfx-1.21-py311.txt .cache/gpu.txt
+	@$(NEW_PINS) requirements/tfx-1.21-py311.txt .cache/gpu.txt >requirements/gpu-py311.txt
+	@echo mkdocs-material | $(COMPILE) --no-config --universal --python-version 3.10 \
+		--output-file requirements/docs.txt -
+	@printf 'cosmic-ray\ngrimp\n' | $(COMPILE) --no-config --python-version 3.10 \
+		--output-file requirements/mutants.txt -
 
 clean: ## remove what builds and tools leave; keep .venv and runs
 	@rm -rf build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
