@@ -64,8 +64,10 @@ def predict(
     from platforms.google_cloud.credentials import find_credentials
     from serving.answers import answer, read_arguments, read_lines
     from serving.rest.client import find_server
+    from serving.signing.settings import verification_key
 
     settings = load_config(config, overrides or ())
+    public_key = verification_key(settings.signing)
     serving = settings.paths.serving
     if serving.startswith("gs://"):
         find_credentials("paths.serving", serving)
@@ -91,7 +93,7 @@ def predict(
 
     def load() -> Predictor:
         with silent_stderr():
-            return Predictor(folder)
+            return Predictor(folder, public_key)
 
     predictor = find_server(settings.serve, folder, load) if texts else load()
 

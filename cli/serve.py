@@ -36,9 +36,10 @@ def serve(
     from serving.predictor import latest_model
     from serving.rest.server import open_socket
     from serving.rest.server import serve as serve_models
+    from serving.signing.settings import verification_key
 
     settings = load_config(config, overrides or ())
-    folder = settings.paths.serving
+    folder, public_key = settings.paths.serving, verification_key(settings.signing)
     limits = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
     if folder.startswith("gs://"):
         find_credentials("paths.serving", folder)
@@ -59,7 +60,7 @@ def serve(
         print_line(f"try it at {address}/ (Ctrl-C ends the server)")
         sys.stdout.flush()
 
-    serve_models(folder, limits, listener, ready)
+    serve_models(folder, limits, listener, ready, public_key)
 
 
 def _log_to_stderr() -> None:

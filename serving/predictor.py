@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from core import exit_codes
 from core.errors import UserError
+from serving.signing.model import verified
 from serving.versions import versions
 
 LABELS = ("negative", "positive")
@@ -51,10 +52,20 @@ def latest_model(serving: str) -> str:
 class Predictor:
     """A pushed model, loaded once."""
 
-    def __init__(self, model_folder: str):
+    def __init__(self, model_folder: str, public_key: bytes | None = None):
+        """Load the model from a local folder or a URL.
+
+        Args:
+          model_folder: the SavedModel.
+          public_key: PEM of the key that must have signed it; None: any model is loaded.
+
+        Raises:
+          SignatureError: see `serving.signing.model.verified`.
+        """
         import tensorflow as tf
 
-        self._model = tf.saved_model.load(model_folder)
+        with verified(model_folder, public_key) as folder:
+            self._model = tf.saved_model.load(folder)
         self._predict = self._model.signatures["predict_text"]
 
     def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]:

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from preprocessing.fast.ngrams import ngram_ids
+from serving.signing.model import verified
 
 _BYTES_AT_ONCE = 4 << 20
 """Bytes of text that the model gets together; bounds the memory of long reviews."""
@@ -39,9 +40,10 @@ class Scorer:
     on the first reviews; if they differ in a bit, only `predict_text` is used.
     """
 
-    def __init__(self, model_folder: str):
-        """Load the model from a local folder or a URL."""
-        self._model = tf.saved_model.load(model_folder)
+    def __init__(self, model_folder: str, public_key: bytes | None = None):
+        """Load the model from a local folder or a URL; see `serving.predictor.Predictor`."""
+        with verified(model_folder, public_key) as folder:
+            self._model = tf.saved_model.load(folder)
         self._by_text = self._model.signatures["predict_text"]
         self._by_ngrams = self._model.signatures.get("predict_ngrams")
         self._settings: list[int] = []

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from preprocessing import features
+from serving.signing.model import SignatureError, verified
 
 PREDICT_TEXT = "predict_text"
 _SAMPLE = b"A good phone: it works."
@@ -46,15 +47,23 @@ class LoadedModel:
       signature_defs: all signatures as TensorFlow Serving describes them in its metadata.
     """
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, public_key: bytes | None = None):
         """Load the model and call it once, because first calls take longer.
 
+        Args:
+          folder: a version in the serving folder.
+          public_key: PEM of the key that must have signed it; None: any model is loaded.
+
         Raises:
-          BrokenModelError: it is not a SavedModel, or lacks what a pushed model has.
+          BrokenModelError: it is not a SavedModel, lacks what a pushed model has, or is not what
+            the key has signed.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
         try:
-            session, definitions = _load(folder)
+            with verified(folder, public_key) as trusted:
+                session, definitions = _load(trusted)
+        except SignatureError as error:
+            raise BrokenModelError(f"has no valid signature: {error}") from error
         except Exception as error:  # a damaged file can raise anything
             raise BrokenModelError(f"cannot be loaded: {_one_line(error)}") from error
         self.signature_defs = {

@@ -15,6 +15,9 @@ from tools import bootstrap, stacks
 from tools.stacks import NEW, OLD, Choice, Interpreter, UnsuitableMachine, choose, missing
 
 
+ACCEPTED = bootstrap.ROOT / "requirements" / "accepted-vulnerabilities.txt"
+
+
 def interpreter(version: str, path: str = "", **differs: bool) -> Interpreter:
     major, minor, patch = map(int, version.split("."))
     found = Interpreter(path or f"/opt/{version}/bin/python", (major, minor, patch), *[True] * 4)
@@ -157,7 +160,7 @@ def test_a_venv_without_its_interpreter_or_its_stamp_counts_as_absent(
     assert bootstrap.read_stamp() == {}
 
 
-REQUIREMENTS = sorted((bootstrap.ROOT / "requirements").glob("*.txt"))
+REQUIREMENTS = sorted({*(bootstrap.ROOT / "requirements").glob("*.txt")} - {ACCEPTED})
 
 
 def pins(file: Path) -> dict[str, list[str]]:
