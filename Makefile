@@ -96,7 +96,7 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 
 audit: install ## list the pins with a known vulnerability and no written reason (needs the network)
 	@for file in $(filter-out $(ACCEPTED),$(wildcard requirements/*.txt)); do echo "$$file"; \
-		$(BIN)/pip-audit --disable-pip --require-hashes --progress-spinner off \
+		$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
 			$(ACCEPTED_IDS) --requirement $$file || exit 1; \
 	done
 

@@ -23,7 +23,8 @@ def package_bill(found: dict[str, Any], epoch: int) -> str:
       epoch: seconds since 1970, for the document's time.
     """
     needed = {name: each for name, each in found["python"].items() if each["needed"]}
-    return _render(_python(needed.pop(ROOT), ROOT), needed, needed, [], epoch)
+    package = needed.pop(ROOT)
+    return _render(_python(package, ROOT), needed, package["requires"], [], epoch)
 
 
 def image_bill(found: dict[str, Any], name: str, revision: str, epoch: int) -> str:
@@ -51,7 +52,7 @@ def image_bill(found: dict[str, Any], name: str, revision: str, epoch: int) -> s
 def _render(
     subject: Component,
     packages: dict[str, dict[str, Any]],
-    direct: Any,
+    direct: list[str],
     others: list[Component],
     epoch: int,
 ) -> str:
