@@ -85,7 +85,7 @@ def test_updates_are_proposed_for_actions_image_and_pins():
 
 
 def test_every_accepted_vulnerability_has_a_reason():
-    """`make audit` skips the first word of a line, so it must be an identifier of one of our pins."""
+    """`make audit` passes the first word of a line to the auditor."""
     folder = CHECKOUT / "requirements"
     lines = (folder / "accepted-vulnerabilities.txt").read_text().splitlines()
     pins = "\n".join(file.read_text() for file in folder.glob("*.txt"))

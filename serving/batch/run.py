@@ -134,7 +134,8 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
                     pipeline
                     | "Units" >> beam.Create([unit for unit in units if unit.number not in before])
                     | "Spread" >> beam.Reshuffle()
-                    | "ScoreUnit" >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder, request.public_key))
+                    | "ScoreUnit"
+                    >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder, request.public_key))
                 )
         except UserError:
             raise

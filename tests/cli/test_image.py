@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -17,7 +19,15 @@ import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
-from tests.platforms.image_machine import ROOT, buildah, built_image, run_in_image
+from tests.checkout import copy_of_the_checkout
+from tests.platforms.image_machine import (
+    ROOT,
+    build,
+    buildah,
+    built_image,
+    image_tools,
+    run_in_image,
+)
 from tools import bootstrap
 
 IMAGE = "example/reviews/amazon-reviews:1"
@@ -69,17 +79,21 @@ def test_docker_builds_the_checkout_under_the_name_of_the_settings(machine):
     assert f"--file={DOCKERFILE}" in arguments
     assert "--build-arg=VARIANT=cpu" in arguments
     assert not [each for each in arguments if "BASE" in each]
+    assert re.search(r"--build-arg=SOURCE_DATE_EPOCH=[0-9]{10}\b", str(arguments))
+    assert not [each for each in arguments if "--timestamp" in each]
     assert arguments[-1] == str(ROOT)
     assert re.search(r"--label=org.opencontainers.image.revision=[0-9a-f]{40}", str(arguments))
     # What is run is shown, to be repeated by hand.
     assert result.stdout == f"docker {' '.join(arguments)}\n"
 
 
-def test_buildah_builds_where_there_is_no_docker(machine):
+def test_buildah_builds_where_there_is_no_docker(machine, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     call = machine("buildah")
     result, (program, *arguments) = call("build", "--gpu", "--base", "example/debian:13")
     assert (result.exit_code, Path(program).name, arguments[0]) == (0, "buildah", "bud")
     assert {"--build-arg=VARIANT=gpu", "--build-arg=BASE=example/debian:13"} < set(arguments)
+    assert {"--build-arg=SOURCE_DATE_EPOCH=1700000000", "--timestamp=1700000000"} < set(arguments)
     result, (program, *arguments) = call("push")
     assert (Path(program).name, arguments) == ("buildah", ["push", IMAGE])
 
@@ -193,6 +207,20 @@ def image():
     return built_image()
 
 
+def content_of(image):
+    """Path of each file in an image -> the hash of its content."""
+    container = buildah("from", image)
+    try:
+        root = Path(buildah("mount", container))
+        return {
+            str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in root.rglob("*")
+            if path.is_file() and not path.is_symlink()
+        }
+    finally:
+        buildah("rm", container)
+
+
 def said_by(done):
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -221,8 +249,20 @@ class TestImage:
         assert shell('id -u; pwd; echo "$HOME"; command -v python').split() == [
             *("1000", "/home/pipeline", "/home/pipeline", "/opt/venv/bin/python")
         ]
-        shell('touch "$HOME/file" /tmp/file')
         assert shell("find /opt/venv /usr ! -type l -writable") == ""
+
+    def test_writes_to_tmp_only_and_has_no_rights(self, shell):
+        """The containers of all tests are those of a restricted pod; here is the proof."""
+        shell("touch /tmp/file")
+        for folder in ("/", "$HOME", "/opt/amazon-reviews"):
+            failed = shell(f'touch "{folder}/file" 2>&1 || true')
+            assert "Read-only file system" in failed
+        status = dict(line.split(":\t") for line in shell("cat /proc/self/status").splitlines())
+        rights = [value for name, value in status.items() if name.startswith("Cap")]
+        assert len(rights) == 5 and {int(value, 16) for value in rights} == {0}
+        assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+        # A call that the default profile refuses, and root could make.
+        assert "Operation not permitted" in shell("unshare --user true 2>&1 || true")
 
     def test_carries_what_the_package_needs_and_no_more(self, shell, python):
         listed = python(
@@ -251,6 +291,18 @@ class TestImage:
         assert versions.split() == ["2.21.0", "1.21.0"]
         assert "Usage: amazon-reviews" in shell("amazon-reviews --help")
 
+    def test_its_bill_of_materials_has_its_packages(self, image, monkeypatch):
+        """`tools.sbom` runs the same source with docker or buildah."""
+        pytest.importorskip("cyclonedx", reason="cyclonedx-python-lib: make install")
+        from tools.sbom import bill, collect
+
+        source = Path(collect.__file__).read_text()
+        found = json.loads(said_by(run_in_image(image, ["python", "-c", source])))
+        document = json.loads(bill.image_bill(found, image, "1", 0))
+        purls = {each["purl"] for each in document["components"]}
+        assert "pkg:pypi/tfx@1.21.0" in purls
+        assert any(purl.startswith("pkg:deb/debian/python3.13-minimal@") for purl in purls)
+
     def test_no_process_compiles_what_it_imports(self, image):
         """The image's user could not write it, and compiling TensorFlow takes long."""
         done = run_in_image(image, ["python", "-v", "-c", "import tensorflow, cli.compile"])
@@ -260,10 +312,44 @@ class TestImage:
 
     def test_dataflow_can_build_the_tree_that_it_is_pointed_to(self, shell):
         """Build it with the function of Beam that implements `--setup_file`."""
-        build = 'Stager._build_setup_package("/opt/amazon-reviews/setup.py", "/tmp")'
+        copied = 'writable_setup_file(["--setup_file=/opt/amazon-reviews/setup.py"])'
+        build = 'Stager._build_setup_package(argument.partition("=")[2], "/tmp")'
         files = shell(
             "python -c 'from apache_beam.runners.portability.stager import Stager; "
-            f"{build}' >/dev/null && tar tzf /tmp/amazon_reviews-*.tar.gz"
+            "from platforms.entrypoint import writable_setup_file; "
+            f"[argument] = {copied}; {build}' >/dev/null && tar tzf /tmp/amazon_reviews-*.tar.gz"
         )
         for file in ("pipeline/presets/sample.yaml", "preprocessing/schema/schema.pbtxt"):
             assert re.search(rf"^[^/]+/{file}$", files, re.MULTILINE)
+
+    def test_two_builds_of_the_same_sources_give_the_same_image(self, tmp_path):
+        """With few of the packages, one of them compiled, and the real Dockerfile.
+
+        The folders and the times of the sources differ between the builds.
+        """
+        some = 'dependencies = ["pyfarmhash", "pyyaml", "rich", "typer", "pydantic>=2"]\n'
+        checkouts = {f"localhost/twice:{name}": tmp_path / name for name in ("first", "second")}
+        for number, folder in enumerate(checkouts.values()):
+            copy_of_the_checkout(folder)
+            project = folder / "pyproject.toml"
+            text = project.read_text()
+            few = re.sub(r"^dependencies = \[\n.*?^\]\n", some, text, flags=re.M | re.S)
+            assert few != text
+            project.write_text(few)
+            for file in folder.rglob("*"):
+                os.utime(file, (number, number))
+        with image_tools() as base:
+            with ThreadPoolExecutor() as pool:
+                jobs = [
+                    pool.submit(build, name, base, folder, folder / "build.log", "1700000000")
+                    for name, folder in checkouts.items()
+                ]
+                for job in jobs:
+                    job.result()
+            digests = [content_of(name) for name in checkouts]
+            ids = {buildah("images", "--quiet", "--no-trunc", name) for name in checkouts}
+            for name in checkouts:
+                buildah("rmi", name)
+        # The files first, because a difference between them names the reason.
+        assert {*digests[0].items()} ^ {*digests[1].items()} == set()
+        assert len(ids) == 1

@@ -70,7 +70,9 @@ def test_the_wheel_pushes_a_model_without_a_checkout(bin_folder, tmp_path):
     origin = "import cli; print(cli.__file__)"
     assert str(bin_folder.parent) in _run(bin_folder / "python", "-c", origin, cwd=folder)
     # The environment would notice a file of the checkout.
-    checked = f"try: open({str(CHECKOUT / 'README.md')!r})\nexcept PermissionError: print('refused')"
+    checked = (
+        f"try: open({str(CHECKOUT / 'README.md')!r})\nexcept PermissionError: print('refused')"
+    )
     assert _run(bin_folder / "python", "-c", checked) == "refused\n"
     overrides = [f"--set={each}" for each in SETTINGS.split(",")]
     printed = _run(bin_folder / "amazon-reviews", "run", *overrides, cwd=folder)

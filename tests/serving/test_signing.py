@@ -2,6 +2,7 @@
 
 import base64
 import json
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -232,5 +233,5 @@ class TestUses:
         assert pushed.get_string_custom_property("pushed_destination") == str(version)
         for copy in (version, tmp_path / "artifact"):
             with verified(str(copy), public) as found:
-                assert open(f"{found}/variables/data", "rb").read() == b"variables/data"
+                assert Path(found, "variables", "data").read_bytes() == b"variables/data"
         assert not (saved / SIGNATURE_FILE).exists()

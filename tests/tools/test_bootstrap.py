@@ -14,7 +14,6 @@ import pytest
 from tools import bootstrap, stacks
 from tools.stacks import NEW, OLD, Choice, Interpreter, UnsuitableMachine, choose, missing
 
-
 ACCEPTED = bootstrap.ROOT / "requirements" / "accepted-vulnerabilities.txt"
 
 

@@ -67,8 +67,11 @@ def _license(given: Any) -> str:
     expression = given.get("License-Expression") or given.get("License") or ""
     if expression and "\n" not in expression and len(expression) < 80:
         return str(expression)
-    classifiers = [line.split(" :: ")[-1] for line in given.get_all("Classifier") or ()
-                   if line.startswith("License ::")]
+    classifiers = [
+        line.split(" :: ")[-1]
+        for line in given.get_all("Classifier") or ()
+        if line.startswith("License ::")
+    ]
     return classifiers[0] if len(classifiers) == 1 else ""
 
 
