@@ -327,7 +327,7 @@ class TestImage:
 
         The folders and the times of the sources differ between the builds.
         """
-        some = 'dependencies = ["pyfarmhash", "pyyaml", "rich", "typer", "pydantic>=2"]\n'
+        some = 'dependencies = ["pyfarmhash", "pyyaml", "setuptools", "typer", "pydantic>=2"]\n'
         checkouts = {f"localhost/twice:{name}": tmp_path / name for name in ("first", "second")}
         for number, folder in enumerate(checkouts.values()):
             copy_of_the_checkout(folder)
