@@ -19,7 +19,7 @@ from components.run_report.evaluation import Evaluation, read_evaluation
 from components.run_report.input_data import (
     Balance,
     InputData,
-    read_anomalies,
+    read_all_anomalies,
     read_balance,
     read_input,
 )
@@ -90,7 +90,7 @@ def collect(sources: Sources) -> Content:
         sources=sources,
         input=read("input", read_input, sources.rejected),
         balance=read("class balance", read_balance, sources.statistics) or [],
-        anomalies=read("anomalies", read_anomalies, sources.anomalies) or [],
+        anomalies=read("anomalies", read_all_anomalies, sources.anomalies) or [],
         training=training,
         evaluation=read("evaluation", read_evaluation, sources.evaluation, positives=positives),
         predictions=predictions,
