@@ -59,7 +59,7 @@ DEPENDS_ON = {
         "components/evaluator/sums.py",
         "components/evaluator/scoring.py",
         "components/baseline/pushed.py",
-        "serving/batch/scorer.py",
+        "serving/predict_text.py",
         "preprocessing/fast/ngrams.py",
     ),
     "ServingCheck": (
