@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from tfx import types
 
-PUSHED_DESTINATION = "pushed_destination"
-"""Custom property of TFX's `PushedModel`: the folder of the pushed model."""
-
 
 class RejectedLines(types.Artifact):
     """The lines that did not become Examples (`lines*.jsonl`), and the counts of all lines:

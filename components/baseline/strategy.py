@@ -10,8 +10,7 @@ from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.components.common.resolver import ResolverStrategy
 
-from components.artifacts import PUSHED_DESTINATION
-from components.serving_blessing import BLESSED_PROPERTY, CAUSE_PROPERTY
+from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, PUSHED_DESTINATION
 from serving.versions import is_complete
 
 MODEL_KEY = "model"

@@ -14,7 +14,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
-from components.artifacts import PUSHED_DESTINATION
+from components.properties import PUSHED_DESTINATION
 from components.run_report import cluster_pages
 from components.run_report.history import read_runs
 from components.run_report.page import collect, render

@@ -15,7 +15,7 @@ from typing import Any
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from components.artifacts import PUSHED_DESTINATION
+from components.properties import PUSHED_DESTINATION
 from components.run_report.sources import NODE_ID, Sources, Step
 
 SETTINGS, OUTCOME, ERROR = "settings", "outcome", "error"

@@ -14,6 +14,7 @@ import jinja2
 from absl import logging
 from tfx.dsl.io import fileio
 
+from components.properties import CHECK_FILE
 from components.run_report import charts
 from components.run_report.evaluation import Evaluation, read_evaluation
 from components.run_report.input_data import (
@@ -25,7 +26,6 @@ from components.run_report.input_data import (
 )
 from components.run_report.predictions import Mistake, Predictions, predict
 from components.run_report.sources import Sources
-from components.serving_blessing import CHECK_FILE
 from core.settings import flat_settings
 from trainer_module.settings import SUMMARY_FILE
 

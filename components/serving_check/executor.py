@@ -14,8 +14,8 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import path_utils
 
 from components.evaluator.metrics import overall_metrics
+from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
 from components.sample import read_sample
-from components.serving_blessing import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
 from components.serving_check import results
 from components.serving_check.golden import decode
 from components.serving_check.probing import run_probe

@@ -14,7 +14,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
-from components.artifacts import PUSHED_DESTINATION
+from components.properties import PUSHED_DESTINATION
 from serving.versions import is_complete, versions
 
 _TYPE = "PushedModel"
