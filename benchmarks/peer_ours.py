@@ -130,7 +130,7 @@ def _print_accuracy(model: str, test: str) -> None:
     right = total = 0
     while batch := list(islice(reviews, _BATCH)):
         labels, texts = zip(*batch, strict=True)
-        predictions = predictor.predict(texts)
+        predictions = predictor.predict([text.encode() for text in texts])
         right += sum(p.label == label for p, label in zip(predictions, labels, strict=True))
         total += len(labels)
     print(json.dumps({"accuracy": right / total}))
