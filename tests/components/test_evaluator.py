@@ -198,7 +198,10 @@ def test_other_processes_compute_the_same(folder, examples, ngram_models):
             ([], ["--direct_running_mode=multi_processing", "--direct_num_workers=2"])
         )
     ]
-    assert_same(content(*found[1]), content(*found[0]))
+    alone, together = (content(*outputs) for outputs in found)
+    # Two workers write two files of each kind, as with TFX's own executor.
+    assert len(together.pop("files")) >= len(alone.pop("files"))
+    assert_same(together, alone)
 
 
 def test_all_models_are_read_through_ngrams_that_are_computed_once(ngram_models, monkeypatch):
