@@ -85,7 +85,7 @@ def test_files_that_repeat_each_other_are_both_named(tmp_path):
     for name in ("train.ft.txt", "train.ft.txt.bz2"):
         (inputs / name).write_text(REVIEWS)
     data = {"input_base": str(inputs), "splits": {"train": "train.ft.txt*"}}
-    with pytest.raises(InputError, match=r"train\.ft\.txt and .*train\.ft\.txt\.bz2 hold"):
+    with pytest.raises(InputError, match=r"train\.ft\.txt and .*train\.ft\.txt\.bz2 contain"):
         check(config(tmp_path, data=data))
 
 
@@ -94,7 +94,7 @@ def test_files_that_contradict_each_other_are_both_named(tmp_path):
     inputs.mkdir()
     (inputs / "a.csv").write_text("label,text\n0,bad\n1,good\n")
     (inputs / "b.csv").write_text("label,text\n4,good\n5,good\n")
-    with pytest.raises(InputError, match=r"a\.csv has the label 0 and .*b\.csv the label 5"):
+    with pytest.raises(InputError, match=r"a\.csv has the label 0 and .*b\.csv has the label 5"):
         check(config(tmp_path, data={"input_base": str(inputs)}))
 
 
