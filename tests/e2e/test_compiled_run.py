@@ -16,7 +16,7 @@ from tests.e2e.conftest import SETTINGS
 from tests.platforms import run_locally
 from tests.platforms.image_machine import built_image, run_in_image
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
 TEXTS = ["Great phone: works as it should", "Broke after a day: do not buy", "It is a thing"]
 # Prints the predictions of models, with the version of TensorFlow that wrote them.
