@@ -82,7 +82,7 @@ def build_command(
         command = ["gcloud", "builds", "submit", f"--config={folder / 'cloudbuild.yaml'}"]
         command += [f"--project={config.vertex.project}"] if config.vertex.project else []
         return [*command, f"--substitutions={substitutions}", str(checkout)]
-    # --load: without it a builder of buildx's own keeps the image in its cache.
+    # Without --load, a builder that buildx created keeps the image in its own cache.
     command = ["buildah", "bud"] if tool == "buildah" else ["docker", "buildx", "build", "--load"]
     command += [f"--file={folder / 'Dockerfile'}", f"--tag={image}"]
     arguments["SOURCE_DATE_EPOCH"] = epoch

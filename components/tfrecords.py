@@ -82,8 +82,8 @@ def _header(length: int) -> bytes:
     return size + masked.to_bytes(4, "little")
 
 
-def density(path: str) -> float:
-    """Return the records per compressed byte at the start of a file, or of all of a small file."""
+def records_per_byte(path: str) -> float:
+    """Return the records per compressed byte in the first 4 MiB of a file."""
     with fileio.open(path, "rb") as file:
         compressed = file.read(_BEGINNING)
     data = zlib.decompressobj(_GZIP).decompress(compressed)
@@ -103,7 +103,7 @@ def cores() -> int:
 def publish(folder: str, prefix: str, paths: Sequence[str]) -> None:
     """Move closed files, in this order, to a split's folder under the names that TFX uses.
 
-    A split without files gets an empty one, because later components read by a pattern.
+    A split without files gets one empty file, because later components require a file.
     """
     fileio.makedirs(folder)
     total = max(len(paths), 1)

@@ -159,8 +159,8 @@ def writable_setup_file(beam_args: Sequence[str]) -> list[str]:
 def delete_folder_markers(uris: Sequence[str]) -> None:
     """Delete the empty objects under gs:// prefixes whose name ends in a slash.
 
-    TensorFlow creates one for every folder. The launcher of the next step would fail to download
-    it as a file.
+    TensorFlow creates such an object for every folder. The launcher of the next step would fail to
+    download the object as a file.
     """
     remote = [uri for uri in uris if uri.startswith("gs://")]
     if not remote:

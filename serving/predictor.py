@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from core import exit_codes
 from core.errors import UserError
-from serving.signing.model import verified
 from serving.versions import versions
 
 LABELS = ("negative", "positive")
@@ -18,12 +17,17 @@ class NoModelError(UserError):
 
     exit_code = exit_codes.BAD_INPUT
 
+    def __init__(self, serving: str):
+        super().__init__(
+            f"no model has been pushed to {serving} yet; `amazon-reviews run` trains and pushes one"
+        )
+
 
 class Prediction(NamedTuple):
     """The sentiment of one review.
 
     Attributes:
-      probability: of the review being positive, in [0, 1].
+      probability: probability that the review is positive, in [0, 1].
       label: 0 negative, 1 positive.
     """
 
@@ -43,9 +47,7 @@ def latest_model(serving: str) -> str:
     """
     newest = next(versions(serving), None)
     if newest is None:
-        raise NoModelError(
-            f"no model has been pushed to {serving} yet; `amazon-reviews run` trains and pushes one"
-        )
+        raise NoModelError(serving)
     return newest
 
 
@@ -53,29 +55,13 @@ class Predictor:
     """A pushed model, loaded once."""
 
     def __init__(self, model_folder: str, public_key: bytes | None = None):
-        """Load the model from a local folder or a URL.
+        """Load the model; see `serving.predict_text.load_predict_text`."""
+        from serving.predict_text import load_predict_text
 
-        Args:
-          model_folder: the SavedModel.
-          public_key: PEM of the key that must have signed it; None: any model is loaded.
+        self._predict = load_predict_text(model_folder, public_key)
 
-        Raises:
-          SignatureError: see `serving.signing.model.verified`.
-        """
-        import tensorflow as tf
-
-        with verified(model_folder, public_key) as folder:
-            self._model = tf.saved_model.load(folder)
-        self._predict = self._model.signatures["predict_text"]
-
-    def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]:
-        """Return the sentiment of each text; bytes are UTF-8."""
-        import tensorflow as tf
-
-        outputs = self._predict(texts=tf.constant(list(texts), tf.string))
-        return [
-            Prediction(float(probability), int(label))
-            for probability, label in zip(
-                outputs["probability"].numpy(), outputs["label"].numpy(), strict=True
-            )
-        ]
+    def predict(self, texts: Sequence[bytes]) -> list[Prediction]:
+        """Return the sentiment of each text, in UTF-8."""
+        outputs = self._predict(texts)
+        columns = (outputs[name].tolist() for name in Prediction._fields)
+        return [Prediction(*row) for row in zip(*columns, strict=True)]

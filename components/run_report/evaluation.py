@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import tensorflow_model_analysis as tfma
 from scipy.stats import binomtest
 
-from components.evaluator.metrics import ACCURACY, EXAMPLE_COUNT
+from components.evaluator.metrics import (
+    ACCURACY,
+    BASELINE,
+    CANDIDATE,
+    EXAMPLE_COUNT,
+    metrics_by_model,
+)
 
 _NAMES = {
     ACCURACY: "accuracy",
@@ -19,7 +24,6 @@ _NAMES = {
     "calibration": "calibration",
 }
 """Metric of TFMA -> its name in the report."""
-_BASELINE = "baseline"
 _CONFIDENCE = 0.95
 _Z = 1.96
 
@@ -31,7 +35,7 @@ class Metric(NamedTuple):
       name: its name in the report.
       value: its value on the test split.
       low, high: the bounds of the 95 % confidence interval; None if none is known.
-      baseline: the value of the last pushed model; None without one.
+      baseline: the value of the baseline; None without a baseline.
     """
 
     name: str
@@ -71,17 +75,17 @@ def read_evaluation(uri: str, positives: float | None) -> Evaluation:
     overall: dict[str, dict[str, float]] = {}
     slices = []
     for metrics in tfma.load_metrics(uri):
-        by_model = _by_model(metrics)
+        by_model = metrics_by_model(metrics)
         keys = metrics.slice_key.single_slice_keys
         if not keys:
             overall = by_model
             continue
-        own = _candidate(by_model)
+        own = by_model.get(CANDIDATE, {})
         if own.get(EXAMPLE_COUNT):
             low, high = accuracy_interval(own[ACCURACY], int(own[EXAMPLE_COUNT]))
             name = ", ".join(_slice_value(key) for key in keys)
             slices.append(Slice(name, int(own[EXAMPLE_COUNT]), own[ACCURACY], low, high))
-    own, base = _candidate(overall), overall.get(_BASELINE, {})
+    own, base = overall.get(CANDIDATE, {}), overall.get(BASELINE, {})
     examples = int(own.get(EXAMPLE_COUNT, 0))
     found = [
         Metric(shown, own[name], *_interval(name, own[name], examples, positives), base.get(name))
@@ -103,7 +107,7 @@ def missed_thresholds(uri: str) -> list[str]:
             if failure.metric_key.is_diff:
                 allowed = -threshold.change_threshold.absolute.value
                 reasons.append(
-                    f"{name} is {-value:.4f} below that of the latest blessed model, "
+                    f"{name} is {-value:.4f} below that of the baseline, "
                     f"evaluation.max_accuracy_drop allows {allowed:g}"
                 )
             else:
@@ -151,20 +155,6 @@ def _interval(
     if name == "auc" and examples and positives and 0 < positives < 1:
         return auc_interval(value, examples, positives)
     return None, None
-
-
-def _by_model(metrics: Any) -> dict[str, dict[str, float]]:
-    """Return model -> metric -> value. TFMA does not name a lone model."""
-    found: dict[str, dict[str, float]] = {}
-    for item in metrics.metric_keys_and_values:
-        if item.value.HasField("double_value") and not item.key.is_diff:
-            found.setdefault(item.key.model_name, {})[item.key.name] = item.value.double_value.value
-    return found
-
-
-def _candidate(by_model: Mapping[str, dict[str, float]]) -> dict[str, float]:
-    others = [values for name, values in by_model.items() if name != _BASELINE]
-    return others[0] if others else {}
 
 
 def _slice_value(key: Any) -> str:

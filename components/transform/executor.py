@@ -81,7 +81,7 @@ class Executor(LocalBeamExecutor):
         self._transform(by_split, graph, spec, scratch)
         done = read_results(scratch)
         for split in splits.transform:
-            paths = [path for of, paths in done for path in paths if of == split]
+            paths = [path for name, paths in done for path in paths if name == split]
             folder = artifact_utils.get_split_uri([transformed], split)
             tfrecords.publish(folder, _FILE_PREFIX, paths)
         fileio.rmtree(scratch)

@@ -56,7 +56,7 @@ def serve(
     Args:
       folder: the serving folder or its URL.
       settings: limits and intervals.
-      listener: from `open_socket`.
+      listener: the socket that `open_socket` returned.
       ready: called with the address and the version once the server accepts requests.
       public_key: PEM of the key that a model must be signed by; None: any model is served.
 
@@ -87,7 +87,8 @@ def serve(
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = uvicorn.Server(config)
-    # uvicorn raises the signal again after its end, and SIGTERM is the normal end of a server.
+    # uvicorn raises the signal again after its end. SIGTERM is ignored then, because it is the
+    # normal end of a server.
     signal.signal(signal.SIGTERM, lambda *_: None)
     sys.setswitchinterval(_SWITCH_SECONDS)
     listener.listen(config.backlog)

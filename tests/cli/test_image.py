@@ -72,11 +72,11 @@ def test_docker_builds_the_checkout_under_the_name_of_the_settings(machine):
     assert not [each for each in arguments if "--timestamp" in each]
     assert arguments[-1] == str(ROOT)
     assert re.search(r"--label=org.opencontainers.image.revision=[0-9a-f]{40}", str(arguments))
-    # What is run is shown, to be repeated by hand.
+    # The command prints what it runs, so that a user can repeat it by hand.
     assert result.stdout == f"docker {' '.join(arguments)}\n"
 
 
-def test_buildah_builds_where_there_is_no_docker(machine, monkeypatch):
+def test_buildah_builds_without_docker(machine, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     call = machine("buildah")
     result, (program, *arguments) = call("build", "--gpu", "--base", "example/debian:13")

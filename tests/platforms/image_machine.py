@@ -1,7 +1,7 @@
 """The project's image, built and run by buildah alone: no daemon, no registry.
 
-Everything is kept in one folder of the user's cache: a second call builds nothing as long as
-nothing that goes into the image changed.
+All files are in one folder of the user's cache. A second call builds nothing if the content of the
+image has not changed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ STORE = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amazon-reviews/containers"
 )
 PACKAGES = ("buildah", "crun", "netavark", "debootstrap")
-# How packages are reached from here; a build has nothing but its base image's environment.
+# Variables for the access to packages; a build has only the environment of its base image.
 PASSED = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
     *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_DEFAULT_TIMEOUT"),
     *("UV_DEFAULT_INDEX", "UV_INDEX", "UV_HTTP_TIMEOUT"),
 )
-FREE_BYTES = 14 << 30  # the compiler's stage, the last one and the image, side by side
+FREE_BYTES = 14 << 30  # the stage with the compiler, the last stage and the image
 BUNDLE = "/etc/ssl/certs/of-the-host.pem"
 _numbers = itertools.count()
 
@@ -47,7 +47,7 @@ _numbers = itertools.count()
 def image_tools() -> Iterator[str]:
     """Yield the name of a base image while no other process builds.
 
-    Skips the test that calls it where images cannot be built.
+    If images cannot be built on this machine, the calling test is skipped.
     """
     if os.geteuid() != 0:
         pytest.skip("building the image needs root")
@@ -66,9 +66,10 @@ def image_tools() -> Iterator[str]:
 
 @functools.cache
 def built_image() -> str:
-    """The name of the image of this checkout, for `run_in_image`; built where it is not there yet.
+    """Return the name of the image of this checkout, for `run_in_image`; build it if it is missing.
 
-    Skips the test that calls it where images cannot be built; a build that fails is a failure.
+    If images cannot be built on this machine, the calling test is skipped. A build that fails is a
+    failure.
     """
     with image_tools() as base:
         name = f"{REPOSITORY}:{_digest(base.encode(), *_inputs())}"
@@ -87,13 +88,13 @@ def run_in_image(
     environ: Mapping[str, str] | None = None,
     timeout: float = 600,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a new container, as the image's user, which is gone afterwards.
+    """Run a command as the image's user in a new container, which is removed afterwards.
 
     It runs as in a restricted pod, see `confined`.
 
     Args:
-      mounts: folder here -> where it is seen inside. What the command writes to has to be writable
-        for uid 1000.
+      mounts: folder of this machine -> its path in the container. Folders to which the command
+        writes have to be writable for uid 1000.
       timeout: seconds, after which the command is killed and subprocess.TimeoutExpired raised.
     """
     container = f"run-{os.getpid()}-{next(_numbers)}"
@@ -130,7 +131,7 @@ def _try_buildah(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _environment() -> dict[str, str]:
-    """chroot is the isolation that needs neither user namespaces nor a network of its own."""
+    """Return the environment of buildah, with the isolation chroot, which needs no namespaces."""
     return {
         **os.environ,
         "BUILDAH_ISOLATION": "chroot",
@@ -159,9 +160,9 @@ def _install_tools() -> None:
 
 
 def _settle_storage() -> None:
-    """overlay where it works; it does not on top of another overlay, as in many containers."""
+    """Configure the driver overlay, or vfs where overlay does not work, as on another overlay."""
     settings = STORE / "storage.conf"
-    said = ""
+    error = ""
     for driver in ("overlay", "vfs"):
         if not settings.exists():
             settings.write_text(
@@ -175,14 +176,14 @@ def _settle_storage() -> None:
             if mounted.returncode == 0:
                 return
             done = mounted
-        said = _last(done.stderr)
+        error = _last(done.stderr)
         settings.unlink()
         shutil.rmtree(STORE / "images", ignore_errors=True)
-    pytest.skip(f"buildah cannot store images here: {said}")
+    pytest.skip(f"buildah cannot store images here: {error}")
 
 
 def _base() -> str:
-    """A bare Debian, as the Dockerfile's own base is one, that reaches packages as this machine."""
+    """Return the name of a bare Debian image with this machine's access to packages."""
     environ = {name: os.environ[name] for name in PASSED if os.environ.get(name)}
     if "PIP_INDEX_URL" in environ:
         environ.setdefault("UV_DEFAULT_INDEX", environ["PIP_INDEX_URL"])
@@ -201,7 +202,7 @@ def _base() -> str:
     with (STORE / "base.log").open("w") as log:
         command = ["debootstrap", "--variant=minbase", SUITE, folder]
         if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode:
-            pytest.skip(f"Debian's packages cannot be had here (the output is in {log.name})")
+            pytest.skip(f"Debian's packages are not available here (the output is in {log.name})")
     if certificates:
         inside = Path(f"{folder}{BUNDLE}")
         inside.parent.mkdir(parents=True, exist_ok=True)
@@ -222,7 +223,7 @@ def _base() -> str:
 
 
 def _inputs() -> Iterator[bytes]:
-    """All that decides what the image holds: what .dockerignore lets through, and itself."""
+    """Yield the content of .dockerignore, and of the files that it includes in the image."""
     ignore = ROOT / ".dockerignore"
     yield ignore.read_bytes()
     for line in ignore.read_text().splitlines():
@@ -256,7 +257,7 @@ def build(name: str, base: str, checkout: Path, log: Path, epoch: str = "") -> N
 
 
 def _remove_leftovers() -> None:
-    """Containers of calls that were killed. Only builds, under this lock, make other names."""
+    """Remove the containers of killed calls and of killed builds, which held this lock."""
     for name in buildah("containers", "--format", "{{.ContainerName}}").splitlines():
         kind, _, rest = name.partition("-")
         if kind != "run" or not Path("/proc", rest.partition("-")[0]).exists():

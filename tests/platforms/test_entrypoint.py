@@ -1,4 +1,4 @@
-"""The container's command: broken inputs mended, exit codes, folder markers."""
+"""The container's command: corrected inputs, exit codes, folder markers."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from platforms.entrypoint import (
 
 DECLARED = {"instanceSchema": "title: tfx.ExampleAnomalies\ntype: object\n"}
 SPEC = {"artifacts": {"anomalies": {"artifactType": DECLARED}}}
-# What Kubeflow Pipelines, kfp.local, and a launcher that knows no type hand over.
+# The types in the input from Kubeflow Pipelines, from kfp.local, and from a launcher without types.
 BROKEN = {
     "empty": {"type": {"instanceSchema": ""}},
     "system": {"type": {"schemaTitle": "system.Artifact", "schemaVersion": "0.0.1"}},
@@ -137,7 +137,7 @@ def run_main(monkeypatch, step, folder="/x"):
 
 
 @pytest.mark.parametrize(("end", "code"), ENDS.values(), ids=ENDS)
-def test_the_exit_code_is_how_the_step_ended(monkeypatch, capsys, log, end, code):
+def test_the_exit_code_is_that_of_the_step(monkeypatch, capsys, log, end, code):
     def step():
         if end is not None:
             raise end
@@ -149,7 +149,7 @@ def test_the_exit_code_is_how_the_step_ended(monkeypatch, capsys, log, end, code
     assert ("RuntimeError: the disk is full" in log.text) == isinstance(end, RuntimeError)
 
 
-def test_tfx_is_given_the_mended_input_and_the_beam_arguments(monkeypatch):
+def test_tfx_gets_the_corrected_input_and_the_beam_arguments(monkeypatch):
     found = []
     run_main(monkeypatch, lambda: found.extend(sys.argv[1:]))
     *known, beam = found

@@ -23,7 +23,7 @@ REFUSED = [
     (
         ("auto", "one_device", "mirrored", "central_storage", "tpu"),
         {"workers": 2},
-        "2 workers need training.strategy: multi_worker_mirrored or parameter_server, {} trains",
+        "2 workers need training.strategy: multi_worker_mirrored or parameter_server; {} trains",
     ),
     (
         ("mirrored", "central_storage", *CLUSTERS),

@@ -115,7 +115,7 @@ def test_sigterm_within_an_epoch_saves_and_the_next_training_resumes(
     assert len(seen) == 21
     train(make_job(prepared, tmp_path, loop=loop))
     assert len(seen) == 48, "a step was repeated or left out"
-    # The same Examples in the same order: as if nothing had happened.
+    # The model is the same, because the training read the same Examples in the same order.
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
 
 

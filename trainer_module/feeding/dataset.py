@@ -23,7 +23,7 @@ NGRAM_PADDING = -1
 """The id that pads the rows of NGRAMS to static shapes; no n-gram has this id."""
 _COUNT_CHUNK = 1024
 _FILES_AT_ONCE = 8
-_FAIR = 1.1
+_LARGEST_FAIR_SHARE = 1.1
 """The largest share of whole files, as a multiple of the mean, that counts as fair."""
 
 
@@ -58,7 +58,7 @@ class Split:
             least = loads.index(min(loads))
             by_file[least].append(place)
             loads[least] += count
-        if max(loads) * processes <= _FAIR * self.examples:
+        if max(loads) * processes <= _LARGEST_FAIR_SHARE * self.examples:
             chosen = [sorted(places) for places in by_file]
             return [
                 Share(
@@ -131,6 +131,11 @@ class Batching:
         weight = tf.cast(tf.range(self.batch_size) < examples, tf.float32)
         return {name: _padded(name, ids, self) for name, ids in inputs.items()}, label, weight
 
+    def parse_sent(self, batch: Any) -> Any:
+        """Parse a batch of `endless` that is not parsed yet."""
+        # Batches of similar lengths are sorted by their parsed words.
+        return batch if self.by_length else self.parse(batch)
+
 
 def make_dataset(share: Share, batching: Batching) -> tf.data.Dataset:
     """Return one pass over `share` in order, in batches.
@@ -152,6 +157,7 @@ def endless(
     seed: int = 0,
     cache: bool = False,
     done: int = 0,
+    parse: bool = True,
 ) -> tf.data.Dataset:
     """Return endless passes over `share`, each padded with empty batches to `wanted` batches.
 
@@ -161,13 +167,14 @@ def endless(
       shuffle_buffer, seed, cache: see `Reader`.
       done: batches to skip at the beginning, for a resumed training. Skipped Examples are not
         parsed, and files that contain only skipped Examples are not opened.
+      parse: whether the batches are parsed. If not, `Batching.parse_sent` parses them elsewhere.
     """
     passes = _Passes(share, batching, Reader(share, shuffle_buffer, seed, cache), wanted)
     number, done = divmod(done, wanted)
     later = tf.data.Dataset.range(number + bool(done), tf.int64.max).flat_map(passes.whole)
     if done:
         later = passes.rest(number, done).concatenate(later)
-    return passes.parsed(later).prefetch(tf.data.AUTOTUNE)
+    return (passes.parsed(later) if parse else later).prefetch(tf.data.AUTOTUNE)
 
 
 class _Passes:

@@ -51,7 +51,9 @@ def refusal(error: ApiException, verb: str, resource: str, namespace: str) -> Ex
         )
     # Quotas and admission webhooks also respond with 403, and no Role would help.
     if error.status == 403 and "cannot" in message:
-        return Forbidden(f"Kubernetes forbids to {request}: {message}; {PERMISSIONS}")
+        return Forbidden(
+            f"Kubernetes does not allow this step to {request}: {message}; {PERMISSIONS}"
+        )
     if error.status == 404:
         if status.get("details", {}).get("kind") == "namespaces":
             return InputError(f"there is no namespace {namespace} in this cluster")

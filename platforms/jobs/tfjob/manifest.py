@@ -115,8 +115,8 @@ def _template(job_file: str, settings: TFJobSettings, gpus: int) -> dict[str, An
     pod: dict[str, Any] = {
         "containers": [container],
         "terminationGracePeriodSeconds": _SECONDS_TO_SAVE,
-        # Together with that of the container it satisfies the Pod Security Standard `restricted`.
-        # It sets no user id, because some clusters restrict a namespace to ids of its own.
+        # The security contexts of the pod and of the container satisfy the Pod Security Standard
+        # `restricted`. They set no user id, because some clusters allow only ids of the namespace.
         "securityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},

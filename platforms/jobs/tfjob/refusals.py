@@ -20,7 +20,7 @@ _REFUSED = "FailedCreate"
 """The start of the reasons of the operator's events: FailedCreatePod, FailedCreateService."""
 _REFUSED_BY = "is refused by Kubernetes:"
 _PREFIX = re.compile(r"^(\(combined from similar events\): )?Error creating: ")
-_LONGEST = 600
+_MOST_CHARACTERS = 600
 
 _TEMPORARY, _PERMANENT = True, False
 _REMEDIES = [
@@ -225,7 +225,7 @@ def _newest(events: Sequence[Event]) -> Event:
 
 
 def _refusal(replica: str, verb: str, message: str) -> Refusal:
-    reason = _PREFIX.sub("", message)[:_LONGEST].rstrip(".: ")
+    reason = _PREFIX.sub("", message)[:_MOST_CHARACTERS].rstrip(".: ")
     for pattern, temporary, remedy in _REMEDIES:
         if pattern.search(reason):
             return Refusal(replica, f"{verb} {reason}", remedy, temporary)

@@ -28,7 +28,7 @@ class TFJobSettings(Section):
       volume_claim: a PersistentVolumeClaim that the pods mount; None: none.
       volume_mount: path at which the pods mount the volume.
       timeout_seconds: seconds after which the TFJob is deleted.
-      refused_seconds: seconds after which it is deleted if Kubernetes keeps refusing its pods.
+      refused_seconds: seconds after which the TFJob is deleted if Kubernetes refuses its pods.
       poll_seconds: seconds between two requests for the state of the TFJob.
     """
 

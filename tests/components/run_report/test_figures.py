@@ -64,7 +64,7 @@ def test_the_predictions_of_the_test_split(tmp_path, monkeypatch):
     assert dict(found.ngrams)["good"] == pytest.approx(4.39, abs=0.01)
     assert sum(each.reviews for each in found.bins) == len(REVIEWS)
     monkeypatch.setattr(predictions, "MOST_REVIEWS", 2)
-    assert predict(*_uris(_again(tmp_path)), with_ngrams=False).reviews == 2
+    assert predict(*_uris(_sources_in(tmp_path)), with_ngrams=False).reviews == 2
 
 
 def test_no_test_review_gives_no_predictions(tmp_path):
@@ -113,7 +113,7 @@ def _uris(sources):
     return sources.examples, sources.model
 
 
-def _again(folder):
+def _sources_in(folder):
     from components.run_report.sources import Sources
 
     return dataclasses.replace(

@@ -51,7 +51,7 @@ def test_the_text_of_a_review_is_no_markup(page):
     ],
 )
 def test_the_verdict(sources, change, verdict):
-    # Without a model, so that it is quick.
+    # Without a model the report is ready quickly.
     page = render(collect(dataclasses.replace(sources, model=None, **change)))
     assert f'id="verdict">{verdict}<' in page
 

@@ -125,13 +125,15 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
     step.run(strategy, epochs, checkpoint_steps=20, **training)
     killer.join()
 
-    assert len(server.asked("POST", "/tfjobs")) == 1
+    assert len(server.find_requests("POST", "/tfjobs")) == 1
     [job] = server.tfjobs.values()
     steps = json.loads((step.job_file.parent / "training.json").read_text())["steps_per_epoch"]
     if pod != "worker-1":
-        [resumed] = re.findall(r"\[chief\] .*Resuming after step (\d+)", log.text)
-        assert steps <= int(resumed) < epochs * steps
-    # Nobody is restarted more often than the loss of one replica explains.
+        # On a busy machine the chief may start before the replica that it needs, and start again.
+        resumed = re.findall(r"\[chief\] .*Resuming after step (\d+)", log.text)
+        assert resumed
+        assert all(steps <= int(step) < epochs * steps for step in resumed)
+    # No replica is restarted more often than the loss of one replica explains.
     [count] = [sum(each["replicas"] for each in job["spec"]["tfReplicaSpecs"].values())]
     assert 1 <= operator.restarts <= 3 * count
 

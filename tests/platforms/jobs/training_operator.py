@@ -30,7 +30,7 @@ class Operator:
 
     Attributes:
       processes: name of a pod -> its process, the latest.
-      restarts: how often a pod was made again.
+      restarts: the number of restarts of all pods.
     """
 
     def __init__(self, server):

@@ -15,11 +15,11 @@ from trainer_module.training import train
 pytestmark = pytest.mark.slow
 
 OWN = "/proc/self/cwd"
-"""A folder of a process's own: the same path is another folder to each process."""
+"""A path that is another folder for each process."""
 
 
 def run_on_machines(job, folder, counts):
-    """(exit code, log) of the chief; every process has a folder and a TMPDIR of its own."""
+    """Return (exit code, log) of the chief; every process has a folder and a TMPDIR of its own."""
     file = folder / "job.json"
     file.write_text(job.model_dump_json())
     processes = {}
@@ -76,7 +76,7 @@ def test_parameter_servers_on_other_machines_start_warm_and_export(prepared, tmp
     job = job.model_copy(
         update={
             "transform": base.transform,
-            # Data and checkpoints are shared, as on a bucket; nothing else has to be.
+            # Only data and checkpoints are shared, as in a bucket.
             "model_run_dir": f"{OWN}/run",
             "serving_model_dir": f"{OWN}/model",
         }

@@ -126,7 +126,7 @@ def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, cache):
     tf.random.set_seed(1)
     assert two_epochs(6) != first
     tf.random.set_seed(1)
-    assert two_epochs(5, done=13) == first[13 * 8 :], "a training that goes on sees other data"
+    assert two_epochs(5, done=13) == first[13 * 8 :], "a resumed training reads other data"
 
 
 def test_a_cached_input_is_read_from_its_files_once(write, tmp_path):
@@ -188,7 +188,7 @@ def test_a_resumed_training_opens_no_finished_file(write, tmp_path, shuffle_buff
     share = Split.find([str(tmp_path / "*.gz")]).shares(1)[0]
     batching = Batching(NGRAMS, TRANSFORM, 10)
     options = {"shuffle_buffer": shuffle_buffer, "seed": 3}
-    # In the second of passes of 64 batches.
+    # The training is resumed in the second pass; a pass has 64 batches.
     both = list(endless(share, batching, 64, **options).take(128))
     left = set(numbers(both[114:]))
     place = {int(Path(file).stem): file for file in share.files}

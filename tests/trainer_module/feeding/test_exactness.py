@@ -90,7 +90,8 @@ inputs = Inputs(job, module.FEATURES, strategy, cluster, agreement, static_shape
 model = build_model(job, module, inputs, strategy, static_shapes=False)
 train = train_step(model, metrics.sums)
 
-def step(data):
+def step(sent):
+    data = inputs.parse_sent(sent)
     ids = data[0]['ngrams'].flat_values
     seen = tf.math.bincount(tf.cast(ids, tf.int32), minlength=job.transform.ngram_buckets)
     return {**train(data), 'seen': tf.cast(seen, tf.float32)}
@@ -146,7 +147,7 @@ def occurrences(prepared):
     return np.bincount(np.concatenate(ids), minlength=TRANSFORM["ngram_buckets"])
 
 
-ENDING_AT_STEP_21 = """
+END_AT_STEP_21 = """
 import os, signal, sys
 from trainer_module import task
 
@@ -171,11 +172,11 @@ def test_a_resumed_training_under_parameter_servers_equals_an_uninterrupted_one(
     done = run_task(make_job(prepared, alone), alone)
     assert done.code == 0, done.log
     job = make_job(prepared, ended, strategy="parameter_server")
-    command = [sys.executable, "-c", ENDING_AT_STEP_21]
+    command = [sys.executable, "-c", END_AT_STEP_21]
     with pytest.raises(local_cluster.TrainingFailed, match=r"chief was killed \(SIGTERM\)"):
         local_cluster.run(job, [*command, "end"])
     assert not (ended / "model").exists()
-    local_cluster.run(job, [*command, "go on"])
+    local_cluster.run(job, [*command, "resume"])
     texts = ["very good number3", "not bad", "bad", ""]
     expected = predict(alone, texts)["probability"].numpy()
     assert predict(ended, texts)["probability"].numpy() == pytest.approx(expected, abs=1e-4)

@@ -129,7 +129,7 @@ def test_mixed_precision_leaves_weights_and_logit_in_float32(policy, name):
 
 
 @pytest.mark.parametrize("static_shapes", [False, True])
-def test_a_batch_of_no_example_moves_nothing(static_shapes):
+def test_a_batch_without_examples_changes_no_weight(static_shapes):
     ids, labels = reviews(40)
     model = compiled(build(static_shapes=static_shapes))
     cast = padded if static_shapes else tf.identity
