@@ -64,8 +64,10 @@ def predict(
     from pipeline.config import load_config
     from serving.answers import answer, read_arguments, read_lines
     from serving.rest.client import find_server
+    from serving.signing.settings import verification_key
 
     settings = load_config(config, overrides or ())
+    public_key = verification_key(settings.signing)
     if inputs or output or format:
         from cli.score import score
 
@@ -85,7 +87,7 @@ def predict(
 
     def load() -> Predictor:
         with silent_stderr():
-            return Predictor(folder)
+            return Predictor(folder, public_key)
 
     predictor = find_server(settings.serve, folder, load) if texts else load()
 

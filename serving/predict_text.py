@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from preprocessing.fast.ngrams import NgramIds, ngram_ids
+from serving.signing.model import verified
 
 PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
 """Signatures of a pushed model; only a model that reads nothing but n-grams has the second one."""
@@ -94,9 +95,18 @@ class PredictText:
             self.is_fast = False
 
 
-def load_predict_text(folder: str) -> PredictText:
-    """Load a pushed model from a local folder or a URL."""
-    return predict_text_of(tf.saved_model.load(folder), folder)
+def load_predict_text(folder: str, public_key: bytes | None = None) -> PredictText:
+    """Load a pushed model.
+
+    Args:
+      folder: local folder or URL of the model.
+      public_key: PEM of the key that must have signed it; None: any model is loaded.
+
+    Raises:
+      SignatureError: see `serving.signing.model.verified`.
+    """
+    with verified(folder, public_key) as trusted:
+        return predict_text_of(tf.saved_model.load(trusted), trusted)
 
 
 def predict_text_of(model: Any, folder: str) -> PredictText:

@@ -54,10 +54,11 @@ def latest_model(serving: str) -> str:
 class Predictor:
     """A pushed model, loaded once."""
 
-    def __init__(self, model_folder: str):
+    def __init__(self, model_folder: str, public_key: bytes | None = None):
+        """Load the model; see `serving.predict_text.load_predict_text`."""
         from serving.predict_text import load_predict_text
 
-        self._predict = load_predict_text(model_folder)
+        self._predict = load_predict_text(model_folder, public_key)
 
     def predict(self, texts: Sequence[bytes]) -> list[Prediction]:
         """Return the sentiment of each text, in UTF-8."""

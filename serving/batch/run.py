@@ -50,6 +50,7 @@ class Request(NamedTuple):
       model_folder: a pushed model.
       options: the options of the readers; labels are always optional.
       beam_args: the arguments of the Beam pipeline.
+      public_key: PEM of the key that must have signed the model; None: any model is used.
     """
 
     inputs: Sequence[str]
@@ -58,6 +59,7 @@ class Request(NamedTuple):
     model_folder: str
     options: ReadOptions
     beam_args: Sequence[str]
+    public_key: bytes | None = None
 
 
 class Summary(NamedTuple):
@@ -132,7 +134,8 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
                     pipeline
                     | "Units" >> beam.Create([unit for unit in units if unit.number not in before])
                     | "Spread" >> beam.Reshuffle()
-                    | "ScoreUnit" >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder))
+                    | "ScoreUnit"
+                    >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder, request.public_key))
                 )
         except UserError:
             raise

@@ -150,6 +150,7 @@ def test_the_steps_refuse_a_model_that_is_made_slow(tmp_path):
 @pytest.mark.xdist_group("image")
 @pytest.mark.timeout(2400)  # the first call builds the image
 def test_the_steps_run_in_the_image(tmp_path):
+    """The container is that of a restricted pod: it can write to /tmp and to the folder only."""
     image = built_image()
     tmp_path.chmod(0o777)  # for the image's user
 

@@ -6,19 +6,24 @@ image has not changed.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import hashlib
 import itertools
+import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.platforms import confined
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = "trixie"
@@ -38,12 +43,11 @@ BUNDLE = "/etc/ssl/certs/of-the-host.pem"
 _numbers = itertools.count()
 
 
-@functools.cache
-def built_image() -> str:
-    """Return the name of the image of this checkout, for `run_in_image`; build it if it is missing.
+@contextlib.contextmanager
+def image_tools() -> Iterator[str]:
+    """Yield the name of a base image while no other process builds.
 
-    If images cannot be built on this machine, the calling test is skipped. A build that fails is a
-    failure.
+    If images cannot be built on this machine, the calling test is skipped.
     """
     if os.geteuid() != 0:
         pytest.skip("building the image needs root")
@@ -57,13 +61,23 @@ def built_image() -> str:
         _install_tools()
         _settle_storage()
         _remove_leftovers()
-        base = _base()
+        yield _base()
+
+
+@functools.cache
+def built_image() -> str:
+    """Return the name of the image of this checkout, for `run_in_image`; build it if it is missing.
+
+    If images cannot be built on this machine, the calling test is skipped. A build that fails is a
+    failure.
+    """
+    with image_tools() as base:
         name = f"{REPOSITORY}:{_digest(base.encode(), *_inputs())}"
         if not _exists(name):
             _remove_others()
             if shutil.disk_usage(STORE).free < FREE_BYTES:
                 pytest.skip(f"building the image takes {FREE_BYTES >> 30} GiB of disk")
-            _build(name, base)
+            build(name, base, ROOT, STORE / "build.log")
         return name
 
 
@@ -76,24 +90,29 @@ def run_in_image(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command as the image's user in a new container, which is removed afterwards.
 
+    It runs as in a restricted pod, see `confined`.
+
     Args:
       mounts: folder of this machine -> its path in the container. Folders to which the command
         writes have to be writable for uid 1000.
       timeout: seconds, after which the command is killed and subprocess.TimeoutExpired raised.
     """
-    options = [f"--volume={here}:{inside}" for here, inside in (mounts or {}).items()]
-    options += [f"--env={key}={value}" for key, value in (environ or {}).items()]
     container = f"run-{os.getpid()}-{next(_numbers)}"
     buildah("from", "--name", container, image)
     try:
-        return subprocess.run(
-            ["buildah", "run", *options, container, "--", *command],
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+        config = json.loads(buildah("inspect", container))["OCIv1"]["config"]
+        root = buildah("mount", container)
+        with tempfile.TemporaryDirectory() as bundle:
+            return confined.run(
+                root,
+                config,
+                command,
+                container,
+                Path(bundle),
+                mounts or {},
+                environ or {},
+                timeout,
+            )
     finally:
         buildah("rm", container)
 
@@ -216,18 +235,19 @@ def _inputs() -> Iterator[bytes]:
                     yield file.read_bytes()
 
 
-def _build(name: str, base: str) -> None:
-    """Build the image by the command `amazon-reviews image build`."""
-    log = STORE / "build.log"
+def build(name: str, base: str, checkout: Path, log: Path, epoch: str = "") -> None:
+    """Build an image from a checkout by the command `amazon-reviews image build`."""
     command = "from cli.command import main; main()"
     with log.open("w") as output:
         done = subprocess.run(
             [sys.executable, "-c", command, "image", "build", "--tool=buildah", f"--base={base}"],
-            cwd=ROOT,
+            cwd=checkout,
             env={
                 **_environment(),
                 "PIPELINE_CONFIG": "sample",
                 "PIPELINE_SET": f"cluster.image={name}",
+                "PYTHONPATH": str(checkout),
+                "SOURCE_DATE_EPOCH": epoch,
             },
             stdout=output,
             stderr=subprocess.STDOUT,

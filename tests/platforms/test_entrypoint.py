@@ -7,13 +7,20 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from core.errors import InputError
-from platforms.entrypoint import check_integers, delete_folder_markers, main, with_declared_types
+from platforms.entrypoint import (
+    check_integers,
+    delete_folder_markers,
+    main,
+    with_declared_types,
+    writable_setup_file,
+)
 
 DECLARED = {"instanceSchema": "title: tfx.ExampleAnomalies\ntype: object\n"}
 SPEC = {"artifacts": {"anomalies": {"artifactType": DECLARED}}}
@@ -261,3 +268,17 @@ def test_the_folder_markers_that_a_step_leaves_are_deleted(bucket, monkeypatch, 
 
     assert run_main(monkeypatch, step, "gs://bucket/run") == 0
     assert set(bucket) == {"run/checked/checked.json", "run/anomalies/"}
+
+
+def test_a_read_only_package_for_dataflow_is_copied(tmp_path, monkeypatch):
+    (tmp_path / "package" / "core").mkdir(parents=True)
+    setup = tmp_path / "package" / "setup.py"
+    setup.write_text("setup()")
+    arguments = ["--runner=DataflowRunner", f"--setup_file={setup}", "--setup_file=/none/setup.py"]
+    assert writable_setup_file(arguments) == arguments
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    runner, copied, missing = writable_setup_file(arguments)
+    assert [runner, missing] == [arguments[0], arguments[2]]
+    copy = Path(copied.removeprefix("--setup_file="))
+    assert copy != setup and copy.name == "setup.py" and copy.read_text() == "setup()"
+    assert (copy.parent / "core").is_dir()
