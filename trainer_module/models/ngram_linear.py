@@ -83,7 +83,7 @@ class NgramBag(tf_keras.layers.Layer):
             # faster than merging hundreds of thousands of slices.
             return tf.gather(self.table * self.scale, ids)
         if not self._is_remote:
-            # The product of whole tables would take most of the time of a prediction for one review.
+            # The product of whole tables would take most of the time of a short prediction.
             return tf.gather(self.table, ids) * tf.gather(self.scale, ids)
         # The parameter servers send only the rows that the batch needs, each once. The gradient
         # has the same rows.
