@@ -34,7 +34,7 @@ SBOM_IMAGE ?=
 COMMIT_TIME = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast mutants docs reference lint format lock audit package sbom \
+.PHONY: help install run test test-all test-fast mutants docs reference lint format lock audit package sbom \
 	clean clean-runs distclean
 
 help: ## list the targets (this is the default)
@@ -46,8 +46,11 @@ install: ## install the TFX stack that this machine supports into .venv; instant
 run: install ## run the sample pipeline, from raw reviews to a pushed model, and print the result
 	@$(BIN)/amazon-reviews run
 
-test: lint ## check style and types, then run the whole test suite
+test: lint ## check style and types, then run the tests
 	@$(PYTEST) $(PYTEST_ARGS)
+
+test-all: lint ## test with more settings too: each strategy, each precision, each kind of failure
+	@$(PYTEST) --exhaustive $(PYTEST_ARGS)
 
 test-fast: install ## run the tests that start no TFX component, train little and need no real data
 	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)

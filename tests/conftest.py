@@ -18,6 +18,22 @@ settings.register_profile("explore", PATIENT)
 settings.load_profile("repeat")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--exhaustive", action="store_true", help="run the tests that are marked exhaustive too"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Deselect the tests that are marked exhaustive, unless --exhaustive is given."""
+    if config.getoption("--exhaustive"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
 def pytest_ignore_collect(collection_path, config):
     """Ignore files with only slow tests if slow tests are deselected.
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import learned_negation, make_job, predict
 from tests.trainer_module.scripted_cluster import REPOSITORY
 from trainer_module.distribute import machine
@@ -51,7 +52,7 @@ def run_on_machines(job, folder, counts):
     return code, (folder / "chief" / "log").read_text()
 
 
-@pytest.mark.parametrize("model", ["ngram_linear", "text_cnn"])
+@pytest.mark.parametrize("model", ["ngram_linear", exhaustive("text_cnn")])
 def test_parameter_servers_on_other_machines_start_warm_and_export(prepared, tmp_path, model):
     # A table of more than 256 KiB is cut over the servers.
     transform = {"ngrams": 2, "ngram_buckets": 1 << 18, "vocabulary_size": 9000, "max_tokens": 12}

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import (
     FILES,
     learned_negation,
@@ -53,9 +54,9 @@ def strategy(environ=None, **training):
 @pytest.mark.parametrize(
     ("training", "expected", "reason"),
     [
-        ({}, "OneDeviceStrategy 1", "auto: no TPU, no TF_CONFIG, 0 GPUs"),
+        exhaustive({}, "OneDeviceStrategy 1", "auto: no TPU, no TF_CONFIG, 0 GPUs"),
         ({"devices": 2}, "MirroredStrategy 2", "training.devices 2"),
-        ({"strategy": "mirrored"}, "MirroredStrategy 1", "as set"),
+        exhaustive({"strategy": "mirrored"}, "MirroredStrategy 1", "as set"),
         ({"strategy": "central_storage", "devices": 3}, "CentralStorageStrategy 3", "as set"),
     ],
 )

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import FILES, make_job, predict, reviews, run_task, summary
 from trainer_module.distribute import local_cluster, machine
 
@@ -29,13 +30,13 @@ def evaluated_by_hand(folder):
     "training",
     [
         {"loop": "fit"},
-        {"loop": "custom"},
-        {"loop": "fit", "jit_compile": True},
+        exhaustive({"loop": "custom"}),
+        exhaustive({"loop": "fit", "jit_compile": True}),
         {"loop": "custom", "jit_compile": True, "steps_per_execution": 3},
         {"strategy": "mirrored", "devices": 3},
-        {"strategy": "central_storage", "devices": 2},
+        exhaustive({"strategy": "central_storage", "devices": 2}),
         {"strategy": "multi_worker_mirrored", "workers": 2},
-        {"strategy": "parameter_server", "workers": 2, "parameter_servers": 2},
+        exhaustive({"strategy": "parameter_server", "workers": 2, "parameter_servers": 2}),
         {"strategy": "parameter_server", "workers": 2, "loop": "custom", "steps_per_execution": 3},
     ],
     ids=lambda training: "-".join(str(value) for value in training.values()),
@@ -105,7 +106,7 @@ print('RESULT', json.dumps([inputs.steps, totals]))
 
 
 @pytest.mark.parametrize(
-    ("replicas", "interrupted_after", "steps"), [(1, 0, 16), (1, 5, 16), (2, 3, 8)]
+    ("replicas", "interrupted_after", "steps"), [exhaustive(1, 0, 16), (1, 5, 16), (2, 3, 8)]
 )
 def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
     prepared, tmp_path, replicas, interrupted_after, steps

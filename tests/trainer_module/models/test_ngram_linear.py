@@ -12,6 +12,7 @@ import tf_keras
 
 from preprocessing import features
 from preprocessing.settings import Transform
+from tests.exhaustive import exhaustive
 from trainer_module.models import ngram_linear
 
 BUCKETS = 50
@@ -208,7 +209,7 @@ print(json.dumps({
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shards", [1, 2])
+@pytest.mark.parametrize("shards", [exhaustive(1), 2])
 def test_parameter_servers_hand_out_slices_and_the_checkpoint_fits_a_plain_model(tmp_path, shards):
     checkpoint = str(tmp_path / "weights")
     done = subprocess.run(
