@@ -100,16 +100,20 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def publish(folder: str, prefix: str, paths: Sequence[str]) -> None:
+def publish(folder: str, prefix: str, paths: Sequence[str]) -> list[str]:
     """Move closed files, in this order, to a split's folder under the names that TFX uses.
 
     A split without files gets one empty file, because later components require a file.
+
+    Returns:
+      The new paths, in the same order; [] without files.
     """
     fileio.makedirs(folder)
     total = max(len(paths), 1)
     targets = [f"{folder}/{prefix}-{index:05d}-of-{total:05d}.gz" for index in range(total)]
     if paths:
         FileSystems.rename(list(paths), targets)
-        return
+        return targets
     with ThreadPoolExecutor(1) as pool:
         ShardWriter(targets[0], TEXT_LEVEL, pool).close()
+    return []

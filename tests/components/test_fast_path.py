@@ -180,6 +180,13 @@ def test_ngrams_equal_those_of_the_reference(by_format, tmp_path):
             found[row] += 1
         assert found == wanted and found
     assert not Path(transformed.uri, "unpublished").exists()
+    stored = json.loads(Path(transformed.uri, "example_counts.json").read_text())
+    assert stored == {
+        str(file.relative_to(transformed.uri)): sum(
+            1 for _ in tf.data.TFRecordDataset(str(file), "GZIP")
+        )
+        for file in Path(transformed.uri).glob("Split-*/*")
+    }
 
 
 def test_words_equal_those_of_the_reference_and_the_vocabulary_is_of_train(by_format, tmp_path):

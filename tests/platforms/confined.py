@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any
 
 PROFILE = Path("/usr/share/containers/seccomp.json")
-"""The default profile of Podman and CRI-O, from Debian's golang-github-containers-common; that of
-containerd allows the same calls but for a few."""
+"""The default profile of Podman, from Debian's golang-github-containers-common."""
+# Podman allows these calls, so that a container can run containers. The profile of containerd,
+# which most clusters have, does not allow them without a capability.
+_NOT_IN_CONTAINERD = {
+    *("mount", "umount", "umount2", "pivot_root", "mount_setattr", "move_mount", "open_tree"),
+    *("fsconfig", "fsmount", "fsopen", "fspick", "setns", "unshare"),
+    *("add_key", "keyctl", "request_key", "reboot", "sethostname", "setdomainname", "syslog"),
+}
 # crun 1.8 requires cgroup 2 at this place, and many machines have it elsewhere or not at all. The
 # mount is seen by this process and its children only.
 _WITH_CGROUP = (
@@ -98,15 +104,19 @@ def specification(
 
 
 def seccomp(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a profile that holds on x86_64 for a process without capabilities."""
-    calls = []
+    """Return a profile for a process without capabilities on x86_64, as strict as containerd's."""
+    calls = [{"names": sorted(_NOT_IN_CONTAINERD), "action": "SCMP_ACT_ERRNO", "errnoRet": 1}]
     for rule in profile["syscalls"]:
         only, never = rule.get("includes") or {}, rule.get("excludes") or {}
         if only.get("caps") or "amd64" not in only.get("arches", ["amd64"]):
             continue
         if "amd64" in never.get("arches", ()):
             continue
-        calls.append({key: rule[key] for key in ("names", "action", "errnoRet") if key in rule})
+        names = [name for name in rule["names"] if name not in _NOT_IN_CONTAINERD]
+        if not names:
+            continue
+        kept = {key: rule[key] for key in ("action", "errnoRet") if key in rule}
+        calls.append({"names": names, **kept})
         if rule.get("args"):
             calls[-1]["args"] = rule["args"]
     return {

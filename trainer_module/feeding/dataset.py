@@ -16,13 +16,12 @@ import tensorflow as tf
 from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module.distribute.agreement import Agreement
+from trainer_module.feeding.counts import count_examples
 from trainer_module.feeding.length_batches import length_batches, window_batches
 from trainer_module.feeding.reading import Reader, Share
 
 NGRAM_PADDING = -1
 """The id that pads the rows of NGRAMS to static shapes; no n-gram has this id."""
-_COUNT_CHUNK = 1024
-_FILES_AT_ONCE = 8
 _LARGEST_FAIR_SHARE = 1.1
 """The largest share of whole files, as a multiple of the mean, that counts as fair."""
 
@@ -40,7 +39,7 @@ class Split:
         files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
         process, processes = (agreement.process, agreement.processes) if agreement else (0, 1)
         counts = [0] * len(files)
-        counts[process::processes] = _count_examples(files[process::processes])
+        counts[process::processes] = count_examples(files[process::processes])
         if agreement and files:
             # Every reduction supports float64, which is exact up to 2^53.
             counts = agreement.sum(tf.constant(counts, tf.float64)).numpy().tolist()
@@ -235,23 +234,6 @@ class _Passes:
             return batches
         nothing = tf.data.Dataset.from_tensors(_empty_batch(batches.element_spec))
         return batches.concatenate(nothing.repeat(empty))
-
-
-def _count_examples(files: Sequence[str]) -> list[int]:
-    """Return the number of Examples in each file; several files are read in parallel."""
-
-    def sizes(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
-        chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_COUNT_CHUNK)
-        return chunks.map(lambda chunk: (place, tf.size(chunk)))
-
-    counts = [0] * len(files)
-    paths = tf.data.Dataset.from_tensor_slices(tf.constant(files, tf.string)).enumerate()
-    read = paths.interleave(
-        sizes, cycle_length=_FILES_AT_ONCE, num_parallel_calls=_FILES_AT_ONCE, deterministic=False
-    )
-    for place, size in read.as_numpy_iterator():
-        counts[place] += int(size)
-    return counts
 
 
 def _padded(name: str, ids: tf.RaggedTensor, batching: Batching) -> tf.Tensor:

@@ -16,6 +16,7 @@ from preprocessing import features
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import FILES, make_job
 from trainer_module.distribute import machine
+from trainer_module.feeding import counts
 from trainer_module.feeding.dataset import Batching, Split, endless, make_dataset
 from trainer_module.models import ngram_linear
 
@@ -65,6 +66,16 @@ def test_files_are_counted(write):
     split = write([3, 0, 5])
     assert split.counts == (3, 0, 5)
     assert split.examples == 8
+
+
+def test_stored_numbers_of_examples_are_believed_and_other_files_counted(tmp_path):
+    files = [tmp_path / split / f"{split}.gz" for split in ("Split-train", "Split-eval")]
+    for file in files:
+        file.parent.mkdir()
+        with tf.io.TFRecordWriter(str(file), "GZIP") as writer:
+            writer.write(example(1))
+    counts.write(str(tmp_path), {"Split-train/Split-train.gz": 7})
+    assert counts.count_examples([str(file) for file in files]) == [7, 1]
 
 
 @pytest.mark.parametrize(
