@@ -21,7 +21,14 @@ from pydantic import ValidationError
 from core import exit_codes
 from core.overrides import OPTION, apply_overrides
 from core.settings import first_problem
-from trainer_module.distribute import child, first_process, local_cluster, lost_peer, processes
+from trainer_module.distribute import (
+    child,
+    first_process,
+    local_cluster,
+    lost_peer,
+    numbered,
+    processes,
+)
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.settings import TrainingJob
 
@@ -47,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     cluster = None
     try:
+        numbered.set_tf_config(os.environ)
         cluster = Cluster.from_environ(os.environ)
         job = read_job(options.job, options.set)
         if cluster is None and processes.has_peers(job.training):
