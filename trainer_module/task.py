@@ -1,4 +1,4 @@
-"""The command line of a training, which TFJob, Vertex AI and the local cluster run.
+"""The command line of a training, which Kubernetes, Vertex AI and the local cluster run.
 
 `python -m trainer_module.task JOB [--set training.epochs=1 ...]`. With TF_CONFIG this process is a
 task of that cluster. Without TF_CONFIG it starts a local cluster if the settings require one.
