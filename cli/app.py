@@ -24,6 +24,7 @@ COMMANDS = {
     "compile": "cli.compile",
     "submit": "cli.submit",
     "kserve": "cli.kserve",
+    "runtime": "cli.runtime",
     "image": "cli.image",
     "data": "cli.data",
 }

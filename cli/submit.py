@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cli.compile import SUFFIXES, compile_to
 from cli.options import ConfigOption, SetOption, TargetOption, make_app
+from core.errors import ConfigError
 
 app = make_app()
 
@@ -28,24 +29,68 @@ def submit(
     wait: Annotated[
         bool, typer.Option("--wait", help="Follow the run to its end and exit with its result.")
     ] = False,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CRON",
+            help="Run it repeatedly instead of once, at these times in UTC: minute, hour, day of "
+            "the month, month, day of the week.",
+        ),
+    ] = None,
+    schedules: Annotated[
+        bool, typer.Option("--schedules", help="List the schedules instead.")
+    ] = False,
+    delete_schedule: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Delete this schedule instead.")
+    ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
     """Compile the pipeline, run it on a cluster and print the run's link.
 
-    Exit code 0: submitted, or with --wait succeeded. 2: a setting is missing or wrong. 1: anything
-    else.
+    Exit code 0: submitted or scheduled, or with --wait succeeded. 2: a setting is missing or wrong.
+    1: anything else.
     """
     from cli.console import print_line
     from pipeline.config import load_config
+    from platforms import schedules as platform_schedules
+    from platforms.scheduled import check_cron
     from platforms.submit import check_submission, read_parameters
     from platforms.submit import submit as submit_package
 
+    _check_options(
+        {
+            "--wait": wait,
+            "--schedule": schedule,
+            "--schedules": schedules,
+            "--delete-schedule": delete_schedule,
+        }
+    )
     settings = load_config(config, overrides or ())
+    if schedules:
+        raise typer.Exit(platform_schedules.show(settings, target, print_line))
+    if delete_schedule:
+        raise typer.Exit(platform_schedules.delete(settings, target, delete_schedule, print_line))
     parameters = read_parameters(parameter or [])
+    if schedule:
+        check_cron(schedule)
     check_submission(settings, target)
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
         compile_to(package, settings, target)
-        code = submit_package(settings, target, package, parameters, wait=wait, report=print_line)
+        if schedule:
+            code = platform_schedules.create(
+                settings, target, package, parameters, schedule, print_line
+            )
+        else:
+            code = submit_package(
+                settings, target, package, parameters, wait=wait, report=print_line
+            )
     raise typer.Exit(code)
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    """Raise ConfigError if options are given that exclude each other."""
+    chosen = [option for option, value in given.items() if value]
+    if len(chosen) > 1:
+        raise ConfigError(f"{chosen[0]} and {chosen[1]} exclude each other; remove one")

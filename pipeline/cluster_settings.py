@@ -125,25 +125,41 @@ class Toleration(Section):
     """Effect of the taint; None: every effect."""
 
 
+JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]
+RUNTIME = "amazon-reviews"
+DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+
+
 class Kubeflow(Section):
     """Kubeflow Pipelines, for `--target kubeflow`."""
 
     endpoint: str | None = None
     """URL of the Kubeflow Pipelines API; `http://127.0.0.1:8080` after a port-forward."""
     namespace: str = "kubeflow"
-    """Namespace of the runs, TFJobs and InferenceServices."""
+    """Namespace of the runs, training jobs and InferenceServices."""
     experiment: str = "amazon-reviews"
     """Experiment that lists the runs."""
     service_account: str | None = None
     """Kubernetes service account of the steps and the training pods; None: the default account."""
     volume: Volume | None = None
     """PersistentVolumeClaim that every step mounts, for data outside of buckets."""
+    training_job: JobKindName = "auto"
+    """Kind of the object that runs a training on several machines: `tfjob` (training operator v1),
+    `trainjob` (Trainer v2, with the runtime that `amazon-reviews runtime` writes), `jobset` (JobSet
+    alone), or `auto`, the first of them that the cluster has."""
+    training_runtime: DnsLabel = RUNTIME
+    """Name of the ClusterTrainingRuntime of TrainJobs."""
+    queue: DnsLabel | None = None
+    """LocalQueue of Kueue that admits the training; None: no queue."""
+    termination_grace_seconds: Annotated[int, Field(gt=0)] = 60
+    """Seconds between SIGTERM and SIGKILL of a training pod, in which it writes a checkpoint. Spot
+    nodes of GKE allow 15."""
     node_selector: dict[str, str] = {}
     """Node selector of the training pods."""
     tolerations: list[Toleration] = []
     """Tolerations of the training pods."""
     training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
-    """Timeout of a TFJob in hours."""
+    """Timeout of a training on several machines in hours."""
     refused_timeout_minutes: Annotated[float, Field(gt=0)] = 10.0
-    """Minutes that Kubernetes may refuse the pods of a TFJob for a reason that does not pass by
-    itself; the step then ends the TFJob and fails."""
+    """Minutes that Kubernetes may refuse training pods for a reason that does not pass by itself;
+    the step then deletes the job and fails."""

@@ -21,6 +21,7 @@ from typing import Any
 
 from core import exit_codes
 from core.errors import InputError, UserError
+from platforms.properties import with_properties, write_properties
 
 _TFX_MODULE = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 _INPUT, _SPEC = "--json_serialized_invocation_args", "--json_serialized_inputs_spec_args"
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     sys.argv = [
         _TFX_MODULE,
         *("--executor_class_path", step.executor_class_path),
-        *(_INPUT, json.dumps(executor_input)),
+        *(_INPUT, json.dumps(with_properties(executor_input))),
         *(_SPEC, step.json_serialized_inputs_spec_args),
         *writable_setup_file(beam_args),
     ]
@@ -59,6 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     except Exception:
         _LOG.exception("%s failed", step.executor_class_path)
         return exit_codes.FAILED
+    write_properties(executor_input)
     delete_folder_markers(_output_uris(executor_input))
     return 0
 

@@ -55,7 +55,7 @@ def submit(
     compiled = read_package(package, target)
     values = converted_values(compiled, parameters)
     check_parameters(config, target, changed_values(compiled, values))
-    name = _run_name(cluster_name(config))
+    name = run_name(cluster_name(config))
     try:
         run = _start(config, target, compiled, values, name)
     except SubmitError as error:
@@ -115,6 +115,6 @@ def read_parameters(texts: Sequence[str]) -> dict[str, str]:
     return dict(split_pair(text, "--parameter", "epochs=3") for text in texts)
 
 
-def _run_name(pipeline: str) -> str:
+def run_name(pipeline: str) -> str:
     """Return a unique name for a run, of at most 128 characters: it is the id on Vertex AI."""
     return f"{pipeline[:100]}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"

@@ -1,4 +1,4 @@
-"""The command line of a training, which TFJob, Vertex AI and the local cluster run.
+"""The command line of a training, which Kubernetes, Vertex AI and the local cluster run.
 
 `python -m trainer_module.task JOB [--set training.epochs=1 ...]`. With TF_CONFIG this process is a
 task of that cluster. Without TF_CONFIG it starts a local cluster if the settings require one.
@@ -21,7 +21,14 @@ from pydantic import ValidationError
 from core import exit_codes
 from core.overrides import OPTION, apply_overrides
 from core.settings import first_problem
-from trainer_module.distribute import child, first_process, local_cluster, lost_peer, processes
+from trainer_module.distribute import (
+    child,
+    first_process,
+    local_cluster,
+    lost_peer,
+    numbered,
+    processes,
+)
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.settings import TrainingJob
 
@@ -47,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     cluster = None
     try:
+        numbered.set_tf_config(os.environ)
         cluster = Cluster.from_environ(os.environ)
         job = read_job(options.job, options.set)
         if cluster is None and processes.has_peers(job.training):

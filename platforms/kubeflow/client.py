@@ -82,16 +82,13 @@ def start(
     """
     settings = config.kubeflow
     endpoint = (settings.endpoint or "").rstrip("/")
-    with _silent_kfp(), _readable_errors(config):
-        client, several_users = _connect(endpoint)
-        # A server for a single user refuses any namespace.
-        namespace = settings.namespace if several_users else None
+    with silent_kfp(), readable_errors(config):
+        client, namespace = connect(config)
         experiment = client.create_experiment(settings.experiment, namespace=namespace)
-    root = config.paths.root
     try:
         with (
-            _silent_kfp(),
-            _readable_errors(config),
+            silent_kfp(),
+            readable_errors(config),
             file_to_send(config, package, values) as file,
         ):
             run = client.run_pipeline(
@@ -99,7 +96,7 @@ def start(
                 name,
                 pipeline_package_path=str(file),
                 params=values,
-                pipeline_root=root if "://" in root else None,
+                pipeline_root=pipeline_root(config),
                 # True would also enable the cache for tasks whose cache the file disables.
                 enable_caching=None if config.cache else False,
                 service_account=settings.service_account,
@@ -179,11 +176,17 @@ class _Client(kfp.Client):
         return _Health(bool(health.get("multi_user")))
 
 
-def _connect(endpoint: str) -> tuple[_Client, bool]:
-    """Return the client, and whether the server is a multi-user one."""
+def connect(config: PipelineConfig) -> tuple[kfp.Client, str | None]:
+    """Return the client, and the namespace of its requests: None on a single-user server."""
+    settings = config.kubeflow
     # Without the namespace, because a single-user server refuses requests with one.
-    client = _Client(host=endpoint, credentials=_credentials())
-    return client, client.get_kfp_healthz().multi_user
+    client = _Client(host=(settings.endpoint or "").rstrip("/"), credentials=_credentials())
+    return client, settings.namespace if client.get_kfp_healthz().multi_user else None
+
+
+def pipeline_root(config: PipelineConfig) -> str | None:
+    """Return the root of the pipeline's artifacts; None: the server's default."""
+    return config.paths.root if "://" in config.paths.root else None
 
 
 def _credentials() -> Any:
@@ -199,7 +202,7 @@ def _credentials() -> Any:
 
 
 @contextlib.contextmanager
-def _silent_kfp() -> Iterator[None]:
+def silent_kfp() -> Iterator[None]:
     """Discard the links that kfp prints, and its warnings about servers older than supported."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -207,7 +210,7 @@ def _silent_kfp() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _readable_errors(config: PipelineConfig) -> Iterator[None]:
+def readable_errors(config: PipelineConfig) -> Iterator[None]:
     """Convert the exceptions of kfp to errors of one line that name the setting to check."""
     settings = config.kubeflow
     at = f"kubeflow.endpoint: {settings.endpoint}"

@@ -15,8 +15,8 @@ from components.trainer.component import Trainer
 from pipeline.config import PipelineConfig
 from pipeline.nodes import BASELINE, TRAINER, WARM_START
 from platforms.compiled import Compiled
-from platforms.jobs.tfjob.component import TFJobTrainer
-from platforms.jobs.tfjob.settings import TFJobSettings
+from platforms.jobs.kubernetes.settings import KubernetesJobSettings
+from platforms.jobs.kubernetes_trainer.component import KubernetesTrainer
 from platforms.nodes import filesystem_pusher
 
 
@@ -47,8 +47,8 @@ class Kubeflow(Compiled):
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         if not self._has_peers:
             return Trainer(custom_config=custom_config, **arguments)
-        return TFJobTrainer(
-            tfjob_settings(self._config), custom_config=custom_config, **arguments
+        return KubernetesTrainer(
+            job_settings(self._config), custom_config=custom_config, **arguments
         ).with_id(TRAINER)
 
     def pusher(
@@ -57,12 +57,15 @@ class Kubeflow(Compiled):
         return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
 
 
-def tfjob_settings(config: PipelineConfig) -> TFJobSettings:
-    """Return the settings of the TFJob of a training on Kubernetes."""
+def job_settings(config: PipelineConfig) -> KubernetesJobSettings:
+    """Return the settings of a training on several machines."""
     kubeflow = config.kubeflow
     resources = config.cluster.resources.get(TRAINER)
     volume = kubeflow.volume
-    return TFJobSettings(
+    return KubernetesJobSettings(
+        kind=kubeflow.training_job,
+        runtime=kubeflow.training_runtime,
+        queue=kubeflow.queue,
         image=config.cluster.image or "",
         namespace=kubeflow.namespace,
         service_account=kubeflow.service_account,
@@ -76,6 +79,7 @@ def tfjob_settings(config: PipelineConfig) -> TFJobSettings:
         ],
         volume_claim=volume.claim if volume else None,
         volume_mount=volume.mount if volume else None,
+        grace_seconds=kubeflow.termination_grace_seconds,
         timeout_seconds=kubeflow.training_timeout_hours * 3600,
         refused_seconds=kubeflow.refused_timeout_minutes * 60,
     )

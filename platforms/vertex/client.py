@@ -6,7 +6,9 @@ reports expired credentials as a server that does not respond.
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -77,8 +79,8 @@ class VertexRun:
     def status(self) -> Status:
         """See `platforms.follow.Run`."""
         try:
-            job = _request(self.api, "GET", self.resource)
-        except _Refused as error:
+            job = request(self.api, "GET", self.resource)
+        except Refused as error:
             raise SubmitError(str(error)) from None
         except TransportError as error:
             raise NoResponse(f"the credentials cannot be refreshed: {error}") from None
@@ -97,22 +99,42 @@ def start(config: PipelineConfig, package: Package, values: dict[str, Any], name
       SubmitError: Vertex AI refused the run or does not respond.
     """
     project, region = config.vertex.project, config.vertex.region
-    parent = f"projects/{project}/locations/{region}"
+    parent = parent_of(config)
     link = (
         f"https://console.cloud.google.com/vertex-ai/locations/{region}/pipelines/runs/{name}"
         f"?project={project}"
     )
     api = connect(config)
+    with readable_errors(config, name, link):
+        _create(api, parent, name, pipeline_job(config, package, values, name))
+    return VertexRun(api, f"{parent}/pipelineJobs/{name}", name, link)
+
+
+def parent_of(config: PipelineConfig) -> str:
+    """Return the resource that contains the runs and schedules of a region."""
+    return f"projects/{config.vertex.project}/locations/{config.vertex.region}"
+
+
+@contextlib.contextmanager
+def readable_errors(config: PipelineConfig, name: str = "", link: str = "") -> Iterator[None]:
+    """Convert the exceptions of a request to errors of one line that name the setting to check.
+
+    Args:
+      config: the settings of the submission.
+      name, link: the name of what the request creates, if it does, and the page that shows it.
+    """
     try:
-        _create(api, parent, name, _job(config, package, values, name))
-    except _Refused as error:
-        raise _readable_error(error, config) from None
+        yield
+    except Refused as error:
+        raise readable_error(error, config) from None
     except NoResponse as error:
+        if error.sent and not name:
+            raise
         if error.sent:
             raise possibly_submitted(error, name, link) from None
         raise ConfigError(
-            f"vertex.region: {error}. Check that {region} is a region of Vertex AI, such as "
-            "us-central1, and that this machine has access to the Internet"
+            f"vertex.region: {error}. Check that {config.vertex.region} is a region of Vertex AI, "
+            "such as us-central1, and that this machine has access to the Internet"
         ) from None
     except TransportError as error:
         raise SubmitError(f"the credentials cannot be refreshed: {error}") from None
@@ -121,10 +143,9 @@ def start(config: PipelineConfig, package: Package, values: dict[str, Any], name
             f"vertex.project: the Google Cloud credentials are not valid ({one_line(str(error))}); "
             f"run {LOGIN}"
         ) from None
-    return VertexRun(api, f"{parent}/pipelineJobs/{name}", name, link)
 
 
-def _job(
+def pipeline_job(
     config: PipelineConfig, package: Package, values: dict[str, Any], name: str
 ) -> dict[str, Any]:
     runtime = package.job.get("runtimeConfig", {})
@@ -151,29 +172,29 @@ def _create(api: Api, parent: str, name: str, job: dict[str, Any]) -> None:
     sent = False
     for attempt, pause in enumerate((*PAUSES, None)):
         try:
-            _request(api, "POST", f"{parent}/pipelineJobs", {"pipelineJobId": name}, job)
+            request(api, "POST", f"{parent}/pipelineJobs", {"pipelineJobId": name}, job)
             return
         except NoResponse as error:
             sent = sent or error.sent
             if pause is None:
                 raise NoResponse(str(error), sent) from None
             time.sleep(pause)
-        except _Refused as error:
+        except Refused as error:
             # No other run has this id, so an earlier attempt succeeded and its response was lost.
             if attempt and error.status == 409:
                 return
             raise
 
 
-class _Refused(Exception):
-    """An error that a retry does not change."""
+class Refused(Exception):
+    """A request whose error a retry does not change."""
 
     def __init__(self, status: int, message: str):
         super().__init__(one_line(message))
         self.status = status
 
 
-def _request(
+def request(
     api: Api,
     method: str,
     path: str,
@@ -183,7 +204,7 @@ def _request(
     """Send a request and return the JSON of the response.
 
     Raises:
-      _Refused: the request failed, and a retry does not help.
+      Refused: the request failed, and a retry does not help.
       NoResponse: the request failed, and a retry may succeed.
       GoogleAuthError: the credentials are not valid.
     """
@@ -208,10 +229,10 @@ def _request(
     text = message or f"{response.status_code} {response.reason}, not a response of the API"
     if response.status_code == 429 or response.status_code >= 500:
         raise NoResponse(text)
-    raise _Refused(response.status_code, text)
+    raise Refused(response.status_code, text)
 
 
-def _readable_error(error: _Refused, config: PipelineConfig) -> Exception:
+def readable_error(error: Refused, config: PipelineConfig) -> Exception:
     """Return an error of one line that names the setting to check."""
     vertex = config.vertex
     if error.status == 401:

@@ -14,7 +14,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from core.errors import ConfigError
 from pipeline.settings_file import PRESETS
 from platforms.compile import DRIVER, ENTRYPOINT, compile_pipeline
-from platforms.kubeflow.platform import tfjob_settings
+from platforms.kubeflow.platform import job_settings
 from platforms.vertex.platform import custom_job_settings, endpoint_settings
 from tests.platforms.settings import IMAGE, REQUIRED, settings
 
@@ -154,19 +154,19 @@ def test_containers_get_their_resources(tmp_path, target, gpu, other):
     assert "resources" not in compiled.container("Pusher")
 
 
-def test_a_cluster_of_processes_is_a_tfjob_on_kubeflow(tmp_path):
+def test_a_cluster_of_processes_is_a_job_on_kubeflow(tmp_path):
     more = (
         "training={strategy: multi_worker_mirrored, workers: 3},"
         "cluster.resources={Trainer: {cpu: 4, memory: 16G, gpus: 2}},"
         "kubeflow={namespace: ml, service_account: trainer, volume: {claim: c, mount: /data}}"
     )
     compiled = Compiled(tmp_path, "kubeflow", more=more)
-    job = json.loads(compiled.constant("Trainer", "custom_config"))["tfjob"]
-    assert job == tfjob_settings(settings("kubeflow", more=more)).model_dump()
+    job = json.loads(compiled.constant("Trainer", "custom_config"))["kubernetes_job"]
+    assert job == job_settings(settings("kubeflow", more=more)).model_dump()
     container = compiled.container("Trainer")
     # This step only waits for the pods that train.
     assert "resources" not in container
-    assert "platforms.jobs.tfjob.executor.TFJobExecutor" in container["args"]
+    assert "platforms.jobs.kubernetes_trainer.executor.KubernetesExecutor" in container["args"]
 
 
 def test_a_cluster_of_processes_is_a_custom_job_on_vertex(tmp_path):

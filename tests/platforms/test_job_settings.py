@@ -4,9 +4,9 @@ import pytest
 
 from pipeline.config import load_config
 from platforms.jobs.tfjob.manifest import make_manifest
-from platforms.kubeflow.platform import tfjob_settings
+from platforms.kubeflow.platform import job_settings
 from platforms.vertex.platform import custom_job_settings, endpoint_settings
-from tests.platforms.jobs.test_tfjob_manifest import (
+from tests.platforms.jobs.manifests import (
     JOB_FILE,
     MULTI_WORKER,
     PARAMETER_SERVER,
@@ -23,6 +23,10 @@ cluster:
 kubeflow:
   namespace: ml
   service_account: trainer
+  training_job: jobset
+  training_runtime: reviews
+  queue: team-a
+  termination_grace_seconds: 15
   node_selector: {pool: gpus}
   tolerations: [{key: gpu, operator: Exists}, {key: spot, value: 'yes', effect: NoSchedule}]
   volume: {claim: reviews, mount: /data}
@@ -52,10 +56,13 @@ def load(folder, text):
     return load_config(str(file), environ={})
 
 
-def test_a_tfjob_gets_every_setting(tmp_path):
-    job = tfjob_settings(load(tmp_path, KUBEFLOW)).model_dump()
+def test_a_training_on_kubeflow_gets_every_setting(tmp_path):
+    job = job_settings(load(tmp_path, KUBEFLOW)).model_dump()
     assert job.pop("poll_seconds") > 0
     assert job == {
+        "kind": "jobset",
+        "runtime": "reviews",
+        "queue": "team-a",
         "image": "registry/reviews:1",
         "namespace": "ml",
         "service_account": "trainer",
@@ -70,6 +77,7 @@ def test_a_tfjob_gets_every_setting(tmp_path):
         ],
         "volume_claim": "reviews",
         "volume_mount": "/data",
+        "grace_seconds": 15,
         "timeout_seconds": 1.5 * 3600,
         "refused_seconds": 3 * 60,
     }
@@ -77,7 +85,7 @@ def test_a_tfjob_gets_every_setting(tmp_path):
 
 @pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER])
 def test_every_training_pod_runs_as_the_service_account_of_the_settings(tmp_path, training):
-    settings = tfjob_settings(load(tmp_path, KUBEFLOW))
+    settings = job_settings(load(tmp_path, KUBEFLOW))
     specs = make_manifest(make_job(**training), JOB_FILE, settings)["spec"]["tfReplicaSpecs"]
     accounts = [each["template"]["spec"]["serviceAccountName"] for each in specs.values()]
     assert accounts == ["trainer"] * len(specs)

@@ -1,4 +1,4 @@
-"""SIGTERM for the first process of a container, as in the pods of a TFJob."""
+"""SIGTERM for the first process of a container, as in the pods of a training."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""A cluster on loopback for the tests of TFJobs."""
+"""A cluster on loopback for the tests of training jobs."""
 
 import pytest
 
+from platforms.jobs.kubernetes_trainer.choice import KINDS
+from tests.platforms.jobs.controllers import Operator
 from tests.platforms.jobs.ground import Ground
 from tests.platforms.jobs.kubernetes_server import KubernetesServer
-from tests.platforms.jobs.training_operator import Operator
 
 
 @pytest.fixture
@@ -23,12 +24,18 @@ def operator(server):
     operator.close()
 
 
-@pytest.fixture
-def ground(server, operator, log, tmp_path):
-    return Ground(server, operator, tmp_path)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request):
+    """Each kind of job."""
+    return request.param
 
 
 @pytest.fixture
-def quiet(server, log, tmp_path):
-    """A Ground without an operator: the test itself changes the cluster."""
-    return Ground(server, None, tmp_path)
+def ground(server, operator, log, tmp_path, kind):
+    return Ground(server, operator, tmp_path, kind)
+
+
+@pytest.fixture
+def quiet(server, log, tmp_path, kind):
+    """A Ground without controllers: the test itself changes the cluster."""
+    return Ground(server, None, tmp_path, kind)

@@ -1,49 +1,66 @@
-"""A cluster for tests of TFJobs, whose pods run scripts instead of a training."""
+"""A cluster for tests of training jobs, whose pods run scripts instead of a training."""
 
 import sys
 import threading
 
-from platforms.jobs.tfjob import run as tfjob_run
-from platforms.jobs.tfjob.client import RetryPolicy, TFJobClient, connect
-from platforms.jobs.tfjob.follow import Terms
-from platforms.jobs.tfjob.manifest import make_manifest
-from tests.platforms.jobs.test_tfjob_manifest import make_job, make_settings
+from platforms.jobs.kubernetes import run as job_run
+from platforms.jobs.kubernetes.client import JobClient, RetryPolicy, connect
+from platforms.jobs.kubernetes.follow import Terms
+from tests.platforms.jobs.kubelet import REPOSITORY
+from tests.platforms.jobs.manifests import containers, make_job, make_settings
 
 # Short pauses between retries, and long timeouts for a slow machine.
 QUICK = RetryPolicy(
     timeout=60.0, first_pause=0.01, longest_pause=0.05, request_timeout=5.0, log_timeout=0.5
 )
-PREAMBLE = """
+PREAMBLE = (
+    f"""
 import json, os, signal, sys, time
+sys.path.insert(0, {REPOSITORY!r})
+from trainer_module.distribute.numbered import set_tf_config
+set_tf_config(os.environ)
+"""
+    + """
 config = json.loads(os.environ.get("TF_CONFIG", "null"))
 me = "{type} {index}".format(**config["task"]) if config else "alone"
 def wait_for(word):
     while not os.path.exists(os.path.join(FOLDER, word)): time.sleep(0.01)
 """
+)
 
 
 class Ground:
-    """A cluster, and TFJobs whose pods run a script."""
+    """A cluster, and jobs of one kind whose pods run a script.
 
-    def __init__(self, server, operator, folder):
+    Attributes:
+      kind: the kind of the jobs.
+      path: the end of the URL of the jobs in the API.
+    """
+
+    def __init__(self, server, operator, folder, kind):
+        self.kind = kind
+        self.path = f"/{kind.plural}"
         self.server = server
         self.operator = operator
         self.folder = folder
-        self.client = TFJobClient(connect(), "ml", QUICK)
+        self.client = JobClient(connect(), kind, "ml", QUICK)
         self.done = True
         self.progress = ""
 
     def manifest(self, script="", **training):
         training = {"strategy": "multi_worker_mirrored", "workers": 2} | training
-        manifest = make_manifest(make_job(**training), "job.json", make_settings())
-        for replica in manifest["spec"]["tfReplicaSpecs"].values():
-            [container] = replica["template"]["spec"]["containers"]
+        manifest = self.kind.make_manifest(make_job(**training), "job.json", make_settings())
+        for container in containers(manifest):
             container["command"] = [
                 sys.executable,
                 "-uc",
                 f"FOLDER = {str(self.folder)!r}" + PREAMBLE + script,
             ]
         return manifest
+
+    def is_worker(self, pod_name):
+        """Return whether a name is one of worker 0's pods, in a job with one chief."""
+        return "-worker-0" in pod_name or "-node-0-1" in pod_name
 
     def release(self, word):
         """Let the pods continue that `wait_for` this word, so no test depends on their speed."""
@@ -60,11 +77,11 @@ class Ground:
             is_done=lambda: self.done,
             progress=lambda: self.progress,
         )
-        tfjob_run.run(self.client, manifest, terms)
+        job_run.run(self.client, manifest, terms)
 
     @property
-    def tfjobs(self):
-        return list(self.server.tfjobs.values())
+    def jobs(self):
+        return list(self.server.jobs.values())
 
 
 def lines(log):

@@ -11,9 +11,12 @@ from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-TFJOBS = re.compile(r"/apis/kubeflow\.org/v1/namespaces/([^/]+)/tfjobs(?:/([^/]+))?$")
+APIS = re.compile(r"/apis/([^/]+/v1\w*)$")
+JOBS = re.compile(r"/apis/([^/]+)/v1\w*/namespaces/([^/]+)/(\w+)(?:/([^/]+))?$")
+RUNTIMES = re.compile(r"/apis/trainer\.kubeflow\.org/v1alpha1/clustertrainingruntimes/([^/]+)$")
 EVENTS = re.compile(r"/api/v1/namespaces/([^/]+)/events$")
 PODS = re.compile(r"/api/v1/namespaces/([^/]+)/pods(?:/([^/]+)/log)?$")
+_KIND_AND_NAME = {"involvedObject.kind", "involvedObject.name"}
 REASONS = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -138,11 +141,17 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_DELETE = _serve
 
     def _route(self, path, query, body):
-        tfjobs, pods = TFJOBS.match(path), PODS.match(path)
-        if tfjobs and self.command == "POST" and not tfjobs[2]:
-            self._create(body)
-        elif tfjobs and tfjobs[2]:
-            self._one_tfjob(tfjobs[2], body)
+        jobs, pods = JOBS.match(path), PODS.match(path)
+        apis, runtimes = APIS.match(path), RUNTIMES.match(path)
+        served = {kind.plural: kind for kind in self.kubernetes.kinds.values()}
+        if apis and apis[1] in {f"{kind.group}/{kind.version}" for kind in served.values()}:
+            self._list_resources(apis[1])
+        elif runtimes:
+            self._runtime(runtimes[1])
+        elif jobs and jobs[3] in served and self.command == "POST" and not jobs[4]:
+            self._create(served[jobs[3]], body)
+        elif jobs and jobs[3] in served and jobs[4]:
+            self._one_job(served[jobs[3]], jobs[4], body)
         elif pods and pods[2]:
             self._log(pods[2], query)
         elif pods:
@@ -153,31 +162,53 @@ class Handler(BaseHTTPRequestHandler):
             # The response of a real server to a request for an unknown resource.
             self._answer(404, "404 page not found\n")
 
-    def _create(self, job):
+    def _list_resources(self, group_version):
+        resources = [
+            {"name": kind.plural, "kind": kind.title}
+            for kind in self.kubernetes.kinds.values()
+            if group_version == f"{kind.group}/{kind.version}"
+        ]
+        content = {"kind": "APIResourceList", "groupVersion": group_version}
+        self._answer(200, {**content, "resources": resources})
+
+    def _runtime(self, name):
+        with self.kubernetes.lock:
+            runtime = self.kubernetes.runtimes.get(name)
+        if runtime is None:
+            message = f'clustertrainingruntimes.trainer.kubeflow.org "{name}" not found'
+            self._answer(404, status(404, message, name=name, kind="clustertrainingruntimes"))
+        else:
+            self._answer(200, runtime)
+
+    def _create(self, kind, job):
         name = job["metadata"]["name"]
         with self.kubernetes.lock:
-            if name in self.kubernetes.tfjobs:
-                message = f'tfjobs.kubeflow.org "{name}" already exists'
-                self._answer(409, status(409, message, name=name, group="kubeflow.org"))
+            if name in self.kubernetes.jobs:
+                message = f'{kind.plural}.{kind.group} "{name}" already exists'
+                self._answer(409, status(409, message, name=name, group=kind.group))
+                return
+            why = self.kubernetes.refused_by_webhook(job)
+            if why:
+                self._answer(403, status(403, f"admission webhook {why}"))
                 return
             job["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
-            self.kubernetes.tfjobs[name] = job
+            self.kubernetes.jobs[name] = job
             text = json.dumps(job)
             self.kubernetes.on_create(job)
         self._answer(201, text)
 
-    def _one_tfjob(self, name, options):
+    def _one_job(self, kind, name, options):
         with self.kubernetes.lock:
-            job = self.kubernetes.tfjobs.get(name)
-            if job is None:
-                message = f'tfjobs.kubeflow.org "{name}" not found'
-                details = {"name": name, "group": "kubeflow.org", "kind": "tfjobs"}
+            job = self.kubernetes.jobs.get(name)
+            if job is None or job["kind"] != kind.title:
+                message = f'{kind.plural}.{kind.group} "{name}" not found'
+                details = {"name": name, "group": kind.group, "kind": kind.plural}
                 self._answer(404, status(404, message, **details))
                 return
             if self.command == "DELETE":
                 assert options["propagationPolicy"] == "Foreground"
                 if self.kubernetes.on_delete is None:
-                    del self.kubernetes.tfjobs[name]
+                    del self.kubernetes.jobs[name]
                 elif "deletionTimestamp" not in job["metadata"]:
                     job["metadata"] |= {
                         "deletionTimestamp": now(),
@@ -193,7 +224,7 @@ class Handler(BaseHTTPRequestHandler):
             items = [
                 pod
                 for pod in self.kubernetes.pods.values()
-                if pod["metadata"]["labels"][label] == name
+                if pod["metadata"]["labels"].get(label) == name
             ]
             text = json.dumps(
                 {"kind": "PodList", "apiVersion": "v1", "metadata": {}} | {"items": items}
@@ -202,13 +233,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def _list_events(self, query):
         fields = dict(each.split("=") for each in query["fieldSelector"][0].split(","))
-        assert set(fields) == {"involvedObject.uid", "type"}
+        assert set(fields) - {"type"} in ({"involvedObject.uid"}, _KIND_AND_NAME)
+        wanted = {key.rpartition(".")[2]: value for key, value in fields.items()}
         with self.kubernetes.lock:
             items = [
                 event
                 for event in self.kubernetes.events
-                if event["involvedObject"]["uid"] == fields["involvedObject.uid"]
-                and event["type"] == fields["type"]
+                if wanted.items() <= {**event["involvedObject"], "type": event["type"]}.items()
             ]
             text = json.dumps(
                 {"kind": "EventList", "apiVersion": "v1", "metadata": {}} | {"items": items}
@@ -216,14 +247,16 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(200, text)
 
     def _log(self, name, query):
-        assert query["container"] == ["tensorflow"] and query["timestamps"] == ["True"]
+        assert query["timestamps"] == ["True"]
         with self.kubernetes.lock:
             pod = self.kubernetes.pods.get(name)
             if pod is None:
                 self._answer(404, status(404, f'pods "{name}" not found', name=name, kind="pods"))
                 return
+            [container] = query["container"]
+            assert container == ("node" if "-node-" in name else "tensorflow")
             if pod["status"]["phase"] == "Pending":
-                message = f'container "tensorflow" in pod "{name}" is waiting to start'
+                message = f'container "{container}" in pod "{name}" is waiting to start'
                 self._answer(400, status(400, message))
                 return
             log = self.kubernetes.log_of(pod)

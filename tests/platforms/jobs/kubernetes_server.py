@@ -1,7 +1,7 @@
 """A Kubernetes API server for tests.
 
-It stores TFJobs, pods and events. To the few requests that are required to follow a TFJob it
-responds like a real server, errors included.
+It stores jobs, pods and events. To the few requests that are required to follow a job it responds
+like a real server, errors included.
 """
 
 import json
@@ -10,6 +10,9 @@ import threading
 import uuid
 from collections import deque
 
+from pipeline.cluster_settings import RUNTIME
+from platforms.jobs.kubernetes_trainer.choice import KINDS
+from platforms.jobs.trainjob.runtime import make_runtime
 from tests.platforms.jobs.kubernetes_http import Handler, Log, Server, now
 
 
@@ -18,20 +21,24 @@ class KubernetesServer:
 
     Attributes:
       requests: the received requests, as `METHOD path?query`.
-      tfjobs: name -> TFJob.
+      kinds: title -> each kind of job whose CRD is installed.
+      runtimes: name -> ClusterTrainingRuntime.
+      jobs: name -> TFJob, TrainJob or JobSet.
       pods: name -> pod.
       logs: uid of a pod -> its Log.
-      events: the events about TFJobs and pods.
+      events: the events about jobs and pods.
       admission: called with the name and the spec of each new pod; returns the message with which
         the pod is refused, as by a quota or a policy, or None.
-      on_create: called with each new TFJob.
-      on_delete: called with each TFJob that is to be deleted; None: the TFJob is deleted at once.
+      on_create: called with each new job.
+      on_delete: called with each job that is to be deleted; None: the job is deleted at once.
     """
 
     def __init__(self):
         self.lock = threading.RLock()
         self.requests = []
-        self.tfjobs = {}
+        self.kinds = {kind.title: kind for kind in KINDS}
+        self.runtimes = {RUNTIME: make_runtime(RUNTIME, None)}
+        self.jobs = {}
         self.pods = {}
         self.logs = {}
         self.events = []
@@ -91,10 +98,34 @@ class KubernetesServer:
 
     # Changes by an operator or a test.
 
+    def refused_by_webhook(self, job):
+        """Return why the webhook of Kubeflow Trainer refuses a job; None: it does not."""
+        if job["kind"] != "TrainJob" or job["spec"]["runtimeRef"]["name"] in self.runtimes:
+            return None
+        name = job["spec"]["runtimeRef"]["name"]
+        return (
+            '"validator.trainjob.trainer.kubeflow.org" denied the request: spec.runtimeRef: '
+            f'Invalid value: ClusterTrainingRuntime.trainer.kubeflow.org "{name}" not found: '
+            "specified clusterTrainingRuntime must be created before the TrainJob is created"
+        )
+
     def set_condition(self, name, kind, message):
-        """Set a condition as the operator does: Running, Restarting and an end are exclusive."""
+        """Set a condition as the controller does, under its name for that kind of job.
+
+        Running, Restarting and an end are exclusive. Only a TFJob has the first two.
+        """
         with self.lock:
-            state = self.tfjobs[name].setdefault("status", {})
+            job = self.jobs[name]
+            state = job.setdefault("status", {})
+            if job["kind"] != "TFJob":
+                ends = {"JobSet": "Completed", "TrainJob": "Complete"}
+                kind = ends[job["kind"]] if kind == "Succeeded" else kind
+                if kind in ("Running", "Restarting", "Created"):
+                    field = {"JobSet": "replicatedJobsStatus", "TrainJob": "jobsStatus"}[
+                        job["kind"]
+                    ]
+                    state[field] = [{"name": "any", "active": 1}]
+                    return
             conditions = state.setdefault("conditions", [])
             if any(each["type"] == "Failed" for each in conditions):
                 return
@@ -107,17 +138,60 @@ class KubernetesServer:
                 {
                     "type": kind,
                     "status": "True",
-                    "reason": f"TFJob{kind}",
+                    "reason": f"{job['kind']}{kind}",
                     "message": message,
-                    "lastUpdateTime": now(),
                     "lastTransitionTime": now(),
                 }
             )
             state["conditions"] = conditions
 
-    def add_pod(self, job, kind, index):
-        """Add a pending pod, which has no node yet."""
-        name = f"{job['metadata']['name']}-{kind}-{index}"
+    def resume(self, name):
+        with self.lock:
+            for each in self.jobs[name]["status"]["conditions"]:
+                if each["type"] == "Suspended":
+                    each["status"] = "False"
+
+    def pods_of(self, job):
+        """Return the pods of a job."""
+        label = self.kinds[job["kind"]].pod_label
+        name = job["metadata"]["name"]
+        return [p for p in list(self.pods.values()) if p["metadata"]["labels"].get(label) == name]
+
+    def add_pod(self, job, task, index):
+        """Add a pending pod of a replica, which has no node yet."""
+        name = job["metadata"]["name"]
+        if job["kind"] == "JobSet":
+            return self.add_pod_of_job(job, task, index)
+        if job["kind"] == "TrainJob":
+            [variable] = job["spec"]["trainer"]["env"]
+            tasks = [
+                (t, i)
+                for t, each in json.loads(variable["value"]).items()
+                for i in range(len(each))
+            ]
+            return self.add_pod_of_job(job, "node", tasks.index((task, index)))
+        labels = {
+            "training.kubeflow.org/job-name": name,
+            "training.kubeflow.org/operator-name": "tfjob-controller",
+            "training.kubeflow.org/replica-type": task,
+            "training.kubeflow.org/replica-index": str(index),
+        }
+        return self._add_pod(job, f"{name}-{task}-{index}", labels, {})
+
+    def add_pod_of_job(self, job, replicated_job, index):
+        """Add a pending pod as the Job of a replicated job does."""
+        name = f"{job['metadata']['name']}-{replicated_job}-0"
+        labels = {
+            "jobset.sigs.k8s.io/jobset-name": job["metadata"]["name"],
+            "jobset.sigs.k8s.io/replicatedjob-name": replicated_job,
+            "jobset.sigs.k8s.io/job-index": "0",
+            "batch.kubernetes.io/job-name": name,
+        }
+        annotations = {"batch.kubernetes.io/job-completion-index": str(index)}
+        suffix = uuid.uuid4().hex[:5]
+        return self._add_pod(job, f"{name}-{index}-{suffix}", labels, annotations)
+
+    def _add_pod(self, job, name, labels, annotations):
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -126,12 +200,8 @@ class KubernetesServer:
                 "namespace": job["metadata"]["namespace"],
                 "uid": str(uuid.uuid4()),
                 "creationTimestamp": now(),
-                "labels": {
-                    "training.kubeflow.org/job-name": job["metadata"]["name"],
-                    "training.kubeflow.org/operator-name": "tfjob-controller",
-                    "training.kubeflow.org/replica-type": kind,
-                    "training.kubeflow.org/replica-index": str(index),
-                },
+                "labels": labels,
+                "annotations": annotations,
             },
             "status": {"phase": "Pending", "conditions": []},
         }
@@ -140,8 +210,22 @@ class KubernetesServer:
             self.logs[pod["metadata"]["uid"]] = Log()
         return pod
 
+    def owner_job(self, job, replicated_job):
+        """Return the Job of a replicated job, of which the test server keeps no more."""
+        name = f"{job['metadata']['name']}-{replicated_job}-0"
+        return {
+            "kind": "Job",
+            "metadata": {"name": name, "uid": f"{job['metadata']['uid']}-{name}"},
+        }
+
+    def owner_of(self, job, task):
+        """Return the object whose events contain the reason why a pod is refused."""
+        if job["kind"] == "TFJob":
+            return job
+        return self.owner_job(job, task if job["kind"] == "JobSet" else "node")
+
     def warn(self, about, reason, message):
-        """Add a warning about a TFJob or a pod, or increase the count of the same warning."""
+        """Add a warning about a job or a pod, or increase the count of the same warning."""
         with self.lock:
             uid = about["metadata"]["uid"]
             for event in self.events:
@@ -152,7 +236,11 @@ class KubernetesServer:
             self.events.append(
                 {
                     "metadata": {"name": str(uuid.uuid4()), "creationTimestamp": now()},
-                    "involvedObject": {"uid": uid, "name": about["metadata"]["name"]},
+                    "involvedObject": {
+                        "uid": uid,
+                        "kind": about["kind"],
+                        "name": about["metadata"]["name"],
+                    },
                     "type": "Warning",
                     "reason": reason,
                     "message": message,
@@ -165,12 +253,13 @@ class KubernetesServer:
     def log_of(self, pod):
         return self.logs[pod["metadata"]["uid"]]
 
-    def start_pod(self, pod):
+    def start_pod(self, pod, container=None):
         with self.lock:
+            container = container or self._container_of(pod)
             pod["status"] = {
                 "phase": "Running",
                 "conditions": [{"type": "PodScheduled", "status": "True"}],
-                "containerStatuses": [_container({"running": {"startedAt": now()}})],
+                "containerStatuses": [_container(container, {"running": {"startedAt": now()}})],
             }
 
     def end_pod(self, pod, code, reason=None):
@@ -183,10 +272,14 @@ class KubernetesServer:
             }
             pod["status"] = {
                 "phase": "Failed" if code else "Succeeded",
-                "conditions": [{"type": "PodScheduled", "status": "True"}],
-                "containerStatuses": [_container({"terminated": end})],
+                "conditions": pod["status"]["conditions"],
+                "containerStatuses": [_container(self._container_of(pod), {"terminated": end})],
             }
         self.log_of(pod).end()
+
+    def _container_of(self, pod):
+        trains = pod["metadata"]["labels"].get("jobset.sigs.k8s.io/replicatedjob-name")
+        return "node" if trains == "node" else "tensorflow"
 
     def remove_pod(self, name):
         with self.lock:
@@ -194,9 +287,9 @@ class KubernetesServer:
         self.log_of(pod).end()
 
 
-def _container(state):
+def _container(name, state):
     return {
-        "name": "tensorflow",
+        "name": name,
         "ready": "running" in state,
         "restartCount": 0,
         "image": "registry/amazon-reviews:1",

@@ -4,45 +4,19 @@ import re
 
 import pytest
 
-from platforms.jobs.tfjob.manifest import job_name, make_manifest
-from platforms.jobs.tfjob.settings import TFJobSettings
+from platforms.jobs.job_name import job_name
+from platforms.jobs.tfjob.manifest import make_manifest
 from tests.crd import problems
-from tests.pod_security import violations
-from trainer_module.settings import Training, TrainingJob
-
-JOB_FILE = "gs://bucket/model_run/7/job.json"
-
-
-def make_job(serving_model_dir="gs://bucket/model/7/Format-Serving", **training):
-    return TrainingJob(
-        train_files=["train-*"],
-        eval_files=["eval-*"],
-        transform_graph="graph",
-        serving_model_dir=serving_model_dir,
-        model_run_dir="gs://bucket/model_run/7",
-        checkpoint_dir="gs://bucket/checkpoints/0123456789abcdef",
-        training=Training(**training),
-    )
-
-
-def make_settings(**settings):
-    return TFJobSettings(
-        **{"image": "registry/reviews:1", "namespace": "ml", "timeout_seconds": 3600.5} | settings
-    )
-
-
-ALL_SETTINGS = make_settings(
-    service_account="trainer",
-    cpu=3.5,
-    memory="16Gi",
-    gpus=2,
-    node_selector={"pool": "gpu"},
-    tolerations=[{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
-    volume_claim="reviews",
-    volume_mount="/data",
+from tests.platforms.jobs.manifests import (
+    ALL_SETTINGS,
+    JOB_FILE,
+    MULTI_WORKER,
+    PARAMETER_SERVER,
+    make_job,
+    make_settings,
 )
-PARAMETER_SERVER = {"strategy": "parameter_server", "workers": 3, "parameter_servers": 2}
-MULTI_WORKER = {"strategy": "multi_worker_mirrored", "workers": 3}
+from tests.pod_security import violations
+
 SHAPES = [
     (PARAMETER_SERVER, {"Chief": (1, 0), "Worker": (3, 2), "PS": (2, 0)}),
     (MULTI_WORKER, {"Chief": (1, 2), "Worker": (2, 2)}),

@@ -7,7 +7,7 @@ import pytest
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.jobs.custom_job.settings import CUSTOM_JOB_KEY, CustomJobSettings
-from tests.platforms.jobs.test_tfjob_executor import Step
+from tests.platforms.jobs.test_job_executor import Step
 from tests.platforms.jobs.vertex_replicas import Replicas
 from tests.platforms.vertex.vertex_server import serving
 from tests.trainer_module import conftest

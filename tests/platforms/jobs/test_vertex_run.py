@@ -19,8 +19,8 @@ from platforms.jobs.custom_job.job import LABEL, make_custom_job
 from platforms.jobs.custom_job.run import CustomJobFailed
 from platforms.jobs.custom_job.settings import CustomJobSettings
 from tests.platforms.jobs.ground import in_background, lines
-from tests.platforms.jobs.test_tfjob_manifest import make_job
-from tests.platforms.jobs.training_operator import REPOSITORY
+from tests.platforms.jobs.kubelet import REPOSITORY
+from tests.platforms.jobs.manifests import make_job
 from tests.platforms.vertex.vertex_connection import as_json
 from tests.platforms.vertex.vertex_server import serving
 from tests.waiting import wait

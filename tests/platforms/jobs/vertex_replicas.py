@@ -8,7 +8,7 @@ import threading
 
 from google.cloud.aiplatform_v1.types import JobState
 
-from tests.platforms.jobs.training_operator import REPOSITORY, free_ports
+from tests.platforms.jobs.kubelet import REPOSITORY, free_ports
 
 TYPES = ("chief", "worker", "ps")
 

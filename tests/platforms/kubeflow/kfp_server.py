@@ -1,4 +1,4 @@
-"""Test doubles of two APIs on 127.0.0.1, with the requests of a submission."""
+"""Test doubles of two APIs on 127.0.0.1, with the requests of submissions and schedules."""
 
 from __future__ import annotations
 
@@ -72,9 +72,14 @@ class KfpServer(Server):
 
     Attributes:
       multi_user: whether the server has several users.
+      recurring: the recurring runs.
     """
 
     multi_user = False
+
+    def __init__(self, states: list[dict[str, Any]]):
+        super().__init__(states)
+        self.recurring: list[dict[str, Any]] = []
 
     def answer(self, request: Request) -> tuple[int, Any]:
         path = request.path.removeprefix("/apis/v2beta1/")
@@ -88,9 +93,25 @@ class KfpServer(Server):
             return 200, {} if request.method == "GET" else {"experiment_id": "e-1", **request.body}
         if path == "runs" and request.method == "POST":
             return 200, {"run_id": "r-1", "experiment_id": "e-1", "state": "PENDING"}
+        if path.startswith("recurringruns"):
+            return self._recurring(request, path.partition("/")[2])
         if path == "runs/r-1":
             return 200, {"run_id": "r-1", "experiment_id": "e-1", **self.next_state()}
         return 404, {"code": 5, "message": "Not Found"}
+
+    def _recurring(self, request: Request, run_id: str) -> tuple[int, Any]:
+        if request.method == "POST":
+            body = {"recurring_run_id": f"rr-{len(self.recurring)}", "status": "ENABLED"}
+            self.recurring.append({**body, **request.body})
+            return 200, self.recurring[-1]
+        if request.method == "DELETE":
+            self.recurring = [x for x in self.recurring if x["recurring_run_id"] != run_id]
+            return 200, {}
+        # Pages of one.
+        start = int(request.query.get("page_token") or 0)
+        page = {"recurringRuns": self.recurring[start : start + 1]}
+        more = start + 1 < len(self.recurring)
+        return 200, {**page, "next_page_token": str(start + 1)} if more else page
 
 
 class VertexServer(Server):
@@ -98,13 +119,18 @@ class VertexServer(Server):
 
     Attributes:
       jobs: id -> submitted job.
+      schedules: resource name -> schedule.
     """
 
     def __init__(self, states: list[dict[str, Any]]):
         super().__init__(states)
         self.jobs: dict[str, dict[str, Any]] = {}
+        self.schedules: dict[str, dict[str, Any]] = {}
 
     def answer(self, request: Request) -> tuple[int, Any]:
+        place, _, schedule = request.path.partition("/schedules")
+        if place != request.path:
+            return self._schedule(request, place.removeprefix("/v1/"), schedule)
         parent, _, job = request.path.partition("/pipelineJobs")
         if parent != "/v1/projects/my-project/locations/us-central1":
             return 404, {"error": {"code": 404, "message": "not found", "status": "NOT_FOUND"}}
@@ -116,6 +142,20 @@ class VertexServer(Server):
             self.jobs[name] = request.body
             return 200, {"name": f"{parent}/pipelineJobs/{name}", **request.body}
         return 200, {**self.jobs[job.removeprefix("/")], **self.next_state()}
+
+    def _schedule(self, request: Request, parent: str, schedule: str) -> tuple[int, Any]:
+        if request.method == "POST":
+            name = f"{parent}/schedules/{len(self.schedules)}"
+            self.schedules[name] = {"name": name, "state": "ACTIVE", **request.body}
+            return 200, self.schedules[name]
+        if request.method == "DELETE":
+            del self.schedules[f"{parent}/schedules{schedule}"]
+            return 200, {"done": True}
+        # Pages of one.
+        start, found = int(request.query.get("pageToken", "0")), list(self.schedules.values())
+        page = {"schedules": found[start : start + 1]}
+        more = start + 1 < len(found)
+        return 200, {**page, "nextPageToken": str(start + 1)} if more else page
 
 
 @contextlib.contextmanager
@@ -144,7 +184,7 @@ def serving(server: Any) -> Iterator[Any]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_POST = do_GET
+        do_POST = do_DELETE = do_GET
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -15,7 +15,7 @@ from platforms.google_cloud import api as vertex_api
 from platforms.vertex.pusher import executor
 from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
 from tests.platforms.jobs.ground import in_background
-from tests.platforms.jobs.training_operator import REPOSITORY
+from tests.platforms.jobs.kubelet import REPOSITORY
 from tests.platforms.vertex.vertex_connection import as_json
 from tests.platforms.vertex.vertex_server import serving
 from tests.waiting import wait

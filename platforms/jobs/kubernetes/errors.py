@@ -1,4 +1,4 @@
-"""The errors of requests about TFJobs: those of the Kubernetes API, as messages of one line."""
+"""The errors of requests about jobs: those of the Kubernetes API, as messages of one line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError, ServerError
-from platforms.jobs.tfjob.manifest import API_GROUP, PLURAL
-
-PERMISSIONS = (
-    "the service account of the step requires a Role with the verbs create, get and delete on "
-    f"{PLURAL} ({API_GROUP}), list on pods and events, and get on pods/log"
-)
+from platforms.jobs.kubernetes.kind import JobKind
 
 
 class Forbidden(InputError):
@@ -24,48 +19,57 @@ class Unreachable(ServerError, RuntimeError):
     """An API that did not respond before the timeout; the message is one line."""
 
 
+class NotServed(InputError):
+    """A request for a kind that the cluster does not have; the message is one line."""
+
+
 class NotFound(Exception):
-    """A request for a TFJob that does not exist."""
+    """A request for a job that does not exist."""
 
 
 class AlreadyExists(Exception):
-    """A request to create a TFJob whose name exists."""
+    """A request to create a job whose name exists."""
 
 
-def refusal(error: ApiException, verb: str, resource: str, namespace: str) -> Exception:
+def refusal(
+    error: ApiException, kind: JobKind, verb: str, resource: str, namespace: str
+) -> Exception:
     """Convert an error that a retry does not change.
 
     Args:
       error: the error of the client library.
+      kind: the kind of the job.
       verb, resource: the request, `create` and `tfjobs`.
       namespace: the namespace of the request.
 
     Returns:
-      A NotFound, AlreadyExists, Forbidden or InputError.
+      A NotFound, NotServed, AlreadyExists, Forbidden or InputError.
     """
     status, message = _status(error), message_of(error)
     request = f"{verb} {resource} in namespace {namespace}"
     if error.status == 401:
         return Forbidden(
-            f"Kubernetes rejects the credentials to {request}: {message}; {PERMISSIONS}"
+            f"Kubernetes rejects the credentials to {request}: {message}; {kind.permissions}"
         )
     # Quotas and admission webhooks also respond with 403, and no Role would help.
     if error.status == 403 and "cannot" in message:
         return Forbidden(
-            f"Kubernetes does not allow this step to {request}: {message}; {PERMISSIONS}"
+            f"Kubernetes does not allow this step to {request}: {message}; {kind.permissions}"
         )
     if error.status == 404:
         if status.get("details", {}).get("kind") == "namespaces":
             return InputError(f"there is no namespace {namespace} in this cluster")
         if verb != "create" and status.get("reason") == "NotFound":
             return NotFound()
-        return InputError(
-            "no TFJob CRD in this cluster: install the Kubeflow training operator v1 "
+        return NotServed(
+            f"no {kind.title} CRD in this cluster: install {kind.controller} "
             f"({request}: {error.status} {message})"
         )
     if error.status == 409 and status.get("reason") == "AlreadyExists":
         return AlreadyExists()
-    return InputError(f"Kubernetes refuses to {request}: {error.status} {message}")
+    return InputError(
+        f"Kubernetes refuses to {request}: {error.status} {message}{kind.remedy(message)}"
+    )
 
 
 def message_of(error: ApiException) -> str:

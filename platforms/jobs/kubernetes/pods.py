@@ -1,17 +1,12 @@
-"""A pod of a TFJob, and an event about it, with the fields that this package uses."""
+"""A pod of a job, and an event about it, with the fields that this package uses."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from platforms.jobs.tfjob.manifest import CONTAINER
 from trainer_module.distribute import lost_peer
-from trainer_module.distribute.cluster import CHIEF
-
-JOB_LABEL = "training.kubeflow.org/job-name"
-TYPE_LABEL = "training.kubeflow.org/replica-type"
-INDEX_LABEL = "training.kubeflow.org/replica-index"
 
 _FIRST_RETRYABLE = 128
 _SECONDS = len("2026-11-22T09:00:00")
@@ -23,7 +18,7 @@ class Pod:
     """One pod at one moment.
 
     Attributes:
-      name: name of the pod; its successor has the same name.
+      name: name of the pod; its successor may have the same name.
       uid: uid of the pod; its successor has another uid.
       replica: the replica that runs in the pod, `chief` or `worker 1`.
       phase: Kubernetes's phase: Pending, Running, Succeeded, Failed or Unknown.
@@ -45,23 +40,27 @@ class Pod:
     blocked_by: str
 
     @classmethod
-    def read(cls, pod: dict[str, Any]) -> Pod:
-        """Read a Pod of the Kubernetes API."""
+    def read(cls, pod: dict[str, Any], replica: str, container: str) -> Pod:
+        """Read a Pod of the Kubernetes API.
+
+        Args:
+          pod: the Pod.
+          replica: the replica that runs in it.
+          container: the name of the container that trains.
+        """
         metadata, status = pod["metadata"], pod.get("status", {})
-        labels = metadata.get("labels", {})
-        kind, index = labels.get(TYPE_LABEL, ""), labels.get(INDEX_LABEL, "")
         containers = status.get("containerStatuses") or []
         state: dict[str, Any] = next(
-            (each.get("state", {}) for each in containers if each["name"] == CONTAINER), {}
+            (each.get("state", {}) for each in containers if each["name"] == container), {}
         )
         terminated = state.get("terminated", {})
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
-            replica=replica_name(kind, index),
+            replica=replica,
             phase=status.get("phase", "Unknown"),
             exit_code=terminated.get("exitCode"),
-            reason=status.get("reason") or terminated.get("reason", ""),
+            reason=status.get("reason") or terminated.get("reason") or _disruption(status),
             created_at=metadata.get("creationTimestamp") or "",
             finished_at=terminated.get("finishedAt") or "",
             blocked_by=_blocked_by(status),
@@ -84,7 +83,7 @@ class Pod:
 
     @property
     def failed_permanently(self) -> bool:
-        """True if the pod failed and the operator does not restart it."""
+        """True if the pod failed and its controller does not replace it."""
         return self.failed and self.exit_code is not None and self.exit_code < _FIRST_RETRYABLE
 
     @property
@@ -136,9 +135,27 @@ class Event:
         )
 
 
-def replica_name(kind: str, index: int | str) -> str:
-    """Return the name of a replica, such as `chief` or `worker 1`."""
-    return CHIEF if kind == CHIEF else f"{kind} {index}"
+def latest(pods: Iterable[Pod]) -> list[Pod]:
+    """Return the newest pod of each replica: a Job keeps the failed pods that it has replaced."""
+    newest: dict[str, Pod] = {}
+    for pod in pods:
+        known = newest.get(pod.replica)
+        if known is None or _age_order(known) <= _age_order(pod):
+            newest[pod.replica] = pod
+    return list(newest.values())
+
+
+def _age_order(pod: Pod) -> tuple[str, bool]:
+    # Times of creation have no fractions of a second.
+    return pod.created_at, not pod.failed
+
+
+def _disruption(status: dict[str, Any]) -> str:
+    """Return the reason of a disruption, such as PreemptionByScheduler; empty without one."""
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
+            return str(condition.get("reason") or "")
+    return ""
 
 
 def _blocked_by(status: dict[str, Any]) -> str:

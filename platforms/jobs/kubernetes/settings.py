@@ -1,4 +1,4 @@
-"""The settings of a TFJob, which the pipeline adds to the Trainer's `custom_config`."""
+"""The settings of a job on Kubernetes, which the pipeline adds to the Trainer's `custom_config`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from typing import Annotated
 from pydantic import Field
 
 from core.settings import Section
+from pipeline.cluster_settings import RUNTIME, JobKindName
 
-TFJOB_KEY = "tfjob"
-"""Key of the settings in `custom_config`; the value is `TFJobSettings.model_dump()`."""
+KUBERNETES_JOB_KEY = "kubernetes_job"
+"""Key of the settings in `custom_config`; the value is `KubernetesJobSettings.model_dump()`."""
 
 
-class TFJobSettings(Section):
-    """The pods of a training on Kubernetes, and the limits of the TFJob.
+class KubernetesJobSettings(Section):
+    """The pods of a training on Kubernetes, and the limits of the job.
 
     Attributes:
+      kind: the kind of the job; `auto`: the first kind that the cluster has.
+      runtime: name of the ClusterTrainingRuntime of a TrainJob.
+      queue: Kueue's LocalQueue that admits the job; None: no queue.
       image: image of every pod, which contains this package.
-      namespace: namespace of the TFJob and its pods.
+      namespace: namespace of the job and its pods.
       service_account: service account of the pods; None: the namespace's default.
       cpu: cores of each pod; None: the cluster's default.
       memory: memory of each pod, a Kubernetes quantity; None: the cluster's default.
@@ -27,11 +31,15 @@ class TFJobSettings(Section):
       tolerations: Kubernetes tolerations of the pods.
       volume_claim: a PersistentVolumeClaim that the pods mount; None: none.
       volume_mount: path at which the pods mount the volume.
-      timeout_seconds: seconds after which the TFJob is deleted.
-      refused_seconds: seconds after which the TFJob is deleted if Kubernetes refuses its pods.
-      poll_seconds: seconds between two requests for the state of the TFJob.
+      grace_seconds: seconds between SIGTERM and SIGKILL, for a checkpoint.
+      timeout_seconds: seconds after which the job is deleted.
+      refused_seconds: seconds after which the job is deleted if Kubernetes refuses its pods.
+      poll_seconds: seconds between two requests for the state of the job.
     """
 
+    kind: JobKindName = "auto"
+    runtime: str = RUNTIME
+    queue: str | None = None
     image: Annotated[str, Field(min_length=1)]
     namespace: str
     service_account: str | None = None
@@ -43,6 +51,7 @@ class TFJobSettings(Section):
     tolerations: list[dict[str, str]] = []
     volume_claim: str | None = None
     volume_mount: str | None = None
+    grace_seconds: Annotated[int, Field(gt=0)] = 60
     timeout_seconds: Annotated[float, Field(gt=0)]
     refused_seconds: Annotated[float, Field(gt=0)] = 600.0
     poll_seconds: Annotated[float, Field(gt=0)] = 10.0

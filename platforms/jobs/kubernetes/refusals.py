@@ -1,4 +1,4 @@
-"""The reasons why replicas of a TFJob do not start, with their remedies."""
+"""The reasons why replicas of a job do not start, with their remedies."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from typing import Any
 
 from absl import logging
 
-from platforms.jobs.tfjob.client import TFJobClient
-from platforms.jobs.tfjob.errors import Forbidden
-from platforms.jobs.tfjob.pods import Event, Pod, replica_name
+from platforms.jobs.kubernetes.client import JobClient
+from platforms.jobs.kubernetes.errors import Forbidden
+from platforms.jobs.kubernetes.kind import ExpectedPod
+from platforms.jobs.kubernetes.pods import Event, Pod
 
 _USUAL_SECONDS = 30.0
-"""Seconds in which the operator usually creates the pods of a TFJob, and a node starts a pod."""
-_REFUSED = "FailedCreate"
-"""The start of the reasons of the operator's events: FailedCreatePod, FailedCreateService."""
+"""Seconds in which a controller usually creates the pods of a job, and a node starts a pod."""
+_REFUSED = re.compile("FailedCreate|CreationFailed")
+"""In the reasons of the controllers' events: FailedCreatePod, HeadlessServiceCreationFailed."""
 _REFUSED_BY = "is refused by Kubernetes:"
 _PREFIX = re.compile(r"^(\(combined from similar events\): )?Error creating: ")
 _MOST_CHARACTERS = 600
+_SUSPENDED = (
+    "is suspended",
+    "it starts when its queue (kubeflow.queue) admits it, see kubectl get workloads",
+)
 
 _TEMPORARY, _PERMANENT = True, False
 _REMEDIES = [
@@ -100,72 +105,86 @@ class Refusal:
 
 
 class Refusals:
-    """The search for the reasons why the replicas of one TFJob do not start.
+    """The search for the reasons why the replicas of one job do not start.
 
     Args:
-      client: a client for the namespace of the TFJob.
-      name, uid: name and uid of the TFJob.
+      client: a client for the namespace of the job.
+      name: the name of the job.
     """
 
-    def __init__(self, client: TFJobClient, name: str, uid: str):
+    def __init__(self, client: JobClient, name: str):
         self._client = client
+        self._kind = client.kind
         self._name = name
-        self._uid = uid
         self._created_at: dict[str, str] = {}
         self._pending_since: dict[str, float] = {}
         self._may_list_events = True
 
     def find(self, job: dict[str, Any], pods: Sequence[Pod]) -> list[Refusal]:
-        """Return the current refusals; call this method each time the TFJob is polled.
+        """Return the current refusals; call this method each time the job is polled.
 
         Args:
-          job: the TFJob.
-          pods: the existing pods of the TFJob.
+          job: the job.
+          pods: the newest pod of each replica.
         """
         for pod in pods:
             self._created_at[pod.replica] = pod.created_at
+        if self._kind.suspended(job):
+            return [Refusal(f"the {self._kind.title}", *_SUSPENDED, temporary=True)]
         existing = {pod.replica for pod in pods}
-        missing = [each for each in _expected_pods(job) if each.replica not in existing]
+        # A Job keeps the failed pod that it has to replace.
+        failed = {pod.replica for pod in pods if pod.failed and not pod.failed_permanently}
+        expected = self._kind.expected_pods(job)
+        missing = [each for each in expected if each.replica not in existing - failed]
         pending = [pod for pod in pods if not pod.started]
         self._update_times([each.replica for each in missing] + [pod.uid for pod in pending])
-        return _merge([*self._of_missing(job, missing), *self._of_pending(pending)])
+        return _merge([*self._of_missing(job, missing, failed), *self._of_pending(pending)])
 
-    def _of_missing(self, job: dict[str, Any], missing: Sequence[_ExpectedPod]) -> list[Refusal]:
+    def _of_missing(
+        self, job: dict[str, Any], missing: Sequence[ExpectedPod], failed: set[str]
+    ) -> list[Refusal]:
         """Return the reasons why pods are not created."""
-        # The operator writes no condition if the API server refuses a pod or a service.
-        no_condition = not job.get("status", {}).get("conditions")
-        if not missing and not no_condition:
+        no_status = not self._kind.accepted(job)
+        if not missing and not no_status:
             return []
-        events = self._warnings(self._uid)
-        refused = [event for event in events if event.reason.startswith(_REFUSED)]
+        owners = self._kind.event_owners(job)
+        if not no_status:
+            needed = {pod.owner for pod in missing}
+            owners = [owner for owner in owners if owner in needed]
+        created_at = job["metadata"].get("creationTimestamp", "")
+        refused = [
+            event
+            for kind, name in owners
+            for event in self._warnings(kind=kind, name=name)
+            if _REFUSED.search(event.reason) and event.last_at >= created_at
+        ]
         found = []
         for pod in missing:
             own = [event for event in refused if self._concerns(event, pod)]
             if own:
                 found.append(_refusal(pod.replica, _REFUSED_BY, _newest(own).message))
-            elif not no_condition and self._is_overdue(pod.replica):
+            elif not no_status and pod.replica not in failed and self._is_overdue(pod.replica):
                 # A queue or a gang scheduler may delay the pod for any time.
                 found.append(self._unexplained(pod.replica, "has no pod", temporary=True))
-        if found or not no_condition:
+        if found or not no_status:
             return found
         if refused:
-            return [_refusal("the TFJob", _REFUSED_BY, _newest(refused).message)]
+            return [_refusal(f"the {self._kind.title}", _REFUSED_BY, _newest(refused).message)]
         if missing and all(self._is_overdue(pod.replica) for pod in missing):
             # Without permission to list events, a refusal looks like a missing operator.
-            reason = (
-                "has no pods: check that the Kubeflow training operator v1 runs in this cluster"
-            )
-            return [self._unexplained("the TFJob", reason, temporary=not self._may_list_events)]
+            reason = f"has no pods: check that {self._kind.controller} runs in this cluster"
+            replicas = f"the {self._kind.title}"
+            return [self._unexplained(replicas, reason, temporary=not self._may_list_events)]
         return []
 
-    def _concerns(self, event: Event, pod: _ExpectedPod) -> bool:
+    def _concerns(self, event: Event, pod: ExpectedPod) -> bool:
         """Return whether an event is about a missing pod, and newer than the replica's last pod."""
         recent = event.last_at >= self._created_at.get(pod.replica, "")
-        of_another = f'"{self._name}-' in event.message and f'"{pod.name}"' not in event.message
+        of_another = f'"{self._name}-' in event.message and not pod.is_in(event.message)
         return recent and not of_another
 
     def _unexplained(self, replicas: str, reason: str, *, temporary: bool) -> Refusal:
-        describe = f"kubectl describe tfjob {self._name} -n {self._client.namespace}"
+        describe = f"kubectl describe {self._kind.name} {self._name} -n {self._client.namespace}"
         remedy = f"no event contains the reason, see {describe}"
         return Refusal(replicas, reason, remedy, temporary)
 
@@ -177,9 +196,9 @@ class Refusals:
                 yield _refusal(pod.replica, "does not run yet:", pod.blocked_by)
             elif self._is_overdue(pod.uid):
                 unexplained.append(pod)
-        # Only for one pod, because every poll of the TFJob repeats the request.
+        # Only for one pod, because every poll of the job repeats the request.
         for pod in unexplained[:1]:
-            events = self._warnings(pod.uid)
+            events = self._warnings(uid=pod.uid)
             if events:
                 last = _newest(events)
                 yield _refusal(pod.replica, "does not run yet:", f"{last.reason}: {last.message}")
@@ -192,32 +211,15 @@ class Refusals:
         """Return whether a replica had no pod, or a pod did not run, for longer than usual."""
         return time.monotonic() - self._pending_since[replica_or_uid] > _USUAL_SECONDS
 
-    def _warnings(self, uid: str) -> list[Event]:
+    def _warnings(self, **of: str) -> list[Event]:
         if not self._may_list_events:
             return []
         try:
-            return self._client.warnings(uid)
+            return self._client.warnings(**of)
         except Forbidden as error:
             self._may_list_events = False
             logging.warning("The reasons of refused pods are not shown: %s", error)
             return []
-
-
-@dataclass(frozen=True)
-class _ExpectedPod:
-    """A pod that a TFJob requires: its replica and its name."""
-
-    replica: str
-    name: str
-
-
-def _expected_pods(job: dict[str, Any]) -> list[_ExpectedPod]:
-    name = job["metadata"]["name"]
-    return [
-        _ExpectedPod(replica_name(kind.lower(), index), f"{name}-{kind.lower()}-{index}")
-        for kind, spec in job["spec"]["tfReplicaSpecs"].items()
-        for index in range(spec["replicas"])
-    ]
 
 
 def _newest(events: Sequence[Event]) -> Event:

@@ -1,11 +1,11 @@
-"""TFJobs whose pods do not start: the reported reason and remedy, and the end of the step."""
+"""Jobs whose pods do not start: the reported reason and remedy, and the end of the step."""
 
 import re
 
 import pytest
 
-from platforms.jobs.tfjob import refusals as tfjob_refusals
-from platforms.jobs.tfjob.follow import TFJobFailed
+from platforms.jobs.kubernetes import refusals as job_refusals
+from platforms.jobs.kubernetes.follow import JobFailed
 from tests.platforms.jobs.ground import in_background, lines
 from tests.platforms.jobs.kubernetes_http import forbidden
 from tests.pod_security import refusal
@@ -33,16 +33,18 @@ def warnings(log):
 )
 def test_a_refused_pod_is_reported_and_ends_the_step(ground, log, why, remedy):
     ground.server.admission = lambda name, spec: why
-    with pytest.raises(TFJobFailed) as caught:
+    with pytest.raises(JobFailed) as caught:
         ground.run("print('I am', me)", refused_seconds=0.5)
     message = str(caught.value)
-    assert re.match("TFJob amazon-reviews-[0-9a-f]{16} in namespace ml: chief is refused", message)
+    assert re.match(
+        f"{ground.kind.title} amazon-reviews-[0-9a-f]{{16}} in namespace ml: chief is", message
+    )
     assert why in message and remedy in message and len(message.splitlines()) == 1
     assert message.endswith("minutes (kubeflow.refused_timeout_minutes)")
     # The log has the reason after the first poll.
     assert [line for line in warnings(log) if why in line and remedy in line]
-    # No step would follow the TFJob if its pods started later.
-    wait(lambda: not ground.tfjobs)
+    # No step would follow the job if its pods started later.
+    wait(lambda: not ground.jobs)
 
 
 def test_the_pods_of_a_training_start_where_the_restricted_standard_is_enforced(ground, log):
@@ -53,14 +55,14 @@ def test_the_pods_of_a_training_start_where_the_restricted_standard_is_enforced(
 
 
 def test_a_quota_is_reported_and_does_not_end_the_step(ground, log):
-    ground.server.admission = lambda name, spec: QUOTA if "worker" in name else None
+    ground.server.admission = lambda name, spec: QUOTA if ground.is_worker(name) else None
     script = "print('I am', me)\nwait_for('end')"
     thread, raised = in_background(lambda: ground.run(script, refused_seconds=0.2))
     wait(lambda: [line for line in warnings(log) if "worker 0 is refused" in line])
     [line] = [line for line in warnings(log) if "worker 0 is refused" in line]
     assert QUOTA in line and "starts when the quota allows it" in line
-    polls = len(ground.server.find_requests("GET", "/tfjobs"))
-    wait(lambda: len(ground.server.find_requests("GET", "/tfjobs")) > polls + 10)
+    polls = len(ground.server.find_requests("GET", ground.path))
+    wait(lambda: len(ground.server.find_requests("GET", ground.path)) > polls + 10)
     ground.server.admission = lambda name, spec: None
     wait(lambda: "[worker 0] I am worker 0" in lines(log))
     ground.release("end")
@@ -70,7 +72,7 @@ def test_a_quota_is_reported_and_does_not_end_the_step(ground, log):
 
 def test_the_error_of_a_timeout_contains_an_exceeded_quota(ground):
     ground.server.admission = lambda name, spec: QUOTA
-    with pytest.raises(TFJobFailed, match=f"did not end within .*chief is refused .*{QUOTA}"):
+    with pytest.raises(JobFailed, match=f"did not end within .*chief is refused .*{QUOTA}"):
         ground.run(timeout_seconds=1.0)
 
 
@@ -89,24 +91,26 @@ def test_a_replica_that_is_restarted_may_be_refused_too(ground, log):
     ground.release("kill")
     thread.join(120)
     [error] = raised
-    assert isinstance(error, TFJobFailed)
+    assert isinstance(error, JobFailed)
     assert "worker 0 is refused by Kubernetes" in str(error) and ACCOUNT in str(error)
 
 
 def test_an_old_refusal_does_not_concern_a_restarted_replica(quiet, log):
     manifest = quiet.manifest()
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     name = job["metadata"]["name"]
-    quiet.server.warn(job, "FailedCreatePod", f'Error creating: pods "{name}-worker-0" is no')
-    quiet.server.events[0]["lastTimestamp"] = "2026-01-01T00:00:00Z"
     pods = [quiet.server.add_pod(job, "chief", 0), quiet.server.add_pod(job, "worker", 0)]
+    worker = pods[1]["metadata"]["name"]
+    owner = quiet.server.owner_of(job, "worker")
+    quiet.server.warn(owner, "FailedCreatePod", f'Error creating: pods "{worker}" is no')
+    quiet.server.events[0]["lastTimestamp"] = "2026-01-01T00:00:00Z"
     for pod in pods:
         quiet.server.start_pod(pod)
     quiet.server.set_condition(name, "Running", "is running.")
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
     wait(lambda: len(quiet.server.find_requests("GET", "/pods")) > 1)
-    quiet.server.remove_pod(f"{name}-worker-0")
+    quiet.server.remove_pod(worker)
     wait(lambda: len(quiet.server.find_requests("GET", "/events")) > 3)
     quiet.server.set_condition(name, "Succeeded", "successfully completed.")
     thread.join(120)
@@ -114,14 +118,16 @@ def test_an_old_refusal_does_not_concern_a_restarted_replica(quiet, log):
     assert not any("is refused" in line for line in warnings(log))
 
 
-def test_a_refused_service_is_reported_for_the_tfjob(quiet, log):
+def test_a_refused_service_is_reported_for_the_job(quiet, log):
     manifest = quiet.manifest()
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     why = f'services "{job["metadata"]["name"]}-chief-0" is forbidden: exceeded quota: services'
     quiet.server.warn(job, "FailedCreateService", f"Error creating: {why}")
     quiet.server.start_pod(quiet.server.add_pod(job, "chief", 0))
-    with pytest.raises(TFJobFailed, match="the TFJob is refused by Kubernetes: services"):
+    with pytest.raises(
+        JobFailed, match=f"the {quiet.kind.title} is refused by Kubernetes: services"
+    ):
         quiet.run_manifest(manifest, timeout_seconds=0.5)
 
 
@@ -167,64 +173,65 @@ def unscheduled(message):
 def test_a_pod_that_cannot_run_ends_the_step(quiet, log, status, why, remedy):
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     quiet.server.add_pod(job, "worker", 0)["status"] |= status
-    with pytest.raises(TFJobFailed) as caught:
+    with pytest.raises(JobFailed) as caught:
         quiet.run_manifest(manifest, refused_seconds=0.2)
     assert f"worker 0 does not run yet: {why}; {remedy}" in str(caught.value)
-    assert quiet.tfjobs == []
+    assert quiet.jobs == []
 
 
 def test_a_pod_without_a_node_is_reported_and_does_not_end_the_step(quiet, log):
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
     pod = quiet.server.add_pod(job, "worker", 0)
     pod["status"]["conditions"] = [unscheduled(why)]
-    with pytest.raises(
-        TFJobFailed, match=r"did not end within .*; worker 0 does not run yet: Unsch"
-    ):
+    with pytest.raises(JobFailed, match=r"did not end within .*; worker 0 does not run yet: Unsch"):
         quiet.run_manifest(manifest, timeout_seconds=1.0, refused_seconds=0.2)
     [line] = warnings(log)
     assert why.rstrip(".") in line and "kubeflow.node_selector" in line
 
 
 def test_a_volume_that_cannot_be_mounted_is_found_in_the_events_of_the_pod(quiet, log, monkeypatch):
-    monkeypatch.setattr(tfjob_refusals, "_USUAL_SECONDS", 0.1)
+    monkeypatch.setattr(job_refusals, "_USUAL_SECONDS", 0.1)
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     pod = quiet.server.add_pod(job, "worker", 0)
     pod["status"]["containerStatuses"] = [waiting("ContainerCreating")]
     quiet.server.warn(pod, "FailedMount", "Unable to attach or mount volumes")
-    with pytest.raises(TFJobFailed, match=r"FailedMount: Unable .* or change kubeflow.volume"):
+    with pytest.raises(JobFailed, match=r"FailedMount: Unable .* or change kubeflow.volume"):
         quiet.run_manifest(manifest, refused_seconds=0.2)
 
 
 def test_no_operator_is_reported_and_ends_the_step(quiet, log, monkeypatch):
-    monkeypatch.setattr(tfjob_refusals, "_USUAL_SECONDS", 0.1)
-    with pytest.raises(TFJobFailed, match=r"the TFJob has no pods: check .* operator v1 runs"):
+    monkeypatch.setattr(job_refusals, "_USUAL_SECONDS", 0.1)
+    with pytest.raises(
+        JobFailed,
+        match=f"the {quiet.kind.title} has no pods: check that {quiet.kind.controller} runs",
+    ):
         quiet.run(refused_seconds=0.2)
-    assert quiet.tfjobs == []
+    assert quiet.jobs == []
 
 
-def test_a_tfjob_in_a_queue_does_not_end_the_step(quiet, log, monkeypatch):
-    monkeypatch.setattr(tfjob_refusals, "_USUAL_SECONDS", 0.1)
+def test_a_job_in_a_queue_does_not_end_the_step(quiet, log, monkeypatch):
+    monkeypatch.setattr(job_refusals, "_USUAL_SECONDS", 0.1)
     manifest = quiet.manifest()
     quiet.client.create(manifest)
     quiet.server.set_condition(manifest["metadata"]["name"], "Suspended", "is suspended.")
-    with pytest.raises(TFJobFailed, match="did not end within"):
+    with pytest.raises(JobFailed, match="did not end within"):
         quiet.run_manifest(manifest, timeout_seconds=1.0, refused_seconds=0.2)
     assert any("is Suspended: is suspended." in line for line in lines(log))
 
 
-def test_a_step_without_permission_to_list_events_follows_the_tfjob(ground, log, monkeypatch):
-    monkeypatch.setattr(tfjob_refusals, "_USUAL_SECONDS", 0.1)
+def test_a_step_without_permission_to_list_events_follows_the_job(ground, log, monkeypatch):
+    monkeypatch.setattr(job_refusals, "_USUAL_SECONDS", 0.1)
     ground.server.fail("GET", "/events", forbidden("list", "events"), "always")
     ground.server.admission = lambda name, spec: QUOTA
     thread, raised = in_background(lambda: ground.run("print('I am', me)", refused_seconds=0.2))
-    wait(lambda: [line for line in warnings(log) if "kubectl describe tfjob" in line])
+    wait(lambda: [line for line in warnings(log) if f"kubectl describe {ground.kind.name}" in line])
     ground.server.admission = lambda name, spec: None
     thread.join(120)
     assert raised == []

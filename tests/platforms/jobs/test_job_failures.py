@@ -1,4 +1,4 @@
-"""TFJobs whose training fails: the replica and the line in the error message."""
+"""Jobs whose training fails: the replica and the line in the error message."""
 
 import logging
 import re
@@ -6,9 +6,9 @@ import re
 import pytest
 
 from core.errors import InputError
-from platforms.jobs.tfjob import follow as tfjob_follow
-from platforms.jobs.tfjob import logs as tfjob_logs
-from platforms.jobs.tfjob.follow import TFJobFailed
+from platforms.jobs.kubernetes import follow as job_follow
+from platforms.jobs.kubernetes import logs as job_logs
+from platforms.jobs.kubernetes.follow import JobFailed
 from tests.platforms.jobs.ground import in_background, lines
 from tests.waiting import wait
 
@@ -22,11 +22,12 @@ def test_a_failure_names_the_replica_its_exit_code_and_its_last_lines(ground, lo
         "    sys.exit(1)\n"
         "time.sleep(600)\n"
     )
-    with pytest.raises(TFJobFailed) as caught:
+    with pytest.raises(JobFailed) as caught:
         ground.run(script)
     assert re.fullmatch(
-        "TFJob amazon-reviews-[0-9a-f]{16} in namespace ml failed: worker 0 ended with exit code "
-        "1: ValueError: no such thing; run again to continue from the last checkpoint",
+        f"{ground.kind.title} amazon-reviews-[0-9a-f]{{16}} in namespace ml failed: worker 0 "
+        "ended with exit code 1: ValueError: no such thing; run again to continue from the last "
+        "checkpoint",
         str(caught.value),
     )
     [record] = [each for each in log.records if each.levelno == logging.ERROR]
@@ -34,8 +35,8 @@ def test_a_failure_names_the_replica_its_exit_code_and_its_last_lines(ground, lo
     assert title == "The last lines of worker 0:"
     expected = [f"line {i}" for i in range(12, 30)] + ["ValueError: no such thing", "bye"]
     assert last == expected
-    # The failed TFJob is kept for inspection.
-    assert len(ground.tfjobs) == 1
+    # The failed job is kept for inspection.
+    assert len(ground.jobs) == 1
 
 
 def test_a_wrong_setting_is_the_line_that_the_training_printed(ground):
@@ -58,9 +59,9 @@ def test_the_error_line_is_the_end_of_a_traceback_before_other_lines():
         "a peer's Error: 14",
         "x",
     ]
-    assert tfjob_logs.error_line(texts) == "a.b.UnavailableError: gone"
-    assert tfjob_logs.error_line(["F Check failed: a", "x"]) == "F Check failed: a"
-    assert tfjob_logs.error_line(["killed", " "]) == "killed"
+    assert job_logs.error_line(texts) == "a.b.UnavailableError: gone"
+    assert job_logs.error_line(["F Check failed: a", "x"]) == "F Check failed: a"
+    assert job_logs.error_line(["killed", " "]) == "killed"
 
 
 def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground, log):
@@ -78,7 +79,7 @@ def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground, log):
     ground.release("lost")
     thread.join(120)
     [error] = raised
-    assert isinstance(error, TFJobFailed)
+    assert isinstance(error, JobFailed)
     assert re.search("chief ended with exit code 1: Una.*; before that worker 0 ", str(error))
 
 
@@ -104,7 +105,7 @@ def test_replicas_that_lost_a_killed_one_are_restarted_and_the_training_continue
     ground.release("end")
     thread.join(120)
     assert raised == []
-    assert len(ground.server.find_requests("POST", "/tfjobs")) == 1
+    assert len(ground.server.find_requests("POST", ground.path)) == 1
     assert ground.operator.restarts == 3
 
 
@@ -129,10 +130,10 @@ def test_an_error_of_one_replica_is_no_reason_to_restart_those_that_lost_it(grou
 def test_a_replica_that_is_always_killed_is_named_and_not_those_that_lose_it(
     quiet, log, monkeypatch
 ):
-    monkeypatch.setattr(tfjob_follow, "MOST_RESTARTS", 2)
+    monkeypatch.setattr(job_follow, "MOST_RESTARTS", 2)
     manifest = quiet.manifest()
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
     for times in range(1, 5):
         chief, worker = (
@@ -156,10 +157,10 @@ def test_a_replica_that_is_always_killed_is_named_and_not_those_that_lose_it(
 
 
 def test_restarts_are_counted_from_the_last_progress_on(quiet, log, monkeypatch):
-    monkeypatch.setattr(tfjob_follow, "MOST_RESTARTS", 1)
+    monkeypatch.setattr(job_follow, "MOST_RESTARTS", 1)
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
     for times in range(5):
         quiet.progress = f"checkpoint {min(times, 3)}"
@@ -177,7 +178,7 @@ def test_restarts_are_counted_from_the_last_progress_on(quiet, log, monkeypatch)
 def test_a_chief_that_is_lost_when_the_others_have_ended_is_not_waited_for(quiet, log):
     manifest = quiet.manifest()
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 0)
     chief = quiet.server.add_pod(job, "chief", 0)
     chief["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
@@ -193,13 +194,13 @@ def test_a_chief_that_is_lost_when_the_others_have_ended_is_not_waited_for(quiet
     thread.join(120)
     assert raised == []
     assert any("the chief was lost when the training was over" in line for line in lines(log))
-    assert quiet.tfjobs == []
+    assert quiet.jobs == []
 
 
 def test_a_chief_that_succeeded_is_enough(quiet, log):
     manifest = quiet.manifest()
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     quiet.server.end_pod(quiet.server.add_pod(job, "chief", 0), 0)
     quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 1)
     quiet.done = False
@@ -212,16 +213,16 @@ def test_a_chief_that_succeeded_is_enough(quiet, log):
 
 
 def test_a_pod_that_is_killed_repeatedly_ends_the_training(ground, monkeypatch):
-    monkeypatch.setattr(tfjob_follow, "MOST_RESTARTS", 2)
-    with pytest.raises(TFJobFailed, match=r"worker 0 .* again after 2 restarts"):
+    monkeypatch.setattr(job_follow, "MOST_RESTARTS", 2)
+    with pytest.raises(JobFailed, match=r"worker 0 .* again after 2 restarts"):
         ground.run("time.sleep(0.3)\nos.kill(os.getpid(), signal.SIGSEGV)", workers=1)
-    wait(lambda: not ground.tfjobs)
+    wait(lambda: not ground.jobs)
 
 
 def test_the_error_of_too_little_memory_names_the_setting(quiet):
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 137, "OOMKilled")
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
     wait(lambda: quiet.server.find_requests("GET", "/log"))
@@ -232,25 +233,25 @@ def test_the_error_of_too_little_memory_names_the_setting(quiet):
 
 
 def test_a_failed_training_ends_without_the_condition_failed(quiet, monkeypatch):
-    monkeypatch.setattr(tfjob_follow, "_SECONDS_TO_FAIL", 0.3)
+    monkeypatch.setattr(job_follow, "_SECONDS_TO_FAIL", 0.3)
     manifest = quiet.manifest()
     quiet.client.create(manifest)
-    [job] = quiet.tfjobs
+    [job] = quiet.jobs
     pod = quiet.server.add_pod(job, "chief", 0)
     quiet.server.log_of(pod).write("RuntimeError: over")
     quiet.server.end_pod(pod, 1)
     quiet.server.set_condition(job["metadata"]["name"], "Restarting", "Worker replica(s) failed.")
-    with pytest.raises(TFJobFailed, match="chief ended with exit code 1: RuntimeError: over"):
+    with pytest.raises(JobFailed, match="chief ended with exit code 1: RuntimeError: over"):
         quiet.run_manifest(manifest)
-    assert quiet.tfjobs == []
+    assert quiet.jobs == []
 
 
 def test_a_failure_without_pods_has_the_message_of_the_operator(quiet):
     manifest = quiet.manifest()
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
-    wait(lambda: quiet.tfjobs)
+    wait(lambda: quiet.jobs)
     name = manifest["metadata"]["name"]
     quiet.server.set_condition(name, "Failed", f"Job {name} has failed because it was active long")
     thread.join(120)
-    assert isinstance(raised[0], TFJobFailed)
+    assert isinstance(raised[0], JobFailed)
     assert str(raised[0]).endswith("has failed because it was active long")

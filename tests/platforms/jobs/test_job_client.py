@@ -9,10 +9,11 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import incluster_config
 
 from core.errors import InputError
-from platforms.jobs.tfjob.client import RetryPolicy, TFJobClient, connect
-from platforms.jobs.tfjob.errors import Forbidden, Unreachable
+from platforms.jobs.kubernetes.client import JobClient, RetryPolicy, connect
+from platforms.jobs.kubernetes.errors import Forbidden, Unreachable
+from platforms.jobs.tfjob.status import TFJob
+from tests.platforms.jobs.kubelet import free_ports
 from tests.platforms.jobs.kubernetes_http import forbidden, status
-from tests.platforms.jobs.training_operator import free_ports
 
 NAME = "amazon-reviews-1"
 JOB = {
@@ -25,10 +26,10 @@ QUICK = RetryPolicy(timeout=60.0, first_pause=0.01, longest_pause=0.05, request_
 
 @pytest.fixture
 def kubernetes(server):
-    return TFJobClient(connect(), "kubeflow", QUICK)
+    return JobClient(connect(), TFJob(), "kubeflow", QUICK)
 
 
-def test_a_tfjob_is_created_found_and_deleted(server, kubernetes):
+def test_a_job_is_created_found_and_deleted(server, kubernetes):
     assert kubernetes.get(NAME) is None
     created = kubernetes.create(JOB)
     assert created["metadata"]["uid"]
@@ -38,19 +39,19 @@ def test_a_tfjob_is_created_found_and_deleted(server, kubernetes):
     kubernetes.delete(NAME)
 
 
-def test_an_existing_tfjob_is_not_created_again(server, kubernetes):
+def test_an_existing_job_is_not_created_again(server, kubernetes):
     created = kubernetes.create(JOB)
     assert kubernetes.create(JOB) is None
     assert kubernetes.get(NAME) == created
 
 
-def test_pods_are_those_of_the_one_tfjob(server, kubernetes):
-    other = {"metadata": {"name": "other", "namespace": "kubeflow"}}
+def test_pods_are_those_of_the_one_job(server, kubernetes):
+    other = {"kind": "TFJob", "metadata": {"name": "other", "namespace": "kubeflow"}}
     server.add_pod(other, "worker", 0)
     server.start_pod(server.add_pod(JOB, "chief", 0))
     server.end_pod(server.add_pod(JOB, "worker", 0), 1)
     server.end_pod(server.add_pod(JOB, "worker", 1), 137, "OOMKilled")
-    seen = {pod.replica: (pod.phase, pod.exit_code, pod.end_text) for pod in kubernetes.pods(NAME)}
+    seen = {pod.replica: (pod.phase, pod.exit_code, pod.end_text) for pod in kubernetes.pods(JOB)}
     assert seen == {
         "chief": ("Running", None, "was terminated (no reason from Kubernetes)"),
         "worker 0": ("Failed", 1, "ended with exit code 1"),
@@ -61,7 +62,7 @@ def test_pods_are_those_of_the_one_tfjob(server, kubernetes):
 def test_an_evicted_pod_has_no_exit_code(server, kubernetes):
     pod = server.add_pod(JOB, "worker", 0)
     pod["status"] = {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}
-    [seen] = kubernetes.pods(NAME)
+    [seen] = kubernetes.pods(JOB)
     assert seen.end_text == "was terminated (Evicted)"
     assert (seen.failed, seen.failed_permanently) == (True, False)
 
@@ -90,7 +91,7 @@ def test_transient_errors_are_retried_and_logged(server, kubernetes, log, method
         assert kubernetes.create(JOB)["metadata"]["uid"]
     else:
         kubernetes.delete(NAME)
-    assert (NAME in server.tfjobs) == (method != "DELETE")
+    assert (NAME in server.jobs) == (method != "DELETE")
     lines = [record.getMessage() for record in log.records if "Kubernetes API" in record.message]
     assert len(lines) == 2
     assert all(re.search("tfjobs in namespace kubeflow.*retrying in", line) for line in lines)
@@ -109,7 +110,7 @@ def test_an_expired_token_is_replaced_and_the_request_retried(server, kubernetes
 
 def test_retry_after_is_respected(server):
     retries = RetryPolicy(first_pause=0.01, longest_pause=1.0)
-    patient = TFJobClient(connect(), "kubeflow", retries)
+    patient = JobClient(connect(), TFJob(), "kubeflow", retries)
     server.fail("GET", "/tfjobs", (429, status(429, "slow down"), {"Retry-After": "1"}))
     started = time.monotonic()
     patient.get(NAME)
@@ -117,7 +118,7 @@ def test_retry_after_is_respected(server):
 
 
 def test_retries_end_at_the_timeout(server):
-    hasty = TFJobClient(connect(), "kubeflow", RetryPolicy(timeout=0.2, first_pause=0.05))
+    hasty = JobClient(connect(), TFJob(), "kubeflow", RetryPolicy(timeout=0.2, first_pause=0.05))
     server.fail("GET", "/tfjobs", (503, status(503, "overloaded")), "always")
     message = r"unreachable for 0 s: get tfjobs .* \(last error: 503 overloaded\)"
     with pytest.raises(Unreachable, match=message):
@@ -126,7 +127,7 @@ def test_retries_end_at_the_timeout(server):
 
 
 def test_the_error_names_a_server_that_does_not_exist(server):
-    hasty = TFJobClient(connect(), "kubeflow", RetryPolicy(timeout=0.1, first_pause=0.05))
+    hasty = JobClient(connect(), TFJob(), "kubeflow", RetryPolicy(timeout=0.1, first_pause=0.05))
     server.close()
     with pytest.raises(Unreachable, match=f"127.0.0.1.*{server.port}|refused"):
         hasty.get(NAME)
@@ -204,7 +205,7 @@ def test_a_connection_without_a_response_times_out(tmp_path, monkeypatch, server
     server.port = port
     monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
     retries = RetryPolicy(timeout=0.1, first_pause=0.2, request_timeout=0.2)
-    hasty = TFJobClient(connect(), "kubeflow", retries)
+    hasty = JobClient(connect(), TFJob(), "kubeflow", retries)
     with (
         socket.create_server(("127.0.0.1", port)),
         pytest.raises(Unreachable, match=r"Read timed out\. \(read timeout=0\.2\)"),

@@ -1,4 +1,4 @@
-"""The logs of a TFJob's pods, copied line by line to the log of this process."""
+"""The logs of a job's pods, copied line by line to the log of this process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import urllib3
 from absl import logging
 from kubernetes.client.exceptions import ApiException
 
-from platforms.jobs.tfjob.client import TFJobClient
-from platforms.jobs.tfjob.errors import Forbidden
-from platforms.jobs.tfjob.pods import Pod
+from platforms.jobs.kubernetes.client import JobClient
+from platforms.jobs.kubernetes.errors import Forbidden
+from platforms.jobs.kubernetes.pods import Pod
 
 LINES_KEPT = 20
 
@@ -37,7 +37,7 @@ _LOG_RECORD = re.compile(r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING|INFO")
 class Logs:
     """A thread for each replica, which copies the log of its pods."""
 
-    def __init__(self, client: TFJobClient):
+    def __init__(self, client: JobClient):
         self._client = client
         self._followers: dict[str, _Follower] = {}
 
@@ -83,7 +83,7 @@ def printed_line(lines: Iterable[str]) -> str:
 class _Follower(threading.Thread):
     """A thread that copies the log of a replica, from its first pod and from its later pods."""
 
-    def __init__(self, client: TFJobClient, replica: str):
+    def __init__(self, client: JobClient, replica: str):
         super().__init__(name=f"log of {replica}", daemon=True)
         self.lines: deque[str] = deque(maxlen=LINES_KEPT)
         self._client = client

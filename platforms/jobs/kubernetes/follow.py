@@ -1,4 +1,4 @@
-"""The loop that follows a TFJob to its end: its logs, its pods, its limits, and its failure."""
+"""The loop that follows a job to its end: its logs, its pods, its limits, and its failure."""
 
 from __future__ import annotations
 
@@ -12,39 +12,38 @@ from absl import logging
 
 from core import exit_codes
 from core.errors import InputError
-from platforms.jobs.tfjob.client import TFJobClient
-from platforms.jobs.tfjob.conditions import SUCCEEDED, current, end_of, message_of
-from platforms.jobs.tfjob.errors import Forbidden
-from platforms.jobs.tfjob.logs import Logs, error_line, printed_line
-from platforms.jobs.tfjob.manifest import MOST_RESTARTS
-from platforms.jobs.tfjob.pods import Pod
-from platforms.jobs.tfjob.refusals import Refusal, Refusals
-from trainer_module.distribute.cluster import CHIEF, WORKER
+from platforms.jobs.kubernetes.client import JobClient
+from platforms.jobs.kubernetes.errors import Forbidden
+from platforms.jobs.kubernetes.kind import SUCCEEDED
+from platforms.jobs.kubernetes.logs import Logs, error_line, printed_line
+from platforms.jobs.kubernetes.pod_template import MOST_RESTARTS
+from platforms.jobs.kubernetes.pods import Pod, latest
+from platforms.jobs.kubernetes.refusals import Refusal, Refusals
 
 _SECONDS_TO_FAIL = 60.0
-"""Seconds between the permanent failure of a replica and the failure of the TFJob. Operators before
-1.8.1 keep the TFJob `Restarting` for ever if another replica was killed at the same time."""
+"""Seconds between the permanent failure of a replica and the failure of the job. Training operators
+before 1.8.1 keep the TFJob `Restarting` for ever if another replica was killed at the same time."""
 _SECONDS_FOR_LOGS = 15.0
-"""Seconds for the rest of the logs after the end of a TFJob."""
+"""Seconds for the rest of the logs after the end of a job."""
 
 
-class TFJobFailed(RuntimeError):
+class JobFailed(RuntimeError):
     """A training that failed or exceeded a limit; the message is one line."""
 
 
-class TFJobAborted(TFJobFailed):
-    """A training that cannot succeed within its limits; its TFJob still exists."""
+class JobAborted(JobFailed):
+    """A training that cannot succeed within its limits; its job still exists."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The limits of a TFJob, and the functions that observe its training.
+    """The limits of a job, and the functions that observe its training.
 
     Attributes:
-      timeout_seconds: timeout of the TFJob from now on.
+      timeout_seconds: timeout of the job from now on.
       refused_seconds: timeout of replicas that are refused for a permanent reason, such as a
         missing service account. A temporary reason, such as a quota, has no timeout of its own.
-      poll_seconds: seconds between two requests for the state of the TFJob.
+      poll_seconds: seconds between two requests for the state of the job.
       is_done: returns whether the result of the training exists.
       progress: returns a text that changes with the progress of the training. A training is aborted
         after more than MOST_RESTARTS restarts of a replica without progress.
@@ -58,10 +57,11 @@ class Terms:
 
 
 class Follow:
-    """The state of the loop that polls a TFJob until its end."""
+    """The state of the loop that polls a job until its end."""
 
-    def __init__(self, client: TFJobClient, name: str, uid: str, terms: Terms):
+    def __init__(self, client: JobClient, name: str, uid: str, terms: Terms):
         self._client = client
+        self._kind = client.kind
         self._name = name
         self._uid = uid
         self._terms = terms
@@ -74,20 +74,20 @@ class Follow:
         self._restarts: Counter[str] = Counter()
         self._lost: dict[str, Pod] = {}
         self._failed_since: float | None = None
-        self._refusals = Refusals(client, name, uid)
+        self._refusals = Refusals(client, name)
         self._refused: list[Refusal] = []
         self._refused_since: float | None = None
         self._logged: dict[str, str] = {}
 
     def until_end(self) -> bool:
-        """Follow the TFJob; return when the training is over and its logs are copied.
+        """Follow the job; return when the training is over and its logs are copied.
 
         Returns:
-          True if the TFJob has ended; False if it has not, and the caller must delete it.
+          True if the job has ended; False if it has not, and the caller must delete it.
 
         Raises:
-          InputError, TFJobFailed, Unreachable: see `platforms.jobs.tfjob.run.run`.
-          TFJobAborted: the TFJob still exists, and the caller must delete it.
+          InputError, JobFailed, Unreachable: see `platforms.jobs.kubernetes.run.run`.
+          JobAborted: the job still exists, and the caller must delete it.
         """
         while True:
             job = self._client.get(self._name)
@@ -97,21 +97,19 @@ class Follow:
                 or "deletionTimestamp" in job["metadata"]
             ):
                 self._logs.finish(_SECONDS_FOR_LOGS)
-                raise TFJobFailed(f"{self._label} was deleted by somebody else while it trained")
-            self._update_pods()
+                raise JobFailed(f"{self._label} was deleted by somebody else while it trained")
+            self._update_pods(job)
             self._log_condition(job)
-            end = end_of(job)
+            end = self._kind.end_of(job)
             if end is not None:
                 self._logs.finish(_SECONDS_FOR_LOGS)
-                if end["type"] == SUCCEEDED:
+                if end.type == SUCCEEDED:
                     logging.info("%s succeeded", self._label)
                 elif self._chief_succeeded(job):
                     # The chief is the last replica to end, after it has written the model.
-                    logging.warning(
-                        "%s: %s, but the training was over", self._label, message_of(end)
-                    )
+                    logging.warning("%s: %s, but the training was over", self._label, end.message)
                 else:
-                    self._fail(f"failed: {message_of(end)}")
+                    self._fail(f"failed: {end.message}")
                 return True
             if self._chief_trains_alone(job):
                 # The other replicas have ended, so the model exists, and the restarted chief would
@@ -124,26 +122,28 @@ class Follow:
 
     @property
     def _label(self) -> str:
-        return f"TFJob {self._name} in namespace {self._client.namespace}"
+        return f"{self._kind.title} {self._name} in namespace {self._client.namespace}"
 
-    def _update_pods(self) -> None:
+    def _update_pods(self, job: dict[str, Any]) -> None:
         if not self._may_list_pods:
             return
         try:
-            self._pods = self._client.pods(self._name)
+            pods = self._client.pods(job)
         except Forbidden as error:
             # The training does not depend on this permission.
             self._may_list_pods = False
             logging.warning("Neither logs nor states of the pods are shown: %s", error)
             return
+        self._pods = latest(pods)
         self._logs.update(self._pods)
+        for pod in pods:
+            if pod.failed and not pod.failed_permanently:
+                self._lost[pod.replica] = pod
         for pod in self._pods:
             if self._uids.setdefault(pod.replica, pod.uid) != pod.uid:
                 self._uids[pod.replica] = pod.uid
                 self._count_restart(pod.replica)
                 self._log_change(pod.replica, "was restarted")
-            if pod.failed and not pod.failed_permanently:
-                self._lost[pod.replica] = pod
             if pod.ended:
                 self._log_change(pod.replica, pod.end_text)
 
@@ -167,10 +167,10 @@ class Follow:
             self._refused_since = time.monotonic()
 
     def _log_condition(self, job: dict[str, Any]) -> None:
-        conditions = current(job)
+        conditions = self._kind.conditions(job)
         if conditions:
             last = conditions[-1]
-            self._log_change("the TFJob", f"is {last['type']}: {message_of(last)}")
+            self._log_change(f"the {self._kind.title}", f"is {last.type}: {last.message}")
 
     def _log_change(self, subject: str, text: str, level: int = logging.INFO) -> None:
         """Log a text about a subject unless it is the last one about the same subject."""
@@ -179,11 +179,11 @@ class Follow:
             logging.log(level, "%s: %s %s", self._name, subject, text)
 
     def _check_limits(self) -> None:
-        """Raise TFJobAborted if the training exceeds a limit or cannot succeed."""
+        """Raise JobAborted if the training exceeds a limit or cannot succeed."""
         now = time.monotonic()
         if now - self._started > self._terms.timeout_seconds:
             # `Logs.finish` is not called here, because it may take a while.
-            raise TFJobAborted(
+            raise JobAborted(
                 f"{self._label} did not end within {self._terms.timeout_seconds / 3600:g} hours "
                 "(kubeflow.training_timeout_hours); run again to continue from the last checkpoint"
                 + "".join(f"; {refusal}" for refusal in self._refused)
@@ -191,14 +191,14 @@ class Follow:
         if self._refused_since and now - self._refused_since > self._terms.refused_seconds:
             permanent = next(each for each in self._refused if not each.temporary)
             minutes = self._terms.refused_seconds / 60
-            raise TFJobAborted(
+            raise JobAborted(
                 f"{self._label}: {permanent}; timeout after {minutes:g} minutes "
                 "(kubeflow.refused_timeout_minutes)"
             )
         if any(restarts > MOST_RESTARTS for restarts in self._restarts.values()):
             replica = min(self._restarts, key=self._blame_order)
             end = self._lost[replica].end_text if replica in self._lost else "ended"
-            raise TFJobAborted(
+            raise JobAborted(
                 f"{self._label}: {replica} {end}, again after {MOST_RESTARTS} restarts"
                 + _memory_advice(end)
             )
@@ -206,7 +206,7 @@ class Follow:
             self._failed_since = self._failed_since or now
             if now - self._failed_since > _SECONDS_TO_FAIL:
                 self._logs.finish(_SECONDS_FOR_LOGS)
-                self._fail("failed", TFJobAborted)
+                self._fail("failed", JobAborted)
         else:
             self._failed_since = None
 
@@ -216,17 +216,17 @@ class Follow:
         return lost is not None and lost.lost_peer, -self._restarts[replica]
 
     def _chief_succeeded(self, job: dict[str, Any]) -> bool:
-        chief = _chief(job)
+        chief = self._kind.chief_of(job)
         return any(pod.replica == chief and pod.phase == SUCCEEDED for pod in self._pods)
 
     def _chief_trains_alone(self, job: dict[str, Any]) -> bool:
         """Return whether the chief was restarted after another replica had succeeded."""
-        chief = _chief(job)
+        chief = self._kind.chief_of(job)
         ended = [pod.finished_at for pod in self._pods if pod.phase == SUCCEEDED]
         restarted = [pod.created_at for pod in self._pods if pod.replica == chief]
         return bool(ended and restarted) and restarted[0] > min(ended) and self._terms.is_done()
 
-    def _fail(self, message: str, error: type[TFJobFailed] = TFJobFailed) -> None:
+    def _fail(self, message: str, error: type[JobFailed] = JobFailed) -> None:
         """Raise the error of the replica that most likely caused the failure."""
         failed = _root_cause(self._pods)
         if failed is None:
@@ -252,10 +252,6 @@ class Follow:
             if replica != failed
         ]
         return f"; before that {', '.join(losses)}" if losses else ""
-
-
-def _chief(job: dict[str, Any]) -> str:
-    return CHIEF if "Chief" in job["spec"]["tfReplicaSpecs"] else f"{WORKER} 0"
 
 
 def _root_cause(pods: Sequence[Pod]) -> Pod | None:

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from core.errors import InputError
-from platforms.jobs.tfjob import run as tfjob_run
-from platforms.jobs.tfjob.settings import TFJOB_KEY, TFJobSettings
+from platforms.jobs.kubernetes import run as job_run
+from platforms.jobs.kubernetes.settings import KUBERNETES_JOB_KEY, KubernetesJobSettings
 from tests.trainer_module import conftest
 
 pytestmark = pytest.mark.slow
@@ -22,9 +22,12 @@ prepared = conftest.prepared
 def executor():
     # If a test captures the log at INFO during this import, the log keeps TFX's failed imports
     # with all their frames, and Python crashes when it frees them.
-    from platforms.jobs.tfjob.executor import TFJobExecutor
+    from platforms.jobs.kubernetes_trainer.executor import KubernetesExecutor
 
-    return TFJobExecutor
+    return KubernetesExecutor
+
+
+SMALL_BATCHES = {"batch_size_per_replica": 8}
 
 
 class Step:
@@ -57,7 +60,7 @@ class Step:
 
     def platform(self):
         """The part of `custom_config` that the platform adds."""
-        settings = TFJobSettings(
+        settings = KubernetesJobSettings(
             image="registry/reviews:1",
             namespace="ml",
             service_account="trainer",
@@ -65,7 +68,7 @@ class Step:
             refused_seconds=300,
             poll_seconds=0.2,
         )
-        return {TFJOB_KEY: settings.model_dump()}
+        return {KUBERNETES_JOB_KEY: settings.model_dump()}
 
     def run(self, strategy, epochs, **training):
         config = {
@@ -91,33 +94,40 @@ def step(executor, prepared, tmp_path):
     return Step(executor, prepared, tmp_path)
 
 
-def kill_after_first_checkpoint(step, operator, pod):
+def kill_after_first_checkpoint(step, server, operator, replica):
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         if list(step.checkpoints.glob("*/checkpoint")):
-            [name] = [name for name in operator.running if name.endswith(pod)]
-            operator.processes[name].send_signal(signal.SIGKILL)
+            [job] = server.jobs.values()
+            operator.process_of(job, replica).send_signal(signal.SIGKILL)
             return
         time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
-    ("strategy", "pod", "training"),
+    ("kind", "strategy", "lost", "training"),
     [
-        ("multi_worker_mirrored", "worker-0", {"workers": 2, "batch_size_per_replica": 8}),
-        ("multi_worker_mirrored", "chief-0", {"workers": 3, "batch_size_per_replica": 8}),
-        ("parameter_server", "ps-0", {"workers": 2, "parameter_servers": 2}),
-        ("parameter_server", "chief-0", {"workers": 1}),
-        ("parameter_server", "worker-1", {"workers": 2}),
+        ("tfjob", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
+        ("tfjob", "multi_worker_mirrored", "chief", {"workers": 3, **SMALL_BATCHES}),
+        ("tfjob", "parameter_server", "ps 0", {"workers": 2, "parameter_servers": 2}),
+        ("tfjob", "parameter_server", "chief", {"workers": 1}),
+        ("tfjob", "parameter_server", "worker 1", {"workers": 2}),
+        ("trainjob", "multi_worker_mirrored", "chief", {"workers": 2, **SMALL_BATCHES}),
+        ("trainjob", "parameter_server", "ps 0", {"workers": 1}),
+        ("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
+        ("jobset", "parameter_server", "chief", {"workers": 1}),
     ],
 )
 def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
-    step, server, operator, log, strategy, pod, training
+    step, server, operator, log, kind, strategy, lost, training
 ):
     import tensorflow as tf
 
+    # `auto` finds the kind.
+    server.kinds = {title: each for title, each in server.kinds.items() if each.name == kind}
+
     killer = threading.Thread(
-        target=kill_after_first_checkpoint, args=[step, operator, pod], daemon=True
+        target=kill_after_first_checkpoint, args=[step, server, operator, lost], daemon=True
     )
     killer.start()
     # Asynchronous updates take more epochs to learn the same.
@@ -125,17 +135,17 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
     step.run(strategy, epochs, checkpoint_steps=20, **training)
     killer.join()
 
-    assert len(server.find_requests("POST", "/tfjobs")) == 1
-    [job] = server.tfjobs.values()
+    assert len(server.find_requests("POST", f"/{kind}s")) == 1
+    [job] = server.jobs.values()
     steps = json.loads((step.job_file.parent / "training.json").read_text())["steps_per_epoch"]
-    if pod != "worker-1":
+    if lost != "worker 1":
         # On a busy machine the chief may start before the replica that it needs, and start again.
         resumed = re.findall(r"\[chief\] .*Resuming after step (\d+)", log.text)
         assert resumed
         assert all(steps <= int(step) < epochs * steps for step in resumed)
     # No replica is restarted more often than the loss of one replica explains.
-    [count] = [sum(each["replicas"] for each in job["spec"]["tfReplicaSpecs"].values())]
-    assert 1 <= operator.restarts <= 3 * count
+    [each] = server.kinds.values()
+    assert 1 <= operator.restarts <= 3 * len(each.expected_pods(job))
 
     model = tf.saved_model.load(str(step.model))
     texts = tf.constant(["very good", "not good", "very bad", "not bad"])
@@ -149,21 +159,21 @@ def test_a_setting_that_the_training_rejects_is_an_error_of_the_step(step, opera
         step.run("one_device", 1, hyperparameters={"no_such_thing": 1})
 
 
-def test_a_tfjob_that_succeeds_without_a_model_is_an_error(step, server, monkeypatch):
+def test_a_job_that_succeeds_without_a_model_is_an_error(step, server, monkeypatch):
     def succeed(job):
         server.set_condition(job["metadata"]["name"], "Succeeded", "successfully completed.")
 
-    given, run = [], tfjob_run.run
+    given, run = [], job_run.run
 
     def noted(client, manifest, terms):
         given.append((terms.timeout_seconds, terms.refused_seconds, terms.poll_seconds))
         run(client, manifest, terms)
 
-    monkeypatch.setattr(tfjob_run, "run", noted)
+    monkeypatch.setattr(job_run, "run", noted)
     server.on_create = succeed
     with pytest.raises(RuntimeError, match=f"no model in {step.model}"):
         step.run("one_device", 1)
-    [job] = server.tfjobs.values()
+    [job] = server.jobs.values()
     [replica] = job["spec"]["tfReplicaSpecs"].values()
     assert replica["template"]["spec"]["serviceAccountName"] == "trainer"
     assert given == [(400, 300, 0.2)]

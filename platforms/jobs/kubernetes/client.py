@@ -1,4 +1,4 @@
-"""The requests to the Kubernetes API that a TFJob requires, with timeouts and retries."""
+"""The requests to the Kubernetes API that a job requires, with timeouts and retries."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
 from core.errors import InputError
-from platforms.jobs.tfjob.errors import (
+from platforms.jobs.kubernetes.errors import (
     AlreadyExists,
     NotFound,
+    NotServed,
     Unreachable,
     message_of,
     one_line,
     refusal,
     retry_after,
 )
-from platforms.jobs.tfjob.manifest import API_GROUP, API_VERSION, CONTAINER, PLURAL
-from platforms.jobs.tfjob.pods import JOB_LABEL, Event, Pod
+from platforms.jobs.kubernetes.kind import JobKind
+from platforms.jobs.kubernetes.pods import Event, Pod
 
 # Status codes of the server, of a proxy before it, and 0 of the Python client for TLS errors.
 _TRANSIENT = (0, 408, 429, 500, 502, 503, 504)
@@ -59,7 +60,7 @@ def connect() -> ApiClient:
       InputError: this process does not run in a pod, and there is no valid kube config.
     """
     configuration = Configuration()
-    # `TFJobClient` retries requests, and logs every retry.
+    # `JobClient` retries requests, and logs every retry.
     configuration.retries = False
     try:
         load_incluster_config(client_configuration=configuration)
@@ -81,16 +82,20 @@ def connect() -> ApiClient:
     return ApiClient(configuration)
 
 
-class TFJobClient:
-    """The TFJobs of one namespace, with their pods, events and logs.
+class JobClient:
+    """The jobs of one kind in one namespace, with their pods, events and logs.
 
     Every method retries after transient errors, and logs each retry. It raises InputError if the
     server refuses the request, Forbidden if permissions are missing, and Unreachable if the server
     does not respond before the timeout.
     """
 
-    def __init__(self, api: ApiClient, namespace: str, retries: RetryPolicy | None = None):
+    def __init__(
+        self, api: ApiClient, kind: JobKind, namespace: str, retries: RetryPolicy | None = None
+    ):
+        self.kind = kind
         self.namespace = namespace
+        self._api = api
         self._retries = retries or RetryPolicy()
         self._custom = CustomObjectsApi(api)
         self._core = CoreV1Api(api)
@@ -100,7 +105,7 @@ class TFJobClient:
         self._timeouts = (min(10.0, request_timeout), request_timeout)
 
     def get(self, name: str) -> dict[str, Any] | None:
-        """Return the TFJob; None: there is no TFJob of that name."""
+        """Return the job; None: there is no job of that name."""
 
         def request() -> Any:
             return self._custom.get_namespaced_custom_object(
@@ -108,12 +113,12 @@ class TFJobClient:
             )
 
         try:
-            return self._call("get", PLURAL, request)
+            return self._call("get", self.kind.plural, request)
         except NotFound:
             return None
 
     def create(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
-        """Create the TFJob and return it; None: there is already a TFJob of that name."""
+        """Create the job and return it; None: there is already a job of that name."""
 
         def request() -> Any:
             return self._custom.create_namespaced_custom_object(
@@ -121,15 +126,15 @@ class TFJobClient:
             )
 
         try:
-            return self._call("create", PLURAL, request)
+            return self._call("create", self.kind.plural, request)
         except AlreadyExists:
             return None
 
     def delete(self, name: str, timeout: float | None = None) -> None:
-        """Delete the TFJob, if it exists; the API server removes it after its pods.
+        """Delete the job, if it exists; the API server removes it after its pods.
 
         Args:
-          name: the name of the TFJob.
+          name: the name of the job.
           timeout: seconds, all attempts included; None: that of the RetryPolicy.
         """
 
@@ -137,42 +142,62 @@ class TFJobClient:
             return self._custom.delete_namespaced_custom_object(
                 *self._place,
                 name,
-                # Background deletion removes the TFJob at once and its pods later, but the pods of
-                # the next TFJob have the same names.
+                # Background deletion removes the job at once and its pods later, but the pods of
+                # the next job have the same names.
                 body={"propagationPolicy": "Foreground"},
                 _preload_content=False,
                 _request_timeout=self._timeouts,
             )
 
         try:
-            self._call("delete", PLURAL, request, timeout)
+            self._call("delete", self.kind.plural, request, timeout)
         except NotFound:
             return
 
-    def pods(self, name: str) -> list[Pod]:
-        """Return the existing pods of a TFJob."""
+    def is_served(self) -> bool:
+        """Return whether the API has the kind; every account may request this."""
+        try:
+            found = self._call("get", "APIs", lambda: self._request(self._group_path))
+        except (NotServed, NotFound):
+            return False
+        return any(each["name"] == self.kind.plural for each in found.get("resources") or [])
+
+    def has_cluster_object(self, plural: str, name: str) -> bool:
+        """See `kind.Lookup`."""
+        try:
+            self._call("get", plural, lambda: self._request(f"{self._group_path}/{plural}/{name}"))
+        except (NotServed, NotFound):
+            return False
+        return True
+
+    def pods(self, job: dict[str, Any]) -> list[Pod]:
+        """Return the existing pods of a job, with those that were replaced and still exist."""
 
         def request() -> Any:
             return self._core.list_namespaced_pod(
                 self.namespace,
-                label_selector=f"{JOB_LABEL}={name}",
+                label_selector=f"{self.kind.pod_label}={job['metadata']['name']}",
                 _preload_content=False,
                 _request_timeout=self._timeouts,
             )
 
-        return [Pod.read(item) for item in self._call("list", "pods", request)["items"]]
+        return [
+            Pod.read(item, self.kind.replica_of(item, job), self.kind.container)
+            for item in self._call("list", "pods", request)["items"]
+        ]
 
-    def warnings(self, uid: str) -> list[Event]:
+    def warnings(self, **of: str) -> list[Event]:
         """Return the warnings about one object, which Kubernetes keeps for an hour.
 
         Args:
-          uid: the uid of the TFJob or pod.
+          of: `uid`, or `kind` and `name` of the object.
         """
+        fields = [*(f"involvedObject.{key}={value}" for key, value in of.items()), "type=Warning"]
 
         def request() -> Any:
             return self._core.list_namespaced_event(
                 self.namespace,
-                field_selector=f"involvedObject.uid={uid},type=Warning",
+                field_selector=",".join(fields),
                 _preload_content=False,
                 _request_timeout=self._timeouts,
             )
@@ -195,7 +220,7 @@ class TFJobClient:
             return self._core.read_namespaced_pod_log(
                 pod,
                 self.namespace,
-                container=CONTAINER,
+                container=self.kind.container,
                 follow=True,
                 timestamps=True,
                 _preload_content=False,
@@ -204,12 +229,27 @@ class TFJobClient:
             )
         except ApiException as error:
             if error.status == 403 or self._has_no_credentials(error):
-                raise refusal(error, "get", "pods/log", self.namespace) from None
+                raise refusal(error, self.kind, "get", "pods/log", self.namespace) from None
             raise
 
     @property
     def _place(self) -> tuple[str, str, str, str]:
-        return API_GROUP, API_VERSION, self.namespace, PLURAL
+        return self.kind.group, self.kind.version, self.namespace, self.kind.plural
+
+    @property
+    def _group_path(self) -> str:
+        return f"/apis/{self.kind.group}/{self.kind.version}"
+
+    def _request(self, path: str) -> Any:
+        return self._api.call_api(
+            path,
+            "GET",
+            header_params={"Accept": "application/json"},
+            auth_settings=["BearerToken"],
+            _preload_content=False,
+            _return_http_data_only=True,
+            _request_timeout=self._timeouts,
+        )
 
     def _call(
         self, verb: str, resource: str, request: Callable[[], Any], timeout: float | None = None
@@ -227,7 +267,7 @@ class TFJobClient:
             except ApiException as error:
                 refused = error.status not in (*_TRANSIENT, 401)
                 if refused or self._has_no_credentials(error):
-                    raise refusal(error, verb, resource, self.namespace) from None
+                    raise refusal(error, self.kind, verb, resource, self.namespace) from None
                 last_error = f"{error.status} {message_of(error)}"
                 requested_pause = min(retry_after(error), self._retries.longest_pause)
             except (urllib3.exceptions.HTTPError, json.JSONDecodeError) as error:

@@ -1,0 +1,1 @@
+"""A training as a JobSet, without any operator of Kubeflow."""

@@ -1,0 +1,143 @@
+"""A training as a JobSet (jobset.x-k8s.io): a replicated job for each task type of TF_CONFIG."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from platforms.jobs.kubernetes.pod_template import (
+    MOST_RESTARTS,
+    PORT,
+    SECONDS_KEPT,
+    Replicas,
+    job_metadata,
+    pod_template,
+    replicas_of,
+)
+from platforms.jobs.kubernetes.settings import KubernetesJobSettings
+from trainer_module.distribute.cluster import VARIABLE
+from trainer_module.distribute.numbered import INDEX_VARIABLE
+from trainer_module.settings import TrainingJob
+
+API_GROUP, API_VERSION = "jobset.x-k8s.io", "v1alpha2"
+CONTAINER = "tensorflow"
+INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+
+# 128 + the number of a signal that a restart can help against: SIGHUP, SIGINT, SIGQUIT, SIGILL,
+# SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGUSR1 (`lost_peer.EXIT_CODE`), SIGSEGV, SIGTERM.
+_RETRYABLE = [129, 130, 131, 132, 134, 135, 136, 137, 138, 139, 143]
+
+
+def make_manifest(
+    job: TrainingJob, job_file: str, settings: KubernetesJobSettings
+) -> dict[str, Any]:
+    """Return the JobSet of a training; see `JobKind.make_manifest`."""
+    groups = replicas_of(job.training, settings.gpus)
+    metadata = job_metadata(job, settings)
+    cluster = {
+        group.task: host_names(metadata["name"], group.task, group.count) for group in groups
+    }
+    return {
+        "apiVersion": f"{API_GROUP}/{API_VERSION}",
+        "kind": "JobSet",
+        "metadata": metadata,
+        "spec": {
+            **job_set_policies(chief=groups[0].task),
+            "replicatedJobs": [
+                _replicated_job(group, cluster, job_file, settings) for group in groups
+            ],
+        },
+    }
+
+
+def job_set_policies(chief: str) -> dict[str, Any]:
+    """Return the fields of a JobSet's spec for its network, its success and its failure.
+
+    Args:
+      chief: the replicated job whose success is that of the JobSet.
+    """
+    return {
+        # A headless service with the name of the JobSet. TensorFlow connects to its peers while
+        # they start.
+        "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+        # Parameter servers, and workers beside them, never end by themselves.
+        "successPolicy": {"operator": "All", "targetReplicatedJobs": [chief]},
+        "failurePolicy": {
+            "maxRestarts": MOST_RESTARTS,
+            "rules": [
+                {
+                    "name": "permanent",
+                    "action": "FailJobSet",
+                    "onJobFailureReasons": ["PodFailurePolicy", "DeadlineExceeded"],
+                }
+            ],
+        },
+        "ttlSecondsAfterFinished": SECONDS_KEPT,
+    }
+
+
+def job_policies(container: str) -> dict[str, Any]:
+    """Return the fields of a Job's spec that decide which pods are replaced.
+
+    A pod that was killed or lost another one is replaced under its host name, while the other pods
+    continue; the Job fails with the first pod that ends with another exit code.
+
+    Args:
+      container: the container whose exit code counts.
+    """
+    codes = {"containerName": container, "values": _RETRYABLE}
+    return {
+        "completionMode": "Indexed",
+        # Pods that the rules ignore do not count, so the limit is for failures without exit code.
+        "backoffLimit": MOST_RESTARTS,
+        "podReplacementPolicy": "Failed",
+        "podFailurePolicy": {
+            "rules": [
+                # Preempted, evicted, or on a node that is drained.
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+                {"action": "Ignore", "onExitCodes": {**codes, "operator": "In"}},
+                {"action": "FailJob", "onExitCodes": {**codes, "operator": "NotIn"}},
+            ]
+        },
+    }
+
+
+def index_variable() -> dict[str, Any]:
+    """Return the environment variable with the index of a pod in its Job."""
+    path = f"metadata.annotations['{INDEX_ANNOTATION}']"
+    return {"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def host_names(job_set: str, replicated_job: str, count: int) -> list[str]:
+    """Return the addresses of the pods of a replicated job, which their successors keep."""
+    return [f"{job_set}-{replicated_job}-0-{index}.{job_set}:{PORT}" for index in range(count)]
+
+
+def _replicated_job(
+    group: Replicas,
+    cluster: dict[str, list[str]],
+    job_file: str,
+    settings: KubernetesJobSettings,
+) -> dict[str, Any]:
+    template = pod_template(CONTAINER, job_file, settings, group.gpus)
+    [container] = template["spec"]["containers"]
+    if sum(map(len, cluster.values())) > 1:
+        # Kubernetes replaces $(POD_INDEX) by the value of the variable before it.
+        task = {"type": group.task, "index": f"$({INDEX_VARIABLE})"}
+        config = json.dumps({"cluster": cluster, "task": task})
+        container["env"] += [index_variable(), {"name": VARIABLE, "value": config}]
+    template["spec"]["restartPolicy"] = "Never"
+    return {
+        "name": group.task,
+        "replicas": 1,
+        "template": {
+            "spec": {
+                **job_policies(CONTAINER),
+                "parallelism": group.count,
+                "completions": group.count,
+                "activeDeadlineSeconds": math.ceil(settings.timeout_seconds),
+                "template": template,
+            }
+        },
+    }

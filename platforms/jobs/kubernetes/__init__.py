@@ -1,0 +1,1 @@
+"""A training on Kubernetes, by whichever of its kinds of jobs the cluster has."""

@@ -1,0 +1,165 @@
+"""What the jobs of all kinds share: their name, their groups of replicas, and their pods."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from platforms.jobs.job_name import job_name
+from platforms.jobs.kubernetes.settings import KubernetesJobSettings
+from trainer_module.distribute.cluster import CHIEF, PS, WORKER
+from trainer_module.distribute.processes import has_peers
+from trainer_module.settings import Training, TrainingJob
+
+MOST_RESTARTS = 10
+"""Limit of the restarts of one replica without a new checkpoint. The controllers do not count the
+restarts of a replica that was killed."""
+SECONDS_KEPT = 24 * 3600
+"""Seconds after which Kubernetes deletes a finished job and its pods, with their logs."""
+PORT = 2222
+"""The port of TensorFlow in each pod; the training operator uses the same one."""
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+LABELS = {
+    "app.kubernetes.io/name": "amazon-reviews",
+    "app.kubernetes.io/component": "trainer",
+    "app.kubernetes.io/managed-by": "amazon-reviews",
+}
+"""The labels of each job and pod, by which the NetworkPolicy selects the pods."""
+
+_COMMAND = ("python", "-m", "trainer_module.task")
+_DEFAULT_GPU = "nvidia.com/gpu"
+_VOLUME = "pipeline"
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """A group of equal replicas.
+
+    Attributes:
+      task: their task type in TF_CONFIG: `chief`, `worker` or `ps`.
+      count: number of replicas.
+      gpus: number of GPUs of each replica.
+    """
+
+    task: str
+    count: int
+    gpus: int
+
+
+def replicas_of(training: Training, gpus: int) -> list[Replicas]:
+    """Return the groups of replicas of a training, the chief first.
+
+    Only replicas that compute gradients get GPUs. With `multi_worker_mirrored` the chief is one of
+    the workers. With `parameter_server` it only coordinates, and the servers only store variables.
+    """
+    if training.strategy == "parameter_server":
+        return [
+            Replicas(CHIEF, 1, 0),
+            Replicas(WORKER, training.workers, gpus),
+            Replicas(PS, training.parameter_servers, 0),
+        ]
+    if has_peers(training):
+        return [Replicas(CHIEF, 1, gpus), Replicas(WORKER, training.workers - 1, gpus)]
+    return [Replicas(WORKER, 1, gpus)]
+
+
+def job_metadata(job: TrainingJob, settings: KubernetesJobSettings) -> dict[str, Any]:
+    """Return the metadata of the object that runs a training."""
+    queue = {QUEUE_LABEL: settings.queue} if settings.queue else {}
+    return {
+        "name": job_name(job),
+        "namespace": settings.namespace,
+        "labels": {**LABELS, **queue},
+    }
+
+
+def command(job_file: str) -> list[str]:
+    """Return the command of each pod."""
+    return [*_COMMAND, job_file]
+
+
+def pod_metadata() -> dict[str, Any]:
+    """Return the metadata of each pod."""
+    # Namespaces of Kubeflow add a proxy to every pod. It blocks TensorFlow's connections and keeps
+    # the pod alive after the training. Istio reads the label; older versions read the annotation.
+    no_proxy = {"sidecar.istio.io/inject": "false"}
+    return {"labels": {**LABELS, **no_proxy}, "annotations": no_proxy}
+
+
+def bare_pod(container: str, image: str | None) -> dict[str, Any]:
+    """Return the spec of a pod without command and settings, of one container."""
+    return {
+        "containers": [
+            {
+                "name": container,
+                **({"image": image} if image else {}),
+                # Python writes each line to the log at once, without a buffer.
+                "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }
+        ],
+        # Together with that of the container it satisfies the Pod Security Standard `restricted`.
+        # It sets no user id, because some clusters restrict a namespace to ids of its own.
+        "securityContext": {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+
+
+def pod_template(
+    container: str, job_file: str, settings: KubernetesJobSettings, gpus: int
+) -> dict[str, Any]:
+    """Return the template of the pods of a group of replicas.
+
+    Args:
+      container: the name of the container that trains.
+      job_file: the argument of the command.
+      settings: the settings of the pods.
+      gpus: number of GPUs of each pod.
+    """
+    pod = bare_pod(container, settings.image)
+    pod["containers"][0] |= {
+        "command": command(job_file),
+        "resources": resources(settings, gpus),
+        **volume_mounts(settings),
+    }
+    return {"metadata": pod_metadata(), "spec": {**pod, **placement(settings)}}
+
+
+def placement(settings: KubernetesJobSettings) -> dict[str, Any]:
+    """Return the fields of a pod's spec for its account, its nodes, its volumes and its end."""
+    fields: dict[str, Any] = {"terminationGracePeriodSeconds": settings.grace_seconds}
+    if settings.service_account:
+        fields["serviceAccountName"] = settings.service_account
+    if settings.node_selector:
+        fields["nodeSelector"] = settings.node_selector
+    if settings.tolerations:
+        fields["tolerations"] = settings.tolerations
+    if settings.volume_claim:
+        claim = {"claimName": settings.volume_claim}
+        fields["volumes"] = [{"name": _VOLUME, "persistentVolumeClaim": claim}]
+    return fields
+
+
+def volume_mounts(settings: KubernetesJobSettings) -> dict[str, Any]:
+    """Return the field of a container that mounts the volume; empty without a volume."""
+    if not settings.volume_claim:
+        return {}
+    return {"volumeMounts": [{"name": _VOLUME, "mountPath": settings.volume_mount}]}
+
+
+def resources(settings: KubernetesJobSettings, gpus: int) -> dict[str, dict[str, str]]:
+    """Return equal requests and limits, so that the pod is among the last to be evicted."""
+    amounts: dict[str, str] = {}
+    if settings.cpu:
+        amounts["cpu"] = f"{math.ceil(settings.cpu * 1000)}m"
+    if settings.memory:
+        amounts["memory"] = settings.memory
+    if gpus:
+        amounts[settings.gpu_type or _DEFAULT_GPU] = str(gpus)
+    return {"requests": amounts, "limits": dict(amounts)} if amounts else {}

@@ -1,0 +1,53 @@
+"""Executor of Trainer on Kubernetes: the pods of a job train, and the step follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tfx.dsl.io import fileio
+
+from platforms.jobs.kubernetes import run as job_run
+from platforms.jobs.kubernetes.client import JobClient, connect
+from platforms.jobs.kubernetes.follow import Terms
+from platforms.jobs.kubernetes.settings import KUBERNETES_JOB_KEY, KubernetesJobSettings
+from platforms.jobs.kubernetes_trainer.choice import choose_kind
+from platforms.jobs.remote_executor import RemoteExecutor
+from trainer_module.distribute.processes import write_job
+from trainer_module.settings import TrainingJob
+
+
+class KubernetesExecutor(RemoteExecutor):
+    """Runs a job for the training; `custom_config` has its settings under KUBERNETES_JOB_KEY.
+
+    The job is deleted when the step is cancelled.
+    """
+
+    NO_MODEL = (
+        "The training job succeeded, but there is no model in {}: check that its pods have access "
+        "to the same folders as this step"
+    )
+
+    def _train(self, job: TrainingJob, custom_config: Mapping[str, Any]) -> None:
+        settings = KubernetesJobSettings(**custom_config[KUBERNETES_JOB_KEY])
+        api = connect()
+        kind = choose_kind(api, settings)
+        client = JobClient(api, kind, settings.namespace)
+        terms = Terms(
+            timeout_seconds=settings.timeout_seconds,
+            refused_seconds=settings.refused_seconds,
+            poll_seconds=settings.poll_seconds,
+            is_done=lambda: fileio.exists(job.serving_model_dir),
+            progress=lambda: _last_checkpoint(job.checkpoint_dir),
+        )
+        job_run.run(client, kind.make_manifest(job, write_job(job), settings), terms)
+
+
+def _last_checkpoint(folder: str) -> str:
+    """Return the name of the last checkpoint in a folder; empty if there is none readable."""
+    import tensorflow as tf
+
+    try:
+        return tf.train.latest_checkpoint(folder) or ""
+    except tf.errors.OpError:
+        return ""

@@ -1,0 +1,1 @@
+"""A training as a TrainJob of Kubeflow Trainer v2."""

@@ -1,0 +1,78 @@
+"""A training as a TrainJob (trainer.kubeflow.org), whose runtime is `trainjob/runtime.py`."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from platforms.jobs.jobset.manifest import host_names
+from platforms.jobs.kubernetes.pod_template import (
+    command,
+    job_metadata,
+    placement,
+    replicas_of,
+    resources,
+    volume_mounts,
+)
+from platforms.jobs.kubernetes.settings import KubernetesJobSettings
+from trainer_module.distribute.numbered import CLUSTER_VARIABLE
+from trainer_module.settings import TrainingJob
+
+API_GROUP, API_VERSION = "trainer.kubeflow.org", "v1alpha1"
+RUNTIME_KIND = "ClusterTrainingRuntime"
+NODE = "node"
+"""Name of the replicated job and of its container; the Trainer's webhook requires this name."""
+
+_MANAGER = "amazon-reviews/training"
+
+
+def make_manifest(
+    job: TrainingJob, job_file: str, settings: KubernetesJobSettings
+) -> dict[str, Any]:
+    """Return the TrainJob of a training; see `JobKind.make_manifest`.
+
+    A TrainJob has one group of equal nodes. The number of a node determines its task: first the
+    chief, then the workers, then the parameter servers.
+    """
+    groups = replicas_of(job.training, settings.gpus)
+    metadata = job_metadata(job, settings)
+    addresses = iter(host_names(metadata["name"], NODE, sum(group.count for group in groups)))
+    cluster = {group.task: [next(addresses) for _ in range(group.count)] for group in groups}
+    amounts = resources(settings, settings.gpus)
+    return {
+        "apiVersion": f"{API_GROUP}/{API_VERSION}",
+        "kind": "TrainJob",
+        "metadata": metadata,
+        "spec": {
+            "runtimeRef": {
+                "apiGroup": API_GROUP,
+                "kind": RUNTIME_KIND,
+                "name": settings.runtime,
+            },
+            "activeDeadlineSeconds": math.ceil(settings.timeout_seconds),
+            "trainer": {
+                "image": settings.image,
+                "command": command(job_file),
+                "numNodes": sum(group.count for group in groups),
+                "env": [{"name": CLUSTER_VARIABLE, "value": json.dumps(cluster)}],
+                **({"resourcesPerNode": amounts} if amounts else {}),
+            },
+            "runtimePatches": [
+                {
+                    "manager": _MANAGER,
+                    "trainingRuntimeSpec": _patch({**placement(settings), **_mounts(settings)}),
+                }
+            ],
+        },
+    }
+
+
+def _mounts(settings: KubernetesJobSettings) -> dict[str, Any]:
+    mounts = volume_mounts(settings)
+    return {"containers": [{"name": NODE, **mounts}]} if mounts else {}
+
+
+def _patch(pod: dict[str, Any]) -> dict[str, Any]:
+    template = {"spec": {"template": {"spec": pod}}}
+    return {"template": {"spec": {"replicatedJobs": [{"name": NODE, "template": template}]}}}

@@ -1,0 +1,151 @@
+"""Schedules on both clusters: created, listed and deleted; and the check of their times."""
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.app import app
+from core.errors import ConfigError, InputError
+from pipeline.config import PipelineConfig
+from platforms import schedules
+from platforms.scheduled import check_cron
+
+
+@pytest.fixture(params=["kubeflow", "vertex"])
+def cluster(request):
+    """A `Submission` to a server on loopback."""
+    return request.getfixturevalue(request.param)
+
+
+def config_of(cluster, **more):
+    return PipelineConfig.model_validate({**cluster.settings, **more})
+
+
+def create(cluster, cron="0 3 * * 1", values=(), **more):
+    lines = []
+    code = schedules.create(
+        config_of(cluster, **more), cluster.target, cluster.file, dict(values), cron, lines.append
+    )
+    return code, lines
+
+
+def listed(cluster, **more):
+    lines = []
+    assert schedules.show(config_of(cluster, **more), cluster.target, lines.append) == 0
+    return lines
+
+
+def test_a_schedule_is_created_listed_and_deleted(cluster):
+    for cron in ("0 3 * * 1", "*/30 * * * *"):
+        code, [line] = create(cluster, cron)
+        assert code == 0
+        assert line.startswith("scheduled amazon-reviews-20") and line.endswith(f": {cron} (UTC)")
+    found = [line.split("  ") for line in listed(cluster)]
+    assert sorted(cron for _, cron, _ in found) == ["*/30 * * * *", "0 3 * * 1"]
+    assert {state for *_, state in found} <= {"enabled", "active"}
+    lines = []
+    name = found[0][0]
+    assert schedules.delete(config_of(cluster), cluster.target, name, lines.append) == 0
+    assert lines == [f"deleted {name}"]
+    assert [line.split("  ")[0] for line in listed(cluster)] == [found[1][0]]
+
+
+def test_schedules_of_other_pipelines_are_not_listed(cluster):
+    create(cluster, name="other_reviews")
+    assert listed(cluster) == ["no schedules of amazon-reviews"]
+    assert len(listed(cluster, name="other_reviews")) == 1
+
+
+def test_the_schedule_of_kubeflow_has_the_pipeline_and_its_parameters(kubeflow):
+    create(kubeflow, values={"epochs": "3"})
+    [run] = kubeflow.server.recurring
+    assert run["trigger"]["cron_schedule"]["cron"] == "0 0 3 * * 1"
+    assert run["no_catchup"] is True
+    assert run["runtime_config"]["parameters"] == {"epochs": 3}
+    assert run["runtime_config"]["pipeline_root"] == "gs://bucket/root"
+    assert run["service_account"] == "ksa"
+    # Each run reads the files again, which may have changed.
+    tasks = run["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
+    assert not tasks["ReviewExampleGen"]["cachingOptions"].get("enableCache")
+
+
+def test_the_schedule_of_vertex_has_the_pipeline_and_its_parameters(vertex):
+    create(vertex, values={"epochs": "3"}, vertex={**vertex.settings["vertex"], "network": "n"})
+    [schedule] = vertex.server.schedules.values()
+    assert schedule["cron"] == "0 3 * * 1"
+    assert schedule["maxConcurrentRunCount"] == "1"
+    job = schedule["createPipelineJobRequest"]["pipelineJob"]
+    assert job["runtimeConfig"]["parameterValues"] == {"epochs": 3}
+    assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/root"
+    assert job["network"] == "n"
+
+
+def test_a_lost_response_is_not_repeated(cluster):
+    cluster.server.fail("POST", "recurringruns", 0)
+    cluster.server.fail("POST", "schedules", 0)
+    code, [line] = create(cluster)
+    assert code == 1
+    assert "it is unknown whether amazon-reviews-20" in line
+    assert len(listed(cluster)) == 1
+
+
+def test_a_name_that_does_not_exist_is_an_error(cluster):
+    with pytest.raises(InputError, match="amazon-reviews-1"):
+        schedules.delete(config_of(cluster), cluster.target, "amazon-reviews-1", print)
+
+
+@pytest.mark.parametrize(
+    "cron", ["0 3 * * *", "*/15 0-6,22 1,15 1-12/2 1-5", "59 23 31 12 6", "  0  3 * * 1 "]
+)
+def test_times_are_accepted(cron):
+    assert check_cron(cron) == " ".join(cron.split())
+
+
+@pytest.mark.parametrize(
+    ("cron", "message"),
+    [
+        ("", "has 0 fields"),
+        ("0 0 3 * * 1", "has 6 fields instead of 5"),
+        ("60 3 * * *", "'60' is no minute from 0 to 59"),
+        ("0 24 * * *", "'24' is no hour"),
+        ("0 3 0 * *", "'0' is no day of the month"),
+        ("0 3 * 13 *", "'13' is no month"),
+        ("0 3 * * 7", "'7' is no day of the week"),
+        ("0 3 * * MON", "'MON' is no day of the week"),
+        ("5-1 3 * * *", "'5-1' is no minute"),
+        ("*/0 3 * * *", "'*/0' is no minute"),
+        ("1, 3 * * *", "'' is no minute"),
+    ],
+)
+def test_wrong_times_are_refused(cron, message):
+    with pytest.raises(ConfigError) as caught:
+        check_cron(cron)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--schedule", "0 3 * * 1", "--wait"], "--wait and --schedule exclude each other"),
+        (["--schedules", "--delete-schedule", "x"], "--schedules and --delete-schedule exclude"),
+        (["--schedule", "daily"], "'daily' has 1 fields"),
+    ],
+)
+def test_the_command_checks_its_options_first(arguments, message, capsys):
+    done = CliRunner().invoke(app, ["submit", "--target", "kubeflow", *arguments])
+    assert done.exit_code == 2
+    assert message in done.output + capsys.readouterr().err
+
+
+def test_the_command_lists_and_deletes(kubeflow, tmp_path):
+    import yaml
+
+    create(kubeflow)
+    file = tmp_path / "settings.yaml"
+    file.write_text(yaml.safe_dump(kubeflow.settings))
+    common = ["submit", "--target", "kubeflow", "--config", str(file)]
+    done = CliRunner().invoke(app, [*common, "--schedules"])
+    assert done.exit_code == 0
+    name = done.output.split()[0]
+    done = CliRunner().invoke(app, [*common, "--delete-schedule", name])
+    assert (done.exit_code, done.output) == (0, f"deleted {name}\n")
+    assert kubeflow.server.recurring == []
