@@ -14,15 +14,28 @@ MUTANTS_BIN := .cache/mutants/venv/bin
 DOCS_VENV := .cache/docs/venv
 
 UV := .cache/uv/bin/uv
-LOCK := $(UV) pip compile pyproject.toml --extra dev --extra bench --quiet --upgrade \
+# make lock LOCK_UPGRADE= keeps the pins that still satisfy pyproject.toml.
+LOCK_UPGRADE ?= --upgrade
+COMPILE := $(UV) pip compile --quiet $(LOCK_UPGRADE) --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+LOCK := $(COMPILE) pyproject.toml --extra dev --extra bench
 # The universal resolution repeats the limits of [tool.uv] in pyproject.toml on every line.
 PLAIN_MARKERS := sed -i -E \
 	-e "s/python_full_version < '3.14' and //" \
 	-e "s/( and | ; )implementation_name == .* and sys_platform == 'linux'//"
+# Print the pins of the second file, with their hashes, that the first file does not have.
+NEW_PINS := awk 'NR == FNR { pinned[$$1]; next } /==/ { new = !($$1 in pinned) } new'
+
+# The identifiers of the vulnerabilities that have a written reason.
+ACCEPTED := requirements/accepted-vulnerabilities.txt
+ACCEPTED_IDS = $(shell sed -nE 's/^([A-Z]+-[^ ]+) .+/--ignore-vuln \1/p' $(ACCEPTED))
+SBOM_IMAGE ?=
+# The time of all files in a build, so that the same commit gives the same bits.
+COMMIT_TIME = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast mutants docs reference lint format lock clean clean-runs distclean
+.PHONY: help install run test test-all test-fast mutants docs reference lint format lock audit package sbom \
+	clean clean-runs distclean
 
 help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,15 +46,19 @@ install: ## install the TFX stack that this machine supports into .venv; instant
 run: install ## run the sample pipeline, from raw reviews to a pushed model, and print the result
 	@$(BIN)/amazon-reviews run
 
-test: lint ## check style and types, then run the whole test suite
+test: lint ## check style and types, then run the tests
 	@$(PYTEST) $(PYTEST_ARGS)
+
+test-all: lint ## test with more settings too: each strategy, each precision, each kind of failure
+	@$(PYTEST) --exhaustive $(PYTEST_ARGS)
 
 test-fast: install ## run the tests that start no TFX component, train little and need no real data
 	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)
 
 mutants: install ## insert faults into the code and print how many of them the tests find (hours)
 	@[ -e $(MUTANTS_BIN)/cosmic-ray ] || $(BIN)/python -m venv .cache/mutants/venv
-	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check -r requirements/mutants.txt
+	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check \
+		--require-hashes -r requirements/mutants.txt
 	@$(MUTANTS_BIN)/python tools/mutants $(MUTANTS_ARGS)
 
 docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link
@@ -53,7 +70,8 @@ reference: install ## write the generated pages of docs/reference/ from the code
 
 $(DOCS_VENV)/installed: requirements/docs.txt
 	@$(BIN)/python -m venv $(DOCS_VENV)
-	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check \
+		--require-hashes -r requirements/docs.txt
 	@touch $@
 
 lint: install ## check style, format, types and the direction of imports
@@ -70,7 +88,29 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 	@$(LOCK) --python-version 3.10 --python-platform x86_64-manylinux_2_28 \
 		--output-file requirements/tfx-1.16-py310.txt
 	@$(LOCK) --python-version 3.11 --universal --output-file requirements/tfx-1.21-py311.txt
-	@$(PLAIN_MARKERS) requirements/tfx-1.21-py311.txt
+	@cp requirements/tfx-1.21-py311.txt .cache/gpu.txt
+	@$(LOCK:--upgrade=) --extra gpu --python-version 3.11 --universal --output-file .cache/gpu.txt
+	@$(PLAIN_MARKERS) requirements/tfx-1.21-py311.txt .cache/gpu.txt
+	@$(NEW_PINS) requirements/tfx-1.21-py311.txt .cache/gpu.txt >requirements/gpu-py311.txt
+	@echo mkdocs-material | $(COMPILE) --no-config --universal --python-version 3.10 \
+		--output-file requirements/docs.txt -
+	@printf 'cosmic-ray\ngrimp\n' | $(COMPILE) --no-config --python-version 3.10 \
+		--output-file requirements/mutants.txt -
+
+audit: install ## list the pins with a known vulnerability and no written reason (needs the network)
+	@for file in $(filter-out $(ACCEPTED),$(wildcard requirements/*.txt)); do echo "$$file"; \
+		$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+			$(ACCEPTED_IDS) --requirement $$file || exit 1; \
+	done
+
+package: install ## build the source archive and the wheel into dist/
+	@rm -rf build dist/*.whl dist/*.tar.gz
+	@SOURCE_DATE_EPOCH=$(COMMIT_TIME) $(BIN)/python -m build --no-isolation >.cache/package.log 2>&1 \
+		|| { cat .cache/package.log >&2; exit 1; }
+	@ls dist/*.whl dist/*.tar.gz
+
+sbom: install ## write the bill of materials of the package, or of an image: make sbom SBOM_IMAGE=NAME
+	@SOURCE_DATE_EPOCH=$(COMMIT_TIME) $(BIN)/python -m tools.sbom $(SBOM_IMAGE)
 
 clean: ## remove what builds and tools leave; keep .venv and runs
 	@rm -rf build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -25,7 +25,7 @@ from trainer_module.settings import TrainingJob
 
 SUMMARY = "run/training.json"
 """Path of the summary in the folder of a training, which exists after the last evaluation."""
-_LAST = "Transform"
+_LAST_COMPONENT = "Transform"
 _BATCH = 1024
 
 
@@ -104,11 +104,11 @@ def _run_to_transform(settings: str, job: str, *overrides: str) -> None:
 
     config = load_config(settings, overrides)
     LocalDagRunner().run(
-        create_pipeline(config, Local(config)), run_options=RunOptions(to_nodes=[_LAST])
+        create_pipeline(config, Local(config)), run_options=RunOptions(to_nodes=[_LAST_COMPONENT])
     )
     root = Path(config.paths.root)
-    [examples] = root.glob(f"{_LAST}/transformed_examples/*")
-    [graph] = root.glob(f"{_LAST}/transform_graph/*")
+    [examples] = root.glob(f"{_LAST_COMPONENT}/transformed_examples/*")
+    [graph] = root.glob(f"{_LAST_COMPONENT}/transform_graph/*")
     written = TrainingJob(
         train_files=[str(examples / "Split-train" / "*")],
         eval_files=[str(examples / "Split-eval" / "*")],
@@ -130,7 +130,7 @@ def _print_accuracy(model: str, test: str) -> None:
     right = total = 0
     while batch := list(islice(reviews, _BATCH)):
         labels, texts = zip(*batch, strict=True)
-        predictions = predictor.predict(texts)
+        predictions = predictor.predict([text.encode() for text in texts])
         right += sum(p.label == label for p, label in zip(predictions, labels, strict=True))
         total += len(labels)
     print(json.dumps({"accuracy": right / total}))

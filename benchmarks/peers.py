@@ -11,11 +11,11 @@ peer's own input format to a trained model:
   reference     from padded token ids in memory; by default some steps are timed and extrapolated
   ours          from the TFRecords that Transform wrote, through the input pipeline
 
-The time excludes imports, validation and export. Ours trains on nine tenths of TRAIN, which is its
+The time excludes imports, validation and export. Our models train on nine tenths of TRAIN, the
 default split, so the comparison is by seconds per 1M reviews of the training. For fastText and ours
 the table also has the seconds of one pass. Peak RSS is that of the training process. The accuracy
-of ours is that of the exported SavedModel's `predict_text`. Seconds depend on the machine and its
-load; quote only the ratio.
+of our models is measured with `predict_text` of the exported SavedModel. Seconds depend on the
+machine and its load; quote only the ratio.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _arguments() -> argparse.Namespace:
         "--only",
         type=usage.some_of(PEERS),
         default=_DEFAULT,
-        help=f"of {', '.join(PEERS)} [{','.join(_DEFAULT)}]",
+        help=f"peers, of {', '.join(PEERS)} [{','.join(_DEFAULT)}]",
     )
     reference = parser.add_mutually_exclusive_group()
     reference.add_argument(

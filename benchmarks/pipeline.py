@@ -23,7 +23,7 @@ from cli.monitor import Watched, local_runner, run_watched
 
 _PLAIN = str(Path(__file__).with_name("plain_tfx.py"))
 _NAMES = {"ReviewExampleGen": "ExampleGen", "FileBasedExampleGen": "ExampleGen"}
-_TO_TRAINING = ("ExampleGen", "StatisticsGen", "Transform")
+_BEFORE_TRAINING = ("ExampleGen", "StatisticsGen", "Transform")
 
 
 def main() -> None:
@@ -108,7 +108,7 @@ def _table(seconds: dict[str, dict[str, float]]) -> Table:
     table = Table("component", *[f"{name}, s" for name in seconds], "plain / ours")
     names = list(dict.fromkeys(name for run in seconds.values() for name in run))
     rows = {name: [name] for name in names} | {
-        "until training": list(_TO_TRAINING),
+        "until training": list(_BEFORE_TRAINING),
         "all": names,
     }
     for title, parts in rows.items():

@@ -1,9 +1,9 @@
 """The peer of our pipeline: a TFX pipeline for the same reviews, in the style of TFX's tutorials.
 
-Stock FileBasedExampleGen with a per-line parser, default StatisticsGen, an inferred schema,
-Transform with a 50,000-word unigram vocabulary, a Keras model, Evaluator. Run by
-`benchmarks/pipeline.py` as a script; reads `PLAIN_INPUT` (a folder of fastText files) and
-`PLAIN_ROOT`.
+It has a stock FileBasedExampleGen with a per-line parser, the default StatisticsGen, an inferred
+schema, Transform with a 50,000-word unigram vocabulary, a Keras model, and an Evaluator.
+`benchmarks/pipeline.py` runs this file as a script. The script reads the environment variables
+`PLAIN_INPUT` (a folder of fastText files) and `PLAIN_ROOT`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tfx.dsl.components.base import executor_spec
 from platforms.local import events
 
 VOCABULARY = 50_000
-# The same runner as ours, because Beam's default downloads another one. With the name of an image
-# TFX does not package its sources, which would cost the peer seconds per component; no container
-# is started.
+# The runner is the same as ours, because Beam's default runner downloads another one. If the name
+# of an image is set, TFX does not package its sources, which would take seconds for each component.
+# No container is started.
 BEAM_ARGS = ["--runner=FnApiRunner", "--sdk_container_image=none"]
 
 

@@ -1,4 +1,4 @@
-"""Score a file of reviews with the default model by several means, each in a process of its own.
+"""Score a file of reviews with the default model in several ways, each in a process of its own.
 
     python -m benchmarks.predict FILE MODEL [--only MEANS,…] [--bulk-reviews N] [--json FILE]
 
@@ -11,8 +11,8 @@ FILE is in Kaggle's fastText format, plain or .bz2; MODEL is the folder of a pus
   fasttext-text    the same without the preparation: from its prepared text file
 
 The seconds include loading the model, reading FILE and writing the predictions, but no imports.
-fastText's model is trained on FILE before. Seconds depend on the machine and its load; quote only
-the ratio.
+fastText's model is trained on FILE beforehand. Seconds depend on the machine and its load; quote
+only the ratio.
 """
 
 from __future__ import annotations
@@ -48,9 +48,14 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument(
-        "--only", type=usage.some_of(MEANS), default=MEANS, help=f"of {', '.join(MEANS)} [all]"
+        "--only",
+        type=usage.some_of(MEANS),
+        default=MEANS,
+        help=f"means, of {', '.join(MEANS)} [all]",
     )
-    parser.add_argument("--bulk-reviews", type=int, default=50_000, help="N [50000]")
+    parser.add_argument(
+        "--bulk-reviews", type=int, default=50_000, help="reviews of bulk-inferrer [50000]"
+    )
     parser.add_argument("--json", type=Path, help="output file for the figures")
     arguments = parser.parse_args()
     console = usage.wide_console()

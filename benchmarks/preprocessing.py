@@ -37,7 +37,7 @@ _COMPONENTS = {
     "StatisticsGen": "StatisticsGen",
     "Transform": "Transform",
 }
-_LAST = "Transform"
+_LAST_COMPONENT = "Transform"
 _ALL = "all three"
 _MODULE = "benchmarks.preprocessing"
 
@@ -147,7 +147,7 @@ def _run(pipeline: Any) -> dict[str, Any]:
     absl_logging.use_absl_handler()
     clock = _Clock()
     logging.getLogger("absl").addHandler(clock)
-    LocalDagRunner().run(pipeline, run_options=RunOptions(to_nodes=[_LAST]))
+    LocalDagRunner().run(pipeline, run_options=RunOptions(to_nodes=[_LAST_COMPONENT]))
     return clock.figures
 
 

@@ -2,19 +2,20 @@
 
     python -m benchmarks.serving [--serving FOLDER] [--seconds 5] [--output FILE]
 
-starts a server for the newest model in FOLDER and sends it reviews of the sample data from
-another process, on the same cores. Each row is one measurement:
+The script starts a server process for the newest model in FOLDER, and sends reviews of the sample
+data to the server. Both processes share the cores. Each row is one measurement:
 
 - 1, 8 and 64 clients that send the next request as soon as they have an answer, with one review
   or with 32 in a request;
-- 64 clients that together send 1,000 requests a second. Latency counts from the moment at which
-  a request is due, so that waiting for a late client counts too;
-- overload: 256 clients with 32 reviews in a request and a queue of 512 reviews. The server answers
-  a part of them with HTTP 429 (column *shed*); such a client waits as long as `Retry-After` says.
-  The last row repeats the first one, to show that the server has recovered.
+- 64 clients that together send 1,000 requests a second. The latency is measured from the time at
+  which a request is due, so it includes the delay of a client that is still busy;
+- overload: 256 clients with 32 reviews in a request and a queue of 512 reviews. The server refuses
+  a part of the requests with HTTP 429 (column *shed*). The client of a refused request sends the
+  next one after a second, the value of the header `Retry-After`;
+- after overload: the first measurement again, to show that the server has recovered.
 
-An error is an answer other than 200 and 429, or none. `server CPU` is the CPU time of the server
-for a request; it varies less than the other columns if other work runs.
+An error is a request without an answer, or with a status other than 200 and 429. `server CPU` is
+the CPU time of the server for a request; it varies less than the other columns if other work runs.
 """
 
 from __future__ import annotations
@@ -49,12 +50,13 @@ _TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class Load:
-    """What the clients do.
+    """The load of one measurement.
 
     Attributes:
-      clients: connections.
-      reviews: in a request.
-      rate: requests a second of all clients together; 0: as fast as they are answered.
+      clients: number of clients, each with one connection.
+      reviews: number of reviews in a request.
+      rate: requests a second of all clients together; 0: each client sends its next request as soon
+        as it has an answer.
     """
 
     clients: int
@@ -94,7 +96,7 @@ LOADS = {
 
 
 def measure(server: Server, load: Load, seconds: float, reviews: list[str]) -> dict[str, Any]:
-    """Return the figures of one measurement, after a second that does not count."""
+    """Return the figures of one measurement, which begins after a warm-up of one second."""
     requests = list(itertools.islice(_requests(reviews, load.reviews), 256))
     used = server.cpu_seconds()
     tally, elapsed = _run(_clients(server.port, load, 1.0, seconds, requests))

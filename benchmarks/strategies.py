@@ -10,10 +10,10 @@ without its validation; the first epoch also traces the graph. Examples a second
 an epoch divided by s/epoch.
 
 Scaling efficiency is the row's Examples a second, divided by those of one_device with the same
-batch per replica and by the amount of hardware. That is the number of GPUs; on a machine without
-GPUs it is 1, because all rows share the same CPU cores. There 1.0 means that the distribution has
-no cost, and the row of two workers, each with half of the cores, compares two small processes with
-a large one.
+batch per replica and by the amount of hardware. The amount is the number of GPUs; on a machine
+without GPUs it is 1, because all rows share the same CPU cores. There 1.0 means that the
+distribution has no cost, and the row of two workers, each with half of the cores, compares two
+small processes with a large one.
 
 CPU utilisation is that of all processes of the row over all cores, from the first step to the end
 of the last validation, including tracing and checkpoints. GPU utilisation is that of nvidia-smi
@@ -168,7 +168,10 @@ def _arguments() -> argparse.Namespace:
         help="logical devices of a CPU under mirrored and central_storage [2]",
     )
     parser.add_argument(
-        "--only", type=usage.some_of(names), default=names, help=f"of {', '.join(names)} [all]"
+        "--only",
+        type=usage.some_of(names),
+        default=names,
+        help=f"strategies, of {', '.join(names)} [all]",
     )
     parser.add_argument(
         "--set", default=[], action="append", help="settings of all rows, KEY=VALUE"
@@ -271,7 +274,7 @@ def draw(rows: list[Row], model: str, file: Path) -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    # Text instead of paths: a tenth of the size, and searchable.
+    # With text instead of paths the file has a tenth of the size and is searchable.
     matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
 

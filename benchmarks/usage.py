@@ -21,7 +21,7 @@ from rich.console import Console
 
 REPOSITORY = Path(__file__).parents[1]
 MEBIBYTE = 2**20
-_SECONDS_BETWEEN = 0.5
+_SECONDS_BETWEEN_SAMPLES = 0.5
 _COLUMNS = 140
 
 
@@ -101,7 +101,7 @@ def run_module(
         )
     while True:
         try:
-            output, _ = process.communicate(timeout=_SECONDS_BETWEEN)
+            output, _ = process.communicate(timeout=_SECONDS_BETWEEN_SAMPLES)
             break
         except subprocess.TimeoutExpired:
             if cpu_time is not None:

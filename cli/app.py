@@ -39,7 +39,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import the module of a command and return the command, or None if there is no such."""
+        """Import the module of a command and return the command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-_UNLIMITED = 1000
-
 # Paths and messages may contain what Rich takes for markup, or for the code of an emoji.
 out = Console(highlight=False, markup=False, emoji=False)
+_unlimited = Console(highlight=False, markup=False, emoji=False, width=1000)
 
 
 def print_table(table: Table) -> None:
     """Print a table; its cells are wrapped only to the width of a terminal."""
-    (out if out.is_terminal else Console(width=_UNLIMITED, highlight=False)).print(table)
+    (out if out.is_terminal else _unlimited).print(table)
 
 
 def print_line(line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -74,17 +75,20 @@ def build_command(
     """
     image, folder = _image_name(config), checkout / "kubeflow"
     arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({"BASE": base} if base else {})
-    revision = _revision(checkout)
+    revision, epoch = _revision(checkout), _epoch(checkout)
     if tool == "cloudbuild":
         values = {"IMAGE": image, **arguments, "REVISION": revision}
         substitutions = ",".join(f"_{key}={value}" for key, value in values.items())
         command = ["gcloud", "builds", "submit", f"--config={folder / 'cloudbuild.yaml'}"]
         command += [f"--project={config.vertex.project}"] if config.vertex.project else []
         return [*command, f"--substitutions={substitutions}", str(checkout)]
-    # --load: without it a builder of buildx's own keeps the image in its cache.
+    # Without --load, a builder that buildx created keeps the image in its own cache.
     command = ["buildah", "bud"] if tool == "buildah" else ["docker", "buildx", "build", "--load"]
     command += [f"--file={folder / 'Dockerfile'}", f"--tag={image}"]
+    arguments["SOURCE_DATE_EPOCH"] = epoch
     command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
+    # Docker uses the argument for the times in the image's description, not for those of files.
+    command += [f"--timestamp={epoch}"] if tool == "buildah" else []
     return [*command, f"--label=org.opencontainers.image.revision={revision}", str(checkout)]
 
 
@@ -113,6 +117,19 @@ def _revision(checkout: Path) -> str:
     except OSError:
         return "unknown"
     return done.stdout.strip() or "unknown"
+
+
+def _epoch(checkout: Path) -> str:
+    """Return $SOURCE_DATE_EPOCH, or the time of the commit, in seconds; `0` if git fails."""
+    if os.environ.get("SOURCE_DATE_EPOCH"):
+        return os.environ["SOURCE_DATE_EPOCH"]
+    try:
+        done = subprocess.run(
+            ["git", "-C", checkout, "log", "-1", "--format=%ct"], capture_output=True, text=True
+        )
+    except OSError:
+        return "0"
+    return done.stdout.strip() or "0"
 
 
 def _find_tool() -> Pusher:

@@ -58,17 +58,16 @@ def predict(
     2. The output appears when it is complete; after a kill the same command resumes.
     """
     from cli.console import silent_stderr
+    from cli.model import last_pushed_model
     from core import exit_codes
-    from core.errors import ConfigError, InputError
+    from core.errors import InputError
     from pipeline.config import load_config
-    from platforms.google_cloud.credentials import find_credentials
     from serving.answers import answer, read_arguments, read_lines
     from serving.rest.client import find_server
+    from serving.signing.settings import verification_key
 
     settings = load_config(config, overrides or ())
-    serving = settings.paths.serving
-    if serving.startswith("gs://"):
-        find_credentials("paths.serving", serving)
+    public_key = verification_key(settings.signing)
     if inputs or output or format:
         from cli.score import score
 
@@ -78,12 +77,9 @@ def predict(
         return
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
-        from serving.predictor import Predictor, latest_model
+        from serving.predictor import Predictor
 
-        try:
-            folder = latest_model(serving)
-        except OSError as error:
-            raise ConfigError(f"paths.serving: {serving} cannot be read: {error}") from None
+        folder = last_pushed_model(settings)
     batches = read_arguments(texts) if texts else read_lines(sys.stdin)
     first = next(batches, None)
     if not first:
@@ -91,7 +87,7 @@ def predict(
 
     def load() -> Predictor:
         with silent_stderr():
-            return Predictor(folder)
+            return Predictor(folder, public_key)
 
     predictor = find_server(settings.serve, folder, load) if texts else load()
 
@@ -108,7 +104,8 @@ def predict(
             report=lambda line: print(line, file=sys.stderr, flush=True),
         )
     except BrokenPipeError:
-        # `| head` has closed the pipe, and Python flushes the rest of the buffer when it exits.
+        # The reader of the output, such as `head`, has closed the pipe. Python flushes the rest of
+        # the buffer when it exits, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     if unusable:

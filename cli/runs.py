@@ -42,8 +42,8 @@ def runs(context: typer.Context, config: ConfigOption = None, overrides: SetOpti
 
 @app.command()
 def compare(
-    first: Annotated[str, typer.Argument(help="Id of a run, or the beginning of one.")],
-    second: Annotated[str, typer.Argument(help="Id of another run.")],
+    first: Annotated[str, typer.Argument(help="Id of a run, or its beginning.")],
+    second: Annotated[str, typer.Argument(help="Id of another run, or its beginning.")],
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
@@ -63,10 +63,10 @@ def compare(
     table.add_column("")
     for run in pair:
         table.add_column(run.id, overflow="fold")
-    for name, value in zip(
-        _COLUMNS[1:], zip(*(_row(run)[1:] for run in pair), strict=True), strict=True
-    ):
-        table.add_row(name, *value)
+    rows = zip(_COLUMNS, *map(_row, pair), strict=True)
+    for name, *values in rows:
+        if name != "run":
+            table.add_row(name, *values)
     steps = [
         {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps} for run in pair
     ]

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from core import progress
-from core.errors import ConfigError, InputError
+from core.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -32,33 +32,36 @@ def score(
     """Score the reviews of files and print the counts; return whether every line was scored.
 
     Args:
-      inputs: files, folders and globs; or `-` alone.
-      output: a file, or `-`.
-      format: of standard output; None: csv.
+      inputs: files, folders and globs; or `-` alone, for standard input.
+      output: a file, or `-` for standard output.
+      format: format of standard output; None: csv.
       config: the settings.
 
     Raises:
-      ConfigError: the arguments contradict each other, or paths.serving cannot be read.
+      ConfigError: the arguments contradict each other, or paths.serving or a key cannot be read.
     """
     target = _check(inputs, output, format)
     # TensorFlow logs while it is imported and while it loads a model.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from cli.console import silent_stderr
+    from cli.model import last_pushed_model
 
     with silent_stderr():
         from pipeline.beam import beam_args
         from pipeline.inputs import read_options
         from serving.batch.run import Request, score_files
-        from serving.predictor import latest_model
+        from serving.signing.settings import verification_key
 
-        try:
-            model = latest_model(config.paths.serving)
-        except OSError as error:
-            raise ConfigError(
-                f"paths.serving: {config.paths.serving} cannot be read: {error}"
-            ) from None
+        public_key = verification_key(config.signing)
+        model = last_pushed_model(config)
     request = Request(
-        inputs, target, format or _FORMATS[0], model, read_options(config), beam_args(config)
+        inputs,
+        target,
+        format or _FORMATS[0],
+        model,
+        read_options(config),
+        beam_args(config),
+        public_key,
     )
     start = time.monotonic()
     with _bar(Console(stderr=True)):
@@ -69,7 +72,7 @@ def score(
 
 
 def _check(inputs: Sequence[str], output: str | None, format: str | None) -> str:
-    """Return the output as an absolute path or URL, or `-`."""
+    """Check the arguments; return the output as an absolute path or URL, or `-`."""
     if not inputs:
         raise InputError("--output requires --input: give files, folders or globs, or - for stdin")
     if output is None:
@@ -79,7 +82,9 @@ def _check(inputs: Sequence[str], output: str | None, format: str | None) -> str
     if output == _STREAM:
         return output
     if format is not None:
-        raise InputError(f"--format is that of standard output; the suffix of {output} decides")
+        raise InputError(
+            f"--format applies to `--output -` only; the suffix of {output} determines its format"
+        )
     if PurePosixPath(output).suffix.lower().lstrip(".") not in _FORMATS:
         raise InputError(f"--output: {output} must end in .csv, .jsonl or .parquet, or be -")
     if "://" in output:
@@ -94,7 +99,7 @@ def _counts(summary: Summary, target: str, seconds: float) -> str:
     rejected = sum(summary.rejected.values())
     line = f"{summary.reviews:,} reviews scored in {seconds:.1f} s"
     if summary.resumed:
-        line += f" ({summary.resumed} parts were finished before)"
+        line += f" (units that were already finished: {summary.resumed})"
     if target != _STREAM:
         line += f": {target}"
     if rejected:
@@ -132,7 +137,7 @@ def _bar(console: Console) -> Iterator[None]:
 
 
 class _BarHandler(logging.Handler):
-    """Draws reviews and bytes, each the sum of those of all units of work."""
+    """A logging handler that shows the reviews and the bytes of all units of work."""
 
     def __init__(self, bar: Progress):
         super().__init__(logging.INFO)

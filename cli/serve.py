@@ -30,27 +30,21 @@ def serve(
     use.
     """
     from cli.console import print_line, silent_stderr
-    from core.errors import ConfigError
+    from cli.model import last_pushed_model
     from pipeline.config import load_config
-    from platforms.google_cloud.credentials import find_credentials
-    from serving.predictor import latest_model
     from serving.rest.server import open_socket
     from serving.rest.server import serve as serve_models
+    from serving.signing.settings import verification_key
 
     settings = load_config(config, overrides or ())
-    folder = settings.paths.serving
+    folder, public_key = settings.paths.serving, verification_key(settings.signing)
     limits = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
-    if folder.startswith("gs://"):
-        find_credentials("paths.serving", folder)
     listener = open_socket(limits)
     # Otherwise TensorFlow logs each request whose Examples cannot be parsed, with their content.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
-        try:
-            latest_model(folder)
-        except OSError as error:
-            raise ConfigError(f"paths.serving: {folder} cannot be read: {error}") from None
+        last_pushed_model(settings)
         import tensorflow  # noqa: F401
     _log_to_stderr()
 
@@ -59,16 +53,17 @@ def serve(
         print_line(f"try it at {address}/ (Ctrl-C ends the server)")
         sys.stdout.flush()
 
-    serve_models(folder, limits, listener, ready)
+    serve_models(folder, limits, listener, ready, public_key)
 
 
 def _log_to_stderr() -> None:
-    """Log switches and problems of the server, not every request."""
+    """Log changes of the version and problems of the server, but not every request."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger = logging.getLogger("serving.rest")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    # TensorFlow adds a handler to the root logger, and warns that sessions are old.
+    # The root logger has a handler of TensorFlow, which would log each line again. TensorFlow also
+    # warns that sessions are old.
     logger.propagate = False
     logging.getLogger("tensorflow").setLevel(logging.ERROR)

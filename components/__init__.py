@@ -14,7 +14,7 @@ _ARTIFACT_TYPES = (
 def __getattr__(name: str) -> Any:
     """Return an artifact type by its name in compiled pipelines.
 
-    The import is lazy, because it imports all of TFX, which not every module of this package uses.
+    The import is lazy: it imports all of TFX, and some modules of this package do not use TFX.
     """
     if name in _ARTIFACT_TYPES:
         from components import artifacts

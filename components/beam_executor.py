@@ -9,7 +9,7 @@ from core.local_beam import make_pipeline
 
 
 class LocalBeamExecutor(base_beam_executor.BaseBeamExecutor):
-    """A Beam executor of TFX whose pipelines are those of `core.local_beam`.
+    """A Beam executor of TFX that creates its pipelines with `core.local_beam`.
 
     Put it before TFX's own executor in the list of base classes.
     """

@@ -82,8 +82,8 @@ def _header(length: int) -> bytes:
     return size + masked.to_bytes(4, "little")
 
 
-def density(path: str) -> float:
-    """Return the records per compressed byte at the start of a file, or of all of a small file."""
+def records_per_byte(path: str) -> float:
+    """Return the records per compressed byte in the first 4 MiB of a file."""
     with fileio.open(path, "rb") as file:
         compressed = file.read(_BEGINNING)
     data = zlib.decompressobj(_GZIP).decompress(compressed)
@@ -100,16 +100,20 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def publish(folder: str, prefix: str, paths: Sequence[str]) -> None:
+def publish(folder: str, prefix: str, paths: Sequence[str]) -> list[str]:
     """Move closed files, in this order, to a split's folder under the names that TFX uses.
 
-    A split without files gets an empty one, because later components read by a pattern.
+    A split without files gets one empty file, because later components require a file.
+
+    Returns:
+      The new paths, in the same order; [] without files.
     """
     fileio.makedirs(folder)
     total = max(len(paths), 1)
     targets = [f"{folder}/{prefix}-{index:05d}-of-{total:05d}.gz" for index in range(total)]
     if paths:
         FileSystems.rename(list(paths), targets)
-        return
+        return targets
     with ThreadPoolExecutor(1) as pool:
         ShardWriter(targets[0], TEXT_LEVEL, pool).close()
+    return []

@@ -25,7 +25,7 @@ def write_results(pipeline: beam.Pipeline, results: beam.PCollection, folder: st
 
 
 def read_results(folder: str) -> list[Any]:
-    """Return the elements that `write_results` wrote; tuples are lists after JSON."""
+    """Return the elements that `write_results` wrote; JSON turns tuples into lists."""
     with fileio.open(os.path.join(folder, _FILE)) as file:
         results: list[Any] = json.loads(file.read())
     return results

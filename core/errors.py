@@ -21,6 +21,12 @@ class UserError(Exception):
         super().__init__(" ".join(message.split()))
 
 
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """Return the problem of a line that is not UTF-8, and its remedy."""
+    byte = error.object[error.start]
+    return f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8, convert it"
+
+
 class ConfigError(UserError, ValueError):
     """A wrong setting. The message names its key and the allowed values."""
 

@@ -1,8 +1,9 @@
 """Events from a child process to its parent: JSON objects, one a line, through a pipe.
 
-The parent passes the writing end's descriptor in $EVENTS_FD. `amazon-reviews run` receives the
-events of the pipeline's process this way, and a training those of its other processes. The child's
-standard input is a pipe too: it closes when the parent has ended, and then the child ends as well.
+The parent passes the file descriptor of the pipe's writing end in $EVENTS_FD. `amazon-reviews run`
+receives the events of the pipeline's process this way. A training receives the events of its other
+processes. The child's standard input is also a pipe. It closes when the parent ends, and then the
+child ends as well.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ kinds of its own, see `platforms.local.events`.
 """
 
 _LONGEST_ERROR = 2000
-"""Characters. Longer errors might not reach the pipe in one piece before a kill."""
+"""Greatest length of an error in characters. A kill could cut the line of a longer error."""
 
 
 class Sender(logging.Handler):
@@ -47,7 +48,7 @@ class Sender(logging.Handler):
         if self._descriptor is None:
             return
         line = (json.dumps({"event": kind, **values}) + "\n").encode()
-        # If the parent has ended, so does this process, by its standard input.
+        # Without a parent the pipe is broken, and `end_with_parent` ends this process.
         with self._sending, contextlib.suppress(BrokenPipeError):
             while line:
                 line = line[os.write(self._descriptor, line) :]
@@ -68,7 +69,10 @@ def take_descriptor() -> int | None:
 
 
 def attach(sender: Sender, descriptor: int | None) -> None:
-    """Send the progress of this process, and tie its life to that of its parent, if it has one."""
+    """Send the progress of this process, and end this process with its parent.
+
+    Without a descriptor there is no parent, and nothing is done.
+    """
     if descriptor is not None:
         progress.LOGGER.addHandler(sender)
         threading.Thread(target=end_with_parent, daemon=True).start()
@@ -76,14 +80,18 @@ def attach(sender: Sender, descriptor: int | None) -> None:
 
 def end_with_parent() -> None:
     """Wait until standard input closes, then end this process; call it in a thread."""
-    # Not sys.stdin: a thread that holds its lock keeps the interpreter from shutting down.
+    # Not sys.stdin: this thread would hold the lock of sys.stdin, and the interpreter could not
+    # shut down.
     while os.read(0, 1):
         pass
     os._exit(1)
 
 
 def receive(pipe: TextIO) -> Iterator[dict[str, Any]]:
-    """Yield the events until the child closes its end; a line that a kill cut short is dropped."""
+    """Yield the events until the child closes the pipe.
+
+    If the child was killed, its last line may be incomplete. Such a line is left out.
+    """
     for line in pipe:
         with contextlib.suppress(json.JSONDecodeError):
             yield json.loads(line)

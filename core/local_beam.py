@@ -1,9 +1,9 @@
 """Beam pipelines that run in this process, unless their arguments name a runner.
 
-Beam's default, `DirectRunner`, tries Prism first: it downloads an executable and runs the pipeline
-on it, and only where that fails uses FnApiRunner, the runner in this process. A `--runner` in TFX's
-Beam arguments is no way to avoid it: given any argument, TFX packages its sources for workers on
-other machines, which takes two seconds for each component.
+Beam's default, `DirectRunner`, tries Prism first: it downloads an executable to run the pipeline.
+Only if Prism fails, it uses FnApiRunner, which runs the pipeline in this process. A `--runner` in
+TFX's Beam arguments would avoid Prism. But with any argument TFX packages its sources for workers
+on other machines, which takes two seconds for each component.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SWITCHING_RUNNERS = ("direct", "switchingdirect")
 def make_pipeline(args: Sequence[str] = ()) -> beam.Pipeline:
     """Return a Beam pipeline with these arguments, such as `['--direct_num_workers=2']`.
 
-    Beam constructs any `--runner` other than `DirectRunner`, also `PrismRunner`.
+    Beam constructs every `--runner` other than `DirectRunner`, including `PrismRunner`.
     """
     options = PipelineOptions(list(args))
     named = options.view_as(StandardOptions).runner

@@ -52,7 +52,7 @@ def mysql_url(location: str) -> SplitResult:
     """
     url = urlsplit(location)
     if url.scheme != "mysql" or not (url.hostname and url.username and url.path.strip("/")):
-        # Without the rest of the URL, which may contain a password.
+        # The message leaves out the rest of the URL, which may contain a password.
         raise ConfigError(
             f"paths.metadata: {url.scheme}://… is not supported; set a file path or "
             "mysql://USER@HOST[:PORT]/DATABASE"

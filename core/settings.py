@@ -24,7 +24,7 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 
 def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySection:
-    """Return `section` with the parameters of a run in it, validated like a settings file.
+    """Return `section` with the parameters of a run as values, validated like a settings file.
 
     Args:
       section: the settings that the pipeline was compiled with.
@@ -45,6 +45,17 @@ def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySectio
             f"parameter {given} contradicts the settings that the pipeline was compiled with: "
             f"{problem}. Change both in the settings and compile again"
         ) from None
+
+
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return `section.key` -> value of nested settings."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            found |= flat_settings(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
 
 
 def first_problem(error: ValidationError, section: type[BaseModel], inside: str = "") -> str:

@@ -1,4 +1,4 @@
-"""A YAML loader that refuses repeated keys; PyYAML's own keeps the last of them silently."""
+"""A YAML loader that refuses repeated keys. PyYAML's own loader silently keeps the last value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def load_yaml(text: str) -> Any:
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader that refuses a repeated key.
 
-    It checks the nodes, in which `<<` is still an ordinary key. So a key may override a merged one.
+    It checks the nodes before PyYAML merges the mappings of `<<`. So a key may override a key that
+    is merged.
     """
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:

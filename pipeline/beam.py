@@ -11,11 +11,11 @@ _SETUP_FILE_IN_IMAGE = "/opt/amazon-reviews/setup.py"
 
 
 def beam_args(config: PipelineConfig) -> list[str]:
-    """Return the arguments of every Beam component; `beam.args` is last and therefore wins.
+    """Return the arguments of every Beam component; those of `beam.args` override the others.
 
-    The list has only what differs from Beam's defaults, which are the defaults of the settings too.
-    With any argument TFX packages its own sources for remote workers, which takes two seconds for
-    each component.
+    The settings have the same defaults as Beam. The list has only arguments that differ from them,
+    because with any argument TFX packages its own sources for remote workers, which takes two
+    seconds for each component.
     """
     beam, args = config.beam, []
     if beam.direct_running_mode != "in_memory":

@@ -24,6 +24,7 @@ from pipeline.cluster_settings import Cluster, Dataflow, Kubeflow, Vertex
 from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE, read_settings
 from preprocessing.settings import Transform
 from serving.rest.settings import Serve
+from serving.signing.settings import Signing
 from trainer_module.settings import Training
 
 Split = Literal["train", "eval", "test"]
@@ -160,9 +161,19 @@ class PipelineConfig(Section):
     serving: Serving = Serving()
     push: Push = Push()
     serve: Serve = Serve()
+    signing: Signing = Signing()
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()
     kubeflow: Kubeflow = Kubeflow()
+
+    @model_validator(mode="after")
+    def _only_files_are_signed(self) -> PipelineConfig:
+        if self.signing.private_key and self.push.destination == "vertex":
+            raise ValueError(
+                "signing.private_key signs models in paths.serving, and push.destination is vertex;"
+                " unset one of them"
+            )
+        return self
 
 
 def absolute(path: str) -> str:

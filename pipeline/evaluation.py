@@ -5,13 +5,13 @@ from __future__ import annotations
 from google.protobuf import wrappers_pb2
 from tensorflow_model_analysis.proto import config_pb2
 
-from components.evaluator.metrics import CANDIDATE
+from components.evaluator.metrics import BASELINE, CANDIDATE
 from pipeline.config import PipelineConfig
 from preprocessing import features
 
 
 def eval_config(config: PipelineConfig) -> config_pb2.EvalConfig:
-    """Return the TFMA configuration; its threshold against a baseline requires a baseline."""
+    """Return the TFMA configuration; TFX ignores the change threshold without a baseline."""
     evaluation = config.evaluation
     threshold = config_pb2.MetricThreshold(
         value_threshold=config_pb2.GenericValueThreshold(
@@ -26,7 +26,7 @@ def eval_config(config: PipelineConfig) -> config_pb2.EvalConfig:
         config_pb2.MetricConfig(class_name="ExampleCount"),
         config_pb2.MetricConfig(
             class_name="BinaryAccuracy",
-            # Only for the whole split: a slice of five reviews must not decide.
+            # The thresholds apply only to the whole split, because a slice may be very small.
             per_slice_thresholds=[
                 config_pb2.PerSliceMetricThreshold(
                     slicing_specs=[config_pb2.SlicingSpec()], threshold=threshold
@@ -52,7 +52,7 @@ def eval_config(config: PipelineConfig) -> config_pb2.EvalConfig:
     return config_pb2.EvalConfig(
         model_specs=[
             config_pb2.ModelSpec(name=CANDIDATE, **model),
-            config_pb2.ModelSpec(name="baseline", is_baseline=True, **model),
+            config_pb2.ModelSpec(name=BASELINE, is_baseline=True, **model),
         ],
         metrics_specs=[config_pb2.MetricsSpec(metrics=metrics)],
         slicing_specs=slices,

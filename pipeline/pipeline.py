@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow_data_validation as tfdv
 
-# Not tfx.v1: it imports Google's cloud clients, which takes ten seconds and a local run never uses.
+# Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
 from tfx.components import ExampleValidator, Tuner
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.pipeline import Pipeline
@@ -14,7 +14,7 @@ from tfx.proto import trainer_pb2, transform_pb2
 from tfx.types import BaseChannel
 
 from components.data_gate.component import DataGate
-from components.evaluator.component import Evaluator
+from components.evaluator.component import BatchEvaluator
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
@@ -65,14 +65,15 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     tuner = _tuner(config, transform) if TUNER in ids else None
     trainer = _trainer(config, platform, transform, warm_start, tuner)
     baseline = platform.baseline(trainer.outputs["model"])
-    evaluator = Evaluator(
+    evaluator = BatchEvaluator(
         examples=examples,
         example_splits=["test"],
         model=trainer.outputs["model"],
         baseline_model=baseline.outputs["model"],
         eval_config=eval_config(config),
         min_accuracy=platform.parameter("min_accuracy", config.evaluation.min_accuracy),
-    )
+        batched=config.evaluation.batched,
+    ).with_id("Evaluator")
     serving_check = ServingCheck(
         model=trainer.outputs["model"],
         examples=examples,
@@ -166,7 +167,7 @@ def _transform(
 
 
 def _tuner(config: PipelineConfig, transform: ReviewTransform) -> Tuner:
-    """Return the node that searches the best hyperparameters."""
+    """Return the node that searches for the best hyperparameters."""
     return Tuner(tuner_fn="trainer_module.tuner.tuner_fn", **_training_arguments(config, transform))
 
 
@@ -203,7 +204,7 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
 
 
 def _transform_settings(config: PipelineConfig) -> TransformSettings:
-    """Return the settings that the chosen model uses; no other setting causes a cache miss."""
+    """Return only the settings that the model uses, so that other settings cause no cache miss."""
     settings = config.transform.model_dump()
     names = models.load(config.training.model).FEATURES
     used = {key: settings[key] for name in names for key in features.SETTINGS[name]}

@@ -16,7 +16,7 @@ ClusterTarget = Literal["vertex", "kubeflow"]
 
 
 def check_splits(config: PipelineConfig) -> None:
-    """Raise ConfigError if `data.splits` has globs but `data.input_base` no folder for them."""
+    """Raise ConfigError if `data.splits` has globs but `data.input_base` is not set."""
     if config.data.splits and not config.data.input_base:
         raise missing("data.input_base", "data.splits", "the folder that contains the files")
 

@@ -43,7 +43,8 @@ def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path
 
 
 class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
-    """TFX's compiling runner, which also writes what TFX's own omits from the file."""
+    """TFX's compiling runner, which also writes the parts of the file that TFX's own runner
+    omits."""
 
     def __init__(self, config: PipelineConfig, target: ClusterTarget, output: Path):
         super().__init__(
@@ -85,7 +86,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         else:
             text = json.dumps(job, indent=2, sort_keys=True) + "\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The file appears at once, so an interruption leaves no incomplete file.
+        # The file is replaced atomically, so an interruption leaves no incomplete file.
         scratch = path.with_name(f".{path.name}.{os.getpid()}")
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)

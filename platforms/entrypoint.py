@@ -12,7 +12,9 @@ import logging
 import os
 import platform
 import runpy
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         *("--executor_class_path", step.executor_class_path),
         *(_INPUT, json.dumps(with_properties(executor_input))),
         *(_SPEC, step.json_serialized_inputs_spec_args),
-        *beam_args,
+        *writable_setup_file(beam_args),
     ]
     try:
         check_integers(executor_input, inputs_spec)
@@ -138,11 +140,29 @@ def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, 
                 raise InputError(f"parameter {name}: must be an integer, not {value!r}")
 
 
+def writable_setup_file(beam_args: Sequence[str]) -> list[str]:
+    """Return Beam's arguments with `--setup_file` in a copy of its folder if that is read-only.
+
+    Beam builds the package for Dataflow in that folder, and the root file system of a container
+    may be read-only.
+    """
+    changed = []
+    for argument in beam_args:
+        name, _, file = argument.partition("=")
+        folder = os.path.dirname(file)
+        if name == "--setup_file" and os.path.isdir(folder) and not os.access(folder, os.W_OK):
+            copy = os.path.join(tempfile.mkdtemp(prefix="setup-"), "package")
+            shutil.copytree(folder, copy)
+            argument = f"{name}={os.path.join(copy, os.path.basename(file))}"
+        changed.append(argument)
+    return changed
+
+
 def delete_folder_markers(uris: Sequence[str]) -> None:
     """Delete the empty objects under gs:// prefixes whose name ends in a slash.
 
-    TensorFlow creates one for every folder. The launcher of the next step would fail to download
-    it as a file.
+    TensorFlow creates such an object for every folder. The launcher of the next step would fail to
+    download the object as a file.
     """
     remote = [uri for uri in uris if uri.startswith("gs://")]
     if not remote:

@@ -100,8 +100,8 @@ def follow(
       run: the run.
       task_names: the ids of the pipeline's nodes.
       report: gets one line at a time.
-      poll_seconds: between two requests of the status.
-      patience_seconds: without a response, after which this function returns.
+      poll_seconds: seconds between two requests of the status.
+      patience_seconds: seconds without a response after which this function returns.
 
     Returns:
       An exit code, see `platforms.submit.submit`.

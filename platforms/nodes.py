@@ -8,6 +8,10 @@ from tfx.dsl.components.common.resolver import Resolver, ResolverStrategy
 from tfx.proto import pusher_pb2
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
+from components.signing_pusher.component import SigningPusher
+from pipeline.config import PipelineConfig
+from pipeline.nodes import PUSHER
+
 
 def resolve_model(
     strategy: type[ResolverStrategy], node_id: str, **channels: BaseChannel
@@ -30,21 +34,25 @@ def filesystem_pusher(
     model: BaseChannel,
     model_blessing: BaseChannel,
     infra_blessing: BaseChannel,
-    base_directory: str,
+    config: PipelineConfig,
 ) -> Pusher:
-    """Return TFX's Pusher, which copies a model that has both blessings to a new version.
+    """Return the Pusher, which copies a model that has both blessings to a new version.
 
     Args:
       model: the SavedModel.
       model_blessing: the Evaluator's blessing of the model.
       infra_blessing: the ServingCheck's blessing of the model.
-      base_directory: the folder of all versions.
+      config: the settings, with the folder of all versions and the key of a signature.
     """
-    return Pusher(
-        model=model,
-        model_blessing=model_blessing,
-        infra_blessing=infra_blessing,
-        push_destination=pusher_pb2.PushDestination(
-            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=base_directory)
-        ),
-    )
+    channels = {
+        "model": model,
+        "model_blessing": model_blessing,
+        "infra_blessing": infra_blessing,
+    }
+    folder = pusher_pb2.PushDestination.Filesystem(base_directory=config.paths.serving)
+    destination = pusher_pb2.PushDestination(filesystem=folder)
+    private_key = config.signing.private_key
+    if private_key is None:
+        return Pusher(**channels, push_destination=destination)
+    pusher = SigningPusher(**channels, push_destination=destination, private_key=private_key)
+    return pusher.with_id(PUSHER)

@@ -42,9 +42,9 @@ def submit(
       poll_seconds, patience_seconds: see `follow`.
 
     Returns:
-      0 if the run was submitted and, with `wait`, succeeded. 1 if the cluster refused it, it failed
-      or was cancelled, or its status cannot be read any more. 130 after Ctrl-C, which does not stop
-      the run.
+      0 if the run was submitted and, with `wait`, succeeded. 1 if the cluster refused the run, if
+      the run failed or was cancelled, or if its status cannot be read any more. 130 after Ctrl-C,
+      which does not stop the run.
 
     Raises:
       ConfigError: a setting or parameter is missing or wrong, or there are no credentials.

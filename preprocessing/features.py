@@ -20,7 +20,7 @@ NGRAMS = "ngrams"
 TOKENS = "tokens"
 """Ids of the first `max_tokens` words, int64 in [UNKNOWN_TOKEN, vocabulary + 2), ragged."""
 PADDING_TOKEN = 0
-"""The id that pads the rows of a batch to one width; no word has this id, and no file holds it."""
+"""The id that pads the rows of a batch to one width; no word and no file has this id."""
 UNKNOWN_TOKEN = 1
 """The id of all words outside the vocabulary."""
 FIRST_TOKEN = 2

@@ -19,7 +19,7 @@ class Trait:
 
 
 Template = tuple[tuple[str, ...], ...]
-"""A phrase as a sequence of choices; literal text is a choice of one."""
+"""A phrase as a sequence of choices; literal text is a choice with one option."""
 Sayings = dict[bool, tuple[tuple[float, Template], ...]]
 """Whether a phrase is favourable -> (weight, phrase); the weight is the number of its choices."""
 

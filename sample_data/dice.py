@@ -31,7 +31,7 @@ class Dice:
         return options[int(self.share() ** 1.36 * len(options))]
 
     def weighted(self, options: Sequence[tuple[float, T]]) -> T:
-        """Return an option of the (weight, option) pairs with a probability by its weight."""
+        """Return an option of (weight, option) pairs, in proportion to the weights."""
         point = self.share() * math.fsum(weight for weight, _ in options)
         for weight, option in options:
             point -= weight

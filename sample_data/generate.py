@@ -59,7 +59,7 @@ def draw_length(dice: Dice) -> int:
 
 
 def reviews(seed: int = SEED) -> Iterator[Review]:
-    """Yield endless reviews, no two with the same words; a seed always yields the same reviews."""
+    """Yield reviews without end, no two with the same words; equal seeds give equal reviews."""
     dice = Dice(seed)
     seen: set[str] = set()
     while True:

@@ -8,7 +8,7 @@ from sample_data.speaker import Speaker
 
 MAX_WORDS = 300
 SHORT = 24
-"""Words below which a review is a note: a few plain sentences."""
+"""Number of words below which a review is a note, which is a few plain sentences."""
 ROOM_FOR_DOUBT = 32
 
 NEGATED = 0.5
@@ -59,7 +59,7 @@ class Reviewer:
         return 0.0 if self.words < ROOM_FOR_DOUBT else self.dice.weighted(DISSENT)
 
     def write(self) -> tuple[str, str]:
-        """Return a title and a body of together about `words` words, at most MAX_WORDS."""
+        """Return a title and a body, which have about `words` words together, at most MAX_WORDS."""
         title, body = self._note() if self.words < SHORT else self._essay()
         return self.typist.title(_capital(title)), body
 

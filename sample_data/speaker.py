@@ -13,7 +13,7 @@ from sample_data.banks import GENERAL, LEXICON, PATTERNS, STOCK, TOPICS, TRAITS,
 from sample_data.dice import Dice
 
 DENIED = 0.08
-"""Fraction of judgements that deny the opposite."""
+"""Fraction of judgements that deny a word of the other side."""
 SORTS = (
     (0.16, "stock"),
     (0.3, "general"),

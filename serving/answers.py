@@ -7,20 +7,21 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple, TextIO
 
+from core.errors import not_utf8
 from serving.predictor import LABELS, Prediction
 
 MAX_LINE_BYTES = 1 << 20
-_READ = 1 << 18
-_BATCH = 1024
+_READ_BYTES = 1 << 18
+_BATCH_LINES = 1024
 
 
 class Text(NamedTuple):
     """A review from an input.
 
     Attributes:
-      place: where the review is in the input, such as `line 3`.
+      place: the place of the review in the input, such as `line 3`.
       content: UTF-8.
-      problem: why the review cannot be used; empty if it can.
+      problem: the reason why the review cannot be used; empty if it can be used.
     """
 
     place: str
@@ -42,7 +43,7 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
         return
     number = 0
     tail: bytes | None = b""  # the unfinished line; None once it is too long
-    while chunk := stream.buffer.read1(_READ):  # type: ignore[attr-defined]
+    while chunk := stream.buffer.read1(_READ_BYTES):  # type: ignore[attr-defined]
         first, *others = chunk.split(b"\n")
         tail = _within(tail, first)
         if not others:
@@ -56,7 +57,7 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
 
 def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
     """Yield the arguments of a command as one batch."""
-    # The bytes that the shell passed, even where Python could not decode them.
+    # `fsencode` returns the bytes that the shell passed, even if Python could not decode them.
     found = [_text(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
     yield [text for text in found if text]
 
@@ -67,7 +68,7 @@ def answer(
     out: BinaryIO,
     report: Callable[[str], object],
 ) -> int:
-    """Write `LABEL<tab>PROBABILITY<tab>REVIEW` for each review, in their order.
+    """Write `LABEL<tab>PROBABILITY<tab>REVIEW` for each review, in the order of the reviews.
 
     Args:
       batches: the reviews. The predictions of a batch are written before the next one is read.
@@ -100,8 +101,8 @@ def answer(
 def _batches(lines: Sequence[bytes | None], first: int) -> Iterator[list[Text]]:
     found = [_text(f"line {number}", line) for number, line in enumerate(lines, first)]
     texts = [text for text in found if text]
-    for start in range(0, len(texts), _BATCH):
-        yield texts[start : start + _BATCH]
+    for start in range(0, len(texts), _BATCH_LINES):
+        yield texts[start : start + _BATCH_LINES]
 
 
 def _text(place: str, line: bytes | None) -> Text | None:
@@ -114,8 +115,7 @@ def _text(place: str, line: bytes | None) -> Text | None:
     try:
         return Text(place, line) if line.decode().strip() else None
     except UnicodeDecodeError as error:
-        byte = line[error.start]
-        return Text(place, line, f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8, convert it")
+        return Text(place, line, not_utf8(error))
 
 
 def _within(tail: bytes | None, more: bytes) -> bytes | None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MAX_WORDS = 100
-"""Words of a review that are left out, from its beginning."""
+"""Most words of a review that are left out, counted from its beginning."""
 _WORD = re.compile(r"\S+")
 _SMALLEST = 1e-7
 """Least distance of a probability from 0 and 1, about the precision of a float32 near 1."""
@@ -24,8 +24,8 @@ class Part(NamedTuple):
     """A part of a review.
 
     Attributes:
-      text: the part; joined, the parts of a review are the review.
-      effect: the effect of the word; None if the part is no word that was left out.
+      text: the text of the part; the texts of all parts, joined, are the review.
+      effect: the effect of the word; None for spaces, and for words that were never left out.
     """
 
     text: str
@@ -40,25 +40,26 @@ def variants(text: str, words: int = MAX_WORDS) -> list[bytes]:
 
 
 def parts(text: str, probabilities: Sequence[float]) -> list[Part]:
-    """Return the parts of the review, which joined are the review again.
+    """Return the parts of the review, in its order.
 
     Args:
       text: the review.
-      probabilities: of its `variants`.
+      probabilities: the probability of each of its `variants`.
     """
-    whole, *without = (_logit(probability) for probability in probabilities)
+    whole, *without = map(logit, probabilities)
     found: list[Part] = []
     end = 0
-    for span, logit in zip(_WORD.finditer(text), without, strict=False):
+    for span, rest in zip(_WORD.finditer(text), without, strict=False):
         if span.start() > end:
             found.append(Part(text[end : span.start()]))
-        found.append(Part(span[0], round(whole - logit, 4)))
+        found.append(Part(span[0], round(whole - rest, 4)))
         end = span.end()
     if end < len(text):
         found.append(Part(text[end:]))
     return found
 
 
-def _logit(probability: float) -> float:
+def logit(probability: float) -> float:
+    """Return the logit of a probability, bounded at the precision of a float32."""
     bounded = min(max(probability, _SMALLEST), 1 - _SMALLEST)
     return math.log(bounded / (1 - bounded))

@@ -17,12 +17,17 @@ class NoModelError(UserError):
 
     exit_code = exit_codes.BAD_INPUT
 
+    def __init__(self, serving: str):
+        super().__init__(
+            f"no model has been pushed to {serving} yet; `amazon-reviews run` trains and pushes one"
+        )
+
 
 class Prediction(NamedTuple):
     """The sentiment of one review.
 
     Attributes:
-      probability: of the review being positive, in [0, 1].
+      probability: probability that the review is positive, in [0, 1].
       label: 0 negative, 1 positive.
     """
 
@@ -42,29 +47,21 @@ def latest_model(serving: str) -> str:
     """
     newest = next(versions(serving), None)
     if newest is None:
-        raise NoModelError(
-            f"no model has been pushed to {serving} yet; `amazon-reviews run` trains and pushes one"
-        )
+        raise NoModelError(serving)
     return newest
 
 
 class Predictor:
     """A pushed model, loaded once."""
 
-    def __init__(self, model_folder: str):
-        import tensorflow as tf
+    def __init__(self, model_folder: str, public_key: bytes | None = None):
+        """Load the model; see `serving.predict_text.load_predict_text`."""
+        from serving.predict_text import load_predict_text
 
-        self._model = tf.saved_model.load(model_folder)
-        self._predict = self._model.signatures["predict_text"]
+        self._predict = load_predict_text(model_folder, public_key)
 
-    def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]:
-        """Return the sentiment of each text; bytes are UTF-8."""
-        import tensorflow as tf
-
-        outputs = self._predict(texts=tf.constant(list(texts), tf.string))
-        return [
-            Prediction(float(probability), int(label))
-            for probability, label in zip(
-                outputs["probability"].numpy(), outputs["label"].numpy(), strict=True
-            )
-        ]
+    def predict(self, texts: Sequence[bytes]) -> list[Prediction]:
+        """Return the sentiment of each text, in UTF-8."""
+        outputs = self._predict(texts)
+        columns = (outputs[name].tolist() for name in Prediction._fields)
+        return [Prediction(*row) for row in zip(*columns, strict=True)]

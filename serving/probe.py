@@ -1,9 +1,9 @@
 """Try a SavedModel in this process: `python -m serving.probe FOLDER`.
 
 FOLDER has `request.json` (see `Request`) and `examples.tfrecord`, serialized tf.Examples. The probe
-writes its results to `answer.json` after each stage, so a model that crashes or hangs leaves those
-of the stages before. It prints `stage NAME` on standard output when a stage begins. It imports only
-TensorFlow, as a server of the model would.
+writes its results to `answer.json` after each stage, so a model that crashes or hangs leaves the
+results of the earlier stages. It prints `stage NAME` on standard output when a stage begins. It
+imports only TensorFlow, as a server of the model would.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import tensorflow as tf
 
 from core.events import end_with_parent
 from preprocessing import features
+from trainer_module.loop.memory import peak_rss
 
 REQUEST, ANSWER, EXAMPLES = "request.json", "answer.json", "examples.tfrecord"
 """The files in the folder."""
@@ -32,6 +33,7 @@ EXAMPLE, TEXT, TRANSFORM = "serving_default", "predict_text", "transform_feature
 SIGNATURES = (EXAMPLE, TEXT, TRANSFORM)
 BATCH = 64
 """Reviews in a batch, for the throughput."""
+_MEBIBYTE = 2**20
 _SINGLE_REQUESTS = 300
 _SINGLE_SECONDS = 3.0
 _FEWEST_REQUESTS = 5
@@ -59,7 +61,7 @@ class Answer:
 
     Attributes:
       signatures: the names of the model's signatures.
-      load_seconds: until the model is loaded and each signature has answered once.
+      load_seconds: seconds until the model is loaded and each signature has answered once.
       p99_ms: the p99 latency of single requests to `predict_text`.
       reviews_per_second: the throughput of `predict_text` in batches.
       memory_mb: greatest resident memory of the process in MiB.
@@ -87,14 +89,14 @@ class Answer:
 def probe(folder: Path) -> None:
     """Run all stages; a model without one of the signatures ends the probe after the first."""
     request = Request(**json.loads((folder / REQUEST).read_text(encoding="utf-8")))
-    # The checks of TensorFlow's readers, and their memory, are not a part of the model.
+    # The Examples are read first, so `load_seconds` does not include the time to read them.
     dataset = tf.data.TFRecordDataset(str(folder / EXAMPLES))
     examples: list[bytes] = list(dataset.as_numpy_iterator())
     texts = [_text(tf.train.Example.FromString(example)) for example in examples]
     answer = Answer()
 
     def begin(stage: str) -> None:
-        answer.memory_mb = peak_memory_mb()
+        answer.memory_mb = peak_rss() / _MEBIBYTE
         _write(answer, folder / ANSWER)
         print(f"{STAGE}{stage}", flush=True)
 
@@ -130,17 +132,6 @@ def probe(folder: Path) -> None:
     begin("end")
 
 
-def peak_memory_mb() -> float:
-    """Return the greatest resident memory of this process so far in MiB.
-
-    Not `ru_maxrss`, which begins at the memory of the process that started this one.
-    """
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    return math.nan
-
-
 def percentile(values: Sequence[float], fraction: float) -> float:
     """Return the value that `fraction` of all values do not exceed (nearest rank)."""
     ordered = sorted(values)
@@ -157,7 +148,7 @@ def _predictor(signature: Any) -> Predict:
 
     def predict(inputs: Sequence[bytes]) -> list[float]:
         outputs = signature(**{name: tf.constant(list(inputs), tf.string)})
-        # A server converts both outputs.
+        # A server also converts both outputs to NumPy arrays.
         outputs["label"].numpy()
         probabilities: list[float] = outputs["probability"].numpy().tolist()
         return probabilities
@@ -194,14 +185,15 @@ def _in_batches(predict: Predict, inputs: Sequence[bytes]) -> list[float]:
 
 
 def _write(answer: Answer, path: Path) -> None:
-    # The file appears at once, so a crash leaves no incomplete file.
+    # The file is replaced atomically, so a crash leaves no incomplete file.
     scratch = path.with_suffix(".new")
     scratch.write_text(json.dumps(dataclasses.asdict(answer)), encoding="utf-8")
     os.replace(scratch, path)
 
 
 if __name__ == "__main__":
-    # The executor keeps standard input open; so no probe remains after its executor was killed.
+    # The probe ends when its standard input is closed. The executor keeps it open until its own
+    # end, so no probe outlives its executor.
     threading.Thread(target=end_with_parent, daemon=True).start()
     probe(Path(sys.argv[1]))
     sys.stdout.flush()

@@ -9,12 +9,29 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
-# The same examples in every run, so that a change is what makes a test fail; other ones with
-# `--hypothesis-profile explore`. No example is too slow: that depends on what else runs.
+# Every run uses the same examples, so that only a change of the code makes a test fail.
+# `--hypothesis-profile explore` uses others. An example has no time limit, because its time depends
+# on the other processes of the machine.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeat", PATIENT, derandomize=True)
 settings.register_profile("explore", PATIENT)
 settings.load_profile("repeat")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--exhaustive", action="store_true", help="run the tests that are marked exhaustive too"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Deselect the tests that are marked exhaustive, unless --exhaustive is given."""
+    if config.getoption("--exhaustive"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
 def pytest_ignore_collect(collection_path, config):

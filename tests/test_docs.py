@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-# One process makes the environment.
+# All tests run in one process of xdist, so that only one creates the environment of MkDocs.
 pytestmark = pytest.mark.xdist_group("docs")
 
 CHECKOUT = Path(__file__).parents[1]
@@ -119,7 +119,7 @@ def test_the_messages_of_a_guide_are_those_of_the_code(name):
     rows = page.split("## Troubleshooting\n")[1].splitlines()
     cells = [row.split(" | ")[0] for row in rows if row.startswith("| `")]
     messages = [message for cell in cells for message in re.findall("`([^`]+)`", cell)]
-    # Upper case and an ellipsis are in the place of a value.
+    # Upper-case words and ellipses replace values.
     pieces = {
         piece.strip(" :") for text in messages for piece in re.split("…|[A-Z]+(?![a-z])", text)
     }
@@ -130,6 +130,6 @@ def test_the_messages_of_a_guide_are_those_of_the_code(name):
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
-def test_the_links_of_the_first_pages_lead_somewhere(name):
+def test_the_links_of_the_readme_and_of_contributing_exist(name):
     links = _LINK.findall((CHECKOUT / name).read_text(encoding="utf-8"))
     assert not [link for link in links if not (CHECKOUT / link).exists()]

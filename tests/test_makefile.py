@@ -1,4 +1,4 @@
-"""What the targets of the Makefile that remove things leave alone."""
+"""The targets of the Makefile that remove files, and the files that they keep."""
 
 import subprocess
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_clean_keeps_the_runs_and_their_models(checkout):
     assert not any((checkout / name).exists() for name in REMOVED)
 
 
-def test_distclean_keeps_them_too(checkout):
+def test_distclean_keeps_the_runs(checkout):
     make(checkout, "distclean")
     assert (checkout / KEPT[0]).exists()
     assert not (checkout / ".venv").exists()
@@ -48,5 +48,5 @@ def test_clean_runs_prints_what_it_removes(checkout):
     assert "nothing to remove" in make(checkout, "clean-runs")
 
 
-def test_help_lists_it(tmp_path):
+def test_help_lists_clean_runs(tmp_path):
     assert "make clean-runs  remove runs/" in make(tmp_path, "help")

@@ -3,9 +3,9 @@
 import time
 
 
-def wait(what, seconds=120):
-    """Return when `what()` is true; fail after a deadline, so that no test hangs."""
+def wait(condition, seconds=120):
+    """Return when `condition()` is true; fail after a deadline, so that no test hangs."""
     deadline = time.monotonic() + seconds
-    while not what():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

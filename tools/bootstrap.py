@@ -136,12 +136,12 @@ def install(choice: Choice, installer: Interpreter) -> None:
                 raise InstallFailed(f"{error}: {hint}") from error
             raise
     requirements = ROOT / choice.stack.requirements
-    count = len(requirements.read_text(encoding="utf-8").splitlines())
+    count = requirements.read_text(encoding="utf-8").count("==")
     report(f"installing {count} packages (about 3 GB, some minutes if uv has not cached them)")
     # Compiled here on all cores. Otherwise each process compiles its imports, and with
     # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
     into = [UV, "pip", "install", "--compile-bytecode", "--python", VENV / "bin" / "python"]
-    run([*into, "-r", requirements], env)
+    run([*into, "--require-hashes", "-r", requirements], env)
     # compat: a plain path entry, which also finds package folders that are added later.
     run([*into, "--no-deps", "--config-setting", "editable_mode=compat", "-e", ROOT], env)
     STAMP.write_text(json.dumps({"digest": digest(), "interpreter": python}), encoding="utf-8")

@@ -85,7 +85,7 @@ def choose(
     stacks = [stack for stack in (NEW, OLD) if glibc >= stack.glibc]
     for stack in stacks:
         fits = [i for i in interpreters if i.standard and supports(stack, i)]
-        # An interpreter with headers first: the user need not install them.
+        # An interpreter with headers is preferred, because the user need not install them.
         for interpreter in sorted(fits, key=lambda i: not i.headers):
             return Choice(stack, interpreter, reason(stack, glibc))
     return Choice(stacks[0], None, reason(stacks[0], glibc))
@@ -97,7 +97,7 @@ def supports(stack: Stack, interpreter: Interpreter) -> bool:
 
 def reason(stack: Stack, glibc: tuple[int, int]) -> str:
     if stack is NEW:
-        return f"glibc {dotted(glibc)} is recent enough for it"
+        return f"glibc {dotted(glibc)} is recent enough for tfx {NEW.tfx}"
     if glibc < NEW.glibc:
         return (
             f"glibc {dotted(glibc)} is older than {dotted(NEW.glibc)}, which tfx {NEW.tfx} requires"
@@ -136,7 +136,7 @@ def missing(
 
 
 def dev_package(interpreter: Interpreter) -> str:
-    """Return the package with the headers, which has no version for the default Python."""
+    """Return the package with the headers; its name has no version for the default Python."""
     if interpreter.path == os.path.realpath("/usr/bin/python3"):
         return "python3-dev"
     return "python{}.{}-dev".format(*interpreter.version)

@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--title", default="")
     parser.add_argument("--width", type=int, default=84, help="characters in a line")
     arguments = parser.parse_args()
-    # Not as text: Python would read the carriage returns as ends of lines.
+    # In text mode Python would read the carriage returns as ends of lines.
     recording = arguments.recording.read_bytes().decode("utf-8")
     lines = last_screen(_without_script_lines(recording))
     arguments.picture.write_text(picture(lines, arguments.title, arguments.width), encoding="utf-8")
@@ -43,8 +43,8 @@ def _without_script_lines(recording: str) -> str:
 def last_screen(recording: str) -> list[str]:
     """Return the lines that a terminal shows in the end, with their codes for colours.
 
-    Of the codes that move the cursor it knows those that Rich uses to draw a table again: up, the
-    begin of the line, and clear the line.
+    The function supports only the control codes that Rich uses to draw a table again: up, start of
+    the line, and clear the line.
     """
     lines, row = [""], 0
     position = 0

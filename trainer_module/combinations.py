@@ -13,7 +13,7 @@ ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
 COMPILED = ("auto", "one_device", "tpu")
 """Strategies whose step XLA can compile: all variables of the step are on its device."""
 
-_TAKE_ALL_DEVICES = ("multi_worker_mirrored", "parameter_server", "tpu")
+_USE_ALL_DEVICES = ("multi_worker_mirrored", "parameter_server", "tpu")
 """Strategies that train on every device of a process."""
 
 _CANNOT_SCALE_THE_LOSS = ("central_storage", "parameter_server", "tpu")
@@ -26,27 +26,30 @@ def of_one_process(training: Training, gpus: int) -> str:
 
 
 def problem(training: Training, strategy: str, reason: str = "") -> str | None:
-    """Return one line about the first setting that `strategy` does not support; None without one.
+    """Return one line about the first setting that `strategy` does not support; None if there is
+    none.
 
     Args:
       training: the settings; `training.strategy` may be `auto`.
       strategy: the strategy to check the settings for.
-      reason: why `auto` means this strategy, for the message.
+      reason: the reason why `auto` means this strategy, for the message.
     """
     named = f"{strategy} ({reason})" if reason else strategy
     devices = training.devices or 1
     if strategy == "one_device" and devices > 1:
-        return f"{devices} devices need training.strategy: mirrored (or auto), one_device uses one"
+        return (
+            f"{devices} devices need training.strategy: mirrored or auto; one_device uses only one"
+        )
     if training.workers > 1 and strategy in ONE_PROCESS:
         return (
             f"{training.workers} workers need training.strategy: multi_worker_mirrored or "
-            f"parameter_server, {named} trains in one process"
+            f"parameter_server; {named} trains in one process"
         )
-    if training.devices is not None and strategy in _TAKE_ALL_DEVICES:
+    if training.devices is not None and strategy in _USE_ALL_DEVICES:
         instead = "" if strategy == "tpu" else ", and set CUDA_VISIBLE_DEVICES to the GPUs to use"
         return (
             f"training.devices: {devices}, but {named} trains on all devices of a process; "
-            f"leave devices out{instead}"
+            f"remove training.devices{instead}"
         )
     if training.jit_compile and (strategy not in COMPILED or (strategy != "tpu" and devices > 1)):
         return (
@@ -65,7 +68,7 @@ def problem(training: Training, strategy: str, reason: str = "") -> str | None:
 
 
 def too_few_gpus(training: Training, gpus: int) -> str | None:
-    """Return one line if `training.devices` exceeds the GPUs of a machine; without GPUs, None.
+    """Return one line if `training.devices` exceeds the GPUs of a machine; None otherwise.
 
     On a machine without GPUs the CPU is split into any number of logical devices.
     """

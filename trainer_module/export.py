@@ -68,7 +68,7 @@ class ServedModel(tf.Module):
 
 
 class ServedNgramModel(ServedModel):
-    """A trained model that reads nothing but n-grams, with a signature for n-grams that are known.
+    """A trained model whose only input is n-grams, with a signature for precomputed n-gram ids.
 
     Signatures besides those of `ServedModel`:
       predict_ngrams: ids of n-grams, int64 [n-grams of all reviews], and the number of n-grams of
@@ -117,7 +117,7 @@ def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Tra
 
 
 def _reads_only_ngrams(model: tf_keras.Model) -> bool:
-    """Return whether the inputs of the model are ragged n-grams and nothing else."""
+    """Return whether ragged n-grams are the only input of the model."""
     inputs = model.input
     return set(inputs) == {features.NGRAMS} and isinstance(
         inputs[features.NGRAMS].type_spec, tf.RaggedTensorSpec

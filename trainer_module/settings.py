@@ -56,7 +56,7 @@ class Training(Section):
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     """Learning rate at a global batch of `learning_rate_batch`; None: the default of the model."""
     learning_rate_batch: PositiveInt = 1024
-    """Global batch for which `learning_rate` is meant."""
+    """Global batch at which `learning_rate` applies without scaling."""
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
     """Scaling of the learning rate with the global batch."""
     schedule: Literal["cosine", "constant"] = "cosine"

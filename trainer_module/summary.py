@@ -53,7 +53,7 @@ def with_rates(
 
 
 def write_summary(job: TrainingJob, figures: Mapping[str, Any]) -> None:
-    """Write training.json, or log why not: the model is worth more than its figures."""
+    """Write training.json. An error is only logged, because the model must still be exported."""
     file = os.path.join(job.model_run_dir, SUMMARY_FILE)
     try:
         tf.io.gfile.makedirs(job.model_run_dir)

@@ -1,4 +1,4 @@
-"""One training, whatever the strategy: inputs, model, loop, checkpoints, export."""
+"""One training, under any strategy: inputs, model, loop, checkpoints, export."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Trained:
       module: the module in `models` that built it.
       metrics: loss, accuracy, val_loss and val_accuracy of the epoch that ended with these weights.
       checkpoints: the checkpoints, to be removed after the export.
-      agreement: with the other processes.
+      agreement: the Agreement with the other processes.
       chief: whether this process exports the model.
     """
 
@@ -111,6 +111,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         steps_per_execution=training.steps_per_execution,
         jit_compile=training.jit_compile and not _on_tpu(strategy),
         workers=cluster.workers if cluster else 1,
+        parse_sent=inputs.parse_sent,
     )
     with Termination() as termination:
         vote = Vote(termination, agreement)
@@ -162,7 +163,7 @@ def build_model(
         model = Trainable(net.input, net.output, name=net.name)
         model.compile(
             optimizer=module.optimizer(rate),
-            # The steps of `loops` compute the loss. As a metric it has an exact mean as well.
+            # The steps of `loops` compute the loss. It is also a metric, whose mean is exact.
             weighted_metrics=metrics.keras_metrics(),
             jit_compile=training.jit_compile and not _on_tpu(strategy),
             steps_per_execution=training.steps_per_execution,

@@ -10,14 +10,13 @@ from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.components.common.resolver import ResolverStrategy
 
-from components.serving_blessing import BLESSED_PROPERTY, CAUSE_PROPERTY
+from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, PUSHED_DESTINATION
 from serving.versions import is_complete
 
 MODEL_KEY = "model"
 BLESSING_KEY = "model_blessing"
 CANDIDATE_KEY = "candidate"
 _PUSHED = "pushed"
-_DESTINATION = "pushed_destination"
 
 
 class LastPushedModel(ResolverStrategy):
@@ -95,7 +94,7 @@ def _last_pushed(outputs: Sequence[tuple[int, mlmd.Artifact]]) -> int | None:
     """Return the id of the model whose push is the newest and still in its serving folder."""
     for model, output in reversed(outputs):
         if output.custom_properties[_PUSHED].int_value and is_complete(
-            output.custom_properties[_DESTINATION].string_value
+            output.custom_properties[PUSHED_DESTINATION].string_value
         ):
             return model
     return None

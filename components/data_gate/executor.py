@@ -6,16 +6,15 @@ import json
 import os
 from typing import Any
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx import types
 from tfx.dsl.components.base import base_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_component_specs
 
+from components.anomalies import read_anomalies
 from core.errors import InputError
 
 CHECKED_KEY = "checked"
-_ANOMALIES_FILE = "SchemaDiff.pb"
 
 
 class Executor(base_executor.BaseExecutor):
@@ -37,25 +36,10 @@ class Executor(base_executor.BaseExecutor):
             input_dict[standard_component_specs.ANOMALIES_KEY]
         )
         splits = artifact_utils.decode_split_names(anomalies.split_names)
-        found = [problem for split in splits for problem in _problems(anomalies, split)]
+        found = [line for split in splits for line in read_anomalies(anomalies.uri, split)]
         if found:
             raise InputError("the data does not fit the schema: " + "; ".join(found))
         checked = artifact_utils.get_single_instance(output_dict[CHECKED_KEY])
         fileio.makedirs(checked.uri)
         with fileio.open(os.path.join(checked.uri, "checked.json"), "w") as file:
             file.write(json.dumps({"splits": splits, "anomalies": 0}))
-
-
-def _problems(anomalies: types.Artifact, split: str) -> list[str]:
-    folder = artifact_utils.get_split_uri([anomalies], split)
-    with fileio.open(os.path.join(folder, _ANOMALIES_FILE), "rb") as file:
-        report = anomalies_pb2.Anomalies.FromString(file.read())
-    problems = [
-        f"{split}: {feature}: {info.short_description}: {info.description}"
-        for feature, info in sorted(report.anomaly_info.items())
-    ]
-    if report.HasField("dataset_anomaly_info"):
-        problems.append(f"{split}: {report.dataset_anomaly_info.description}")
-    if report.data_missing:
-        problems.append(f"{split}: contains no Examples")
-    return problems

@@ -1,1 +1,1 @@
-"""Evaluator: TFX's Evaluator, with the accuracy threshold as a parameter of a run."""
+"""Evaluator: the metrics of TFX's Evaluator, computed in large batches."""

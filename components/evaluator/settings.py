@@ -18,3 +18,5 @@ class Evaluation(Section):
     """Kubeflow only: SavedModel of the baseline; None: the last pushed model."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
     """Features by which the metrics are also broken down."""
+    batched: bool = True
+    """Compute the metrics in large batches; `false`: by TFX's own executor, which takes longer."""

@@ -19,10 +19,14 @@ LOST_BYTES = "lost_bytes"
 
 
 class Account:
-    """The counts of a unit for each input file, and a file with its rejected lines if any."""
+    """The counts of a unit for each input file, and the file of its rejected lines."""
 
     def __init__(self, path: str):
-        """Open no file yet; `path` is that of the rejected lines."""
+        """Open no file yet.
+
+        Args:
+          path: the file of the rejected lines. Without a rejected line it is not created.
+        """
         self._by_file: dict[str, Counter[str]] = {}
         self._path = path
         self._file: Any = None
@@ -31,8 +35,8 @@ class Account:
         """Count a batch and write its rejected lines, with their positions in the piece.
 
         Returns:
-          The counts of the piece's file, `neutral`, `lost_bytes`, `rejected/REASON` -> lines, to
-          which the caller adds further ones.
+          The counts of the piece's file: `neutral`, `lost_bytes` and `rejected/REASON`. The caller
+          adds further counts to them.
         """
         batch = routed.batch
         counts = self._by_file.setdefault(piece.path, Counter())

@@ -73,7 +73,7 @@ class Executor(LocalBeamExecutor):
         self._read_and_write(sources, options.max_examples, scratch)
         done = [stages.Done(*unit) for unit in read_results(scratch)]
         for split in splits.SPLITS:
-            shards = [path for unit in done for of, path in unit.shards if of == split]
+            shards = [path for unit in done for name, path in unit.shards if name == split]
             folder = artifact_utils.get_split_uri([examples], split)
             tfrecords.publish(folder, _FILE_PREFIX, shards)
         _publish_rejected(done, rejected.uri)
@@ -155,7 +155,7 @@ def _cap(
     held_out: Any,
     max_examples: Mapping[str, int],
 ) -> Any:
-    """Return the end of each split with a cap; without caps this reads no file."""
+    """Return the `splits.Cap` of `max_examples`; without `max_examples` no file is read."""
     if not max_examples:
         return splits.Cap()
     found = (
@@ -220,8 +220,8 @@ def _check(
     """
     if counts[f"rejected/{OTHER_SCALE}"]:
         raise InputError(
-            f"{counts[f'rejected/{OTHER_SCALE}']} of the labels contradict the scale that samples "
-            "of the files showed: set data.label_scale to stars, zero_one or one_two; the first: "
+            f"{counts[f'rejected/{OTHER_SCALE}']} of the labels contradict the scale of samples of "
+            "the files: set data.label_scale to stars, zero_one or one_two; the first: "
             + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
         )
     lost = counts[LOST_BYTES]

@@ -44,15 +44,16 @@ def text_keys(texts: Sequence[bytes]) -> np.ndarray:
 def rank_key(key: int, file_name: str, position: int) -> int:
     """Return the sort key of a review for `max_examples`.
 
-    The order is first by text, so a sample does not depend on the division of the files into
-    pieces, and then by place, so a sample contains an exact number of equal texts.
+    The key orders reviews by their texts, so that a sample does not depend on the division of the
+    files into pieces. It orders equal texts by their places, so that a sample can contain some of
+    them and has an exact size.
     """
     place = hashlib.blake2b(f"{file_name}\n{position}".encode(), digest_size=4).digest()
     return (key & ~_LOW_32_BITS) | int.from_bytes(place, "little")
 
 
 class Routed(NamedTuple):
-    """A batch, and for each of its reviews the key, the split and where it is a duplicate.
+    """A batch, and the key, the split and the duplicate of each of its reviews.
 
     Attributes:
       batch: the reviews.
@@ -108,7 +109,10 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
 
 
 class Places(NamedTuple):
-    """The reviews of a split in a piece: their keys, and their positions in the piece."""
+    """The keys of the reviews of a split in a piece, and their positions in the piece.
+
+    `path` is the file of the piece, and `number` is the number of the piece in this file.
+    """
 
     path: str
     number: int
@@ -121,7 +125,7 @@ class Cap:
     """The limits of `max_examples`, from a first pass over all files.
 
     Attributes:
-      last_rank: capped split -> the highest `rank_key` of its reviews.
+      last_rank: capped split -> the highest `rank_key` of the reviews that are kept.
       before: (path, number) of a piece of a file -> the number of lines before the piece.
     """
 
@@ -161,7 +165,11 @@ def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int],
 
 
 def held_out_keys(pieces: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the `held_out` of `route` from pairs of a group and some of its text keys."""
+    """Return the argument `held_out` of `route`.
+
+    Args:
+      pieces: pairs of a held-out group and the `text_keys` of some of its reviews.
+    """
     return {group: np.unique(joined(arrays)) for group, arrays in _grouped(pieces).items()}
 
 

@@ -1,7 +1,7 @@
-"""The Beam stages of ReviewExampleGen. `ReadUnit` is the one that reads, routes and writes.
+"""The Beam stages of ReviewExampleGen. `ReadUnit` is the stage that writes the Examples.
 
 One element is a unit of work: pieces of files that one worker reads, routes, encodes and writes in
-one stage. No review is ever held in a shuffle, so memory does not grow with the input.
+one stage. No review passes through a shuffle, so memory does not grow with the input.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class HeldOutKeys(beam.DoFn):
 
 
 class RankKeys(beam.DoFn):
-    """Unit -> (split, places of the reviews that may be kept in it); tagged LINES: `Done.lines`."""
+    """Unit -> (split, Places of its reviews without duplicates), and `Done.lines` tagged LINES."""
 
     LINES = "lines"
 
@@ -133,7 +133,7 @@ class RankKeys(beam.DoFn):
 
 
 def _read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[int, Batch]]:
-    """Yield the batches of a unit with the index of each one's source, of several in turns."""
+    """Yield (index of the source, batch) for all batches of a unit, several sources in turns."""
     waiting = ((place, read_batches(s.piece, pool)) for place, s in enumerate(unit.sources))
     reading = deque(islice(waiting, _SOURCES_AT_ONCE))
     while reading:

@@ -1,4 +1,4 @@
-"""Share the pieces of an input out into units of work."""
+"""Distribute the pieces of an input over units of work."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def in_units(sources: list[Source]) -> list[Unit]:
 
     The input is divided into strata of one piece for each unit. A random generator with a fixed
     seed assigns the pieces of a stratum to the units and orders the pieces of a unit. So each
-    written file contains a mix, also of an input that is sorted or changes periodically.
+    written file contains a mix, even if the input is sorted or changes periodically.
     """
     unpacked = sum(source.piece.unpacked for source in sources)
     count = max(1, min(len(sources), round(unpacked / _BYTES_PER_UNIT)))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import tensorflow_model_analysis as tfma
 from scipy.stats import binomtest
 
-from components.evaluator.metrics import ACCURACY, EXAMPLE_COUNT
+from components.evaluator.metrics import (
+    ACCURACY,
+    BASELINE,
+    CANDIDATE,
+    EXAMPLE_COUNT,
+    metrics_by_model,
+)
 
 _NAMES = {
     ACCURACY: "accuracy",
@@ -19,9 +24,15 @@ _NAMES = {
     "calibration": "calibration",
 }
 """Metric of TFMA -> its name in the report."""
-_BASELINE = "baseline"
 _CONFIDENCE = 0.95
 _Z = 1.96
+
+
+class Interval(NamedTuple):
+    """A 95 % confidence interval."""
+
+    low: float
+    high: float
 
 
 class Metric(NamedTuple):
@@ -30,15 +41,16 @@ class Metric(NamedTuple):
     Attributes:
       name: its name in the report.
       value: its value on the test split.
-      low, high: the bounds of the 95 % confidence interval; None if none is known.
-      baseline: the value of the last pushed model; None without one.
+      interval: None if none is known.
+      baseline: the value of the baseline; None without a baseline.
+      difference: the interval of the value minus that of the baseline; None if none is known.
     """
 
     name: str
     value: float
-    low: float | None
-    high: float | None
-    baseline: float | None
+    interval: Interval | None = None
+    baseline: float | None = None
+    difference: Interval | None = None
 
 
 class Slice(NamedTuple):
@@ -47,8 +59,7 @@ class Slice(NamedTuple):
     name: str
     examples: int
     accuracy: float
-    low: float
-    high: float
+    interval: Interval
 
 
 class Evaluation(NamedTuple):
@@ -71,21 +82,21 @@ def read_evaluation(uri: str, positives: float | None) -> Evaluation:
     overall: dict[str, dict[str, float]] = {}
     slices = []
     for metrics in tfma.load_metrics(uri):
-        by_model = _by_model(metrics)
+        by_model = metrics_by_model(metrics)
         keys = metrics.slice_key.single_slice_keys
         if not keys:
             overall = by_model
             continue
-        own = _candidate(by_model)
+        own = by_model.get(CANDIDATE, {})
         if own.get(EXAMPLE_COUNT):
-            low, high = accuracy_interval(own[ACCURACY], int(own[EXAMPLE_COUNT]))
-            name = ", ".join(_slice_value(key) for key in keys)
-            slices.append(Slice(name, int(own[EXAMPLE_COUNT]), own[ACCURACY], low, high))
-    own, base = _candidate(overall), overall.get(_BASELINE, {})
+            name, examples = ", ".join(map(_slice_value, keys)), int(own[EXAMPLE_COUNT])
+            interval = accuracy_interval(own[ACCURACY], examples)
+            slices.append(Slice(name, examples, own[ACCURACY], interval))
+    own, base = overall.get(CANDIDATE, {}), overall.get(BASELINE, {})
     examples = int(own.get(EXAMPLE_COUNT, 0))
     found = [
-        Metric(shown, own[name], *_interval(name, own[name], examples, positives), base.get(name))
-        for name, shown in _NAMES.items()
+        _metric(name, own[name], base.get(name), examples, positives)
+        for name in _NAMES
         if name in own
     ]
     slices.sort(key=lambda each: _first_number(each.name))
@@ -103,7 +114,7 @@ def missed_thresholds(uri: str) -> list[str]:
             if failure.metric_key.is_diff:
                 allowed = -threshold.change_threshold.absolute.value
                 reasons.append(
-                    f"{name} is {-value:.4f} below that of the latest blessed model, "
+                    f"{name} is {-value:.4f} below that of the baseline, "
                     f"evaluation.max_accuracy_drop allows {allowed:g}"
                 )
             else:
@@ -114,14 +125,14 @@ def missed_thresholds(uri: str) -> list[str]:
     return reasons
 
 
-def accuracy_interval(accuracy: float, examples: int) -> tuple[float, float]:
+def accuracy_interval(accuracy: float, examples: int) -> Interval:
     """Return Wilson's 95 % confidence interval of an accuracy on `examples` Examples."""
     right = round(accuracy * examples)
     interval = binomtest(right, examples).proportion_ci(_CONFIDENCE, "wilson")
-    return float(interval.low), float(interval.high)
+    return Interval(float(interval.low), float(interval.high))
 
 
-def auc_interval(auc: float, examples: int, positives: float) -> tuple[float, float]:
+def auc_interval(auc: float, examples: int, positives: float) -> Interval:
     """Return the 95 % confidence interval of an AUC.
 
     Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic
@@ -140,31 +151,42 @@ def auc_interval(auc: float, examples: int, positives: float) -> tuple[float, fl
         + (negative - 1) * (both_negative - auc**2)
     ) / (positive * negative)
     half = _Z * math.sqrt(max(0.0, variance))
-    return max(0.0, auc - half), min(1.0, auc + half)
+    return Interval(max(0.0, auc - half), min(1.0, auc + half))
 
 
-def _interval(
-    name: str, value: float, examples: int, positives: float | None
-) -> tuple[float | None, float | None]:
+def difference_interval(
+    value: float, interval: Interval, other: float, other_interval: Interval
+) -> Interval:
+    """Return the 95 % confidence interval of `value` minus `other`, from their own intervals.
+
+    Newcombe, "Interval estimation for the difference between independent proportions" (1998),
+    method 10. Two models that classify the same Examples make many mistakes in common, so their
+    difference varies less, and the interval is wider than necessary.
+    """
+    difference = value - other
+    below = math.hypot(value - interval.low, other_interval.high - other)
+    above = math.hypot(interval.high - value, other - other_interval.low)
+    return Interval(difference - below, difference + above)
+
+
+def _metric(
+    name: str, value: float, baseline: float | None, examples: int, positives: float | None
+) -> Metric:
+    interval = _interval(name, value, examples, positives)
+    difference = None
+    if interval and baseline is not None:
+        of_baseline = _interval(name, baseline, examples, positives)
+        if of_baseline:
+            difference = difference_interval(value, interval, baseline, of_baseline)
+    return Metric(_NAMES[name], value, interval, baseline, difference)
+
+
+def _interval(name: str, value: float, examples: int, positives: float | None) -> Interval | None:
     if name == ACCURACY and examples:
         return accuracy_interval(value, examples)
     if name == "auc" and examples and positives and 0 < positives < 1:
         return auc_interval(value, examples, positives)
-    return None, None
-
-
-def _by_model(metrics: Any) -> dict[str, dict[str, float]]:
-    """Return model -> metric -> value. TFMA does not name a lone model."""
-    found: dict[str, dict[str, float]] = {}
-    for item in metrics.metric_keys_and_values:
-        if item.value.HasField("double_value") and not item.key.is_diff:
-            found.setdefault(item.key.model_name, {})[item.key.name] = item.value.double_value.value
-    return found
-
-
-def _candidate(by_model: Mapping[str, dict[str, float]]) -> dict[str, float]:
-    others = [values for name, values in by_model.items() if name != _BASELINE]
-    return others[0] if others else {}
+    return None
 
 
 def _slice_value(key: Any) -> str:

@@ -14,6 +14,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
+from components.properties import PUSHED_DESTINATION
 from components.run_report import cluster_pages
 from components.run_report.history import read_runs
 from components.run_report.page import collect, render
@@ -28,7 +29,6 @@ EVALUATION_KEY, BLESSING_KEY = "evaluation", "blessing"
 CHECK_KEY, PUSHED_KEY = "check", "pushed_model"
 REPORT_KEY, METRICS_KEY, CLASSIFICATION_KEY = "report", "metrics", "classification"
 REPORT_FILE = "report.html"
-_DESTINATION = "pushed_destination"
 
 
 class Executor(base_executor.BaseExecutor):
@@ -92,4 +92,4 @@ def _destination(pushed: list[types.Artifact]) -> str:
     """Return where the model was pushed to; empty if it was not."""
     if not pushed or not fileio.exists(pushed[0].uri) or not fileio.listdir(pushed[0].uri):
         return ""
-    return str(pushed[0].get_string_custom_property(_DESTINATION)) or pushed[0].uri
+    return str(pushed[0].get_string_custom_property(PUSHED_DESTINATION)) or pushed[0].uri

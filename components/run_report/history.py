@@ -15,10 +15,11 @@ from typing import Any
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
+from components.properties import PUSHED_DESTINATION
 from components.run_report.sources import NODE_ID, Sources, Step
 
 SETTINGS, OUTCOME, ERROR = "settings", "outcome", "error"
-"""Custom properties of the context: JSON of the settings and of the outcome, and one line."""
+"""Custom properties of the context: the settings as JSON, the outcome as JSON, the error."""
 RUN_TYPE = "pipeline_run"
 """Type of the context of a run."""
 
@@ -38,7 +39,7 @@ class Run:
     Attributes:
       id: name of its `pipeline_run` context.
       started: seconds since 1970.
-      settings: the settings; empty if a version without this record ran it.
+      settings: the settings; empty if an older version, which did not store them, ran it.
       outcome: see `platforms.local.outcome.Outcome`; None if the run did not finish.
       error: the error of a failed run.
       steps: its components.
@@ -55,7 +56,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """From the start of the run to the end of its last component."""
+        """Seconds from the start of the run to the end of its last component."""
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
     def uri(self, node: str, key: str) -> str | None:
@@ -64,7 +65,7 @@ class Run:
         return artifact.uri if artifact else None
 
     def sources(self, name: str) -> Sources:
-        """Return what a report on this run is made from; `name` is that of the pipeline."""
+        """Return the inputs of a report on this run; `name` is the name of the pipeline."""
         blessing = self.outputs.get("Evaluator", {}).get("blessing")
         pushed = self.outputs.get("Pusher", {}).get("pushed_model")
         return Sources(
@@ -83,7 +84,7 @@ class Run:
             evaluation=self.uri("Evaluator", "evaluation"),
             check=self.uri("ServingCheck", "blessing"),
             blessed=_int(blessing, "blessed") == 1 if blessing else None,
-            pushed_to=_text(pushed, "pushed_destination") if _int(pushed, "pushed") else "",
+            pushed_to=_text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else "",
         )
 
 

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
+from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.dsl.io import fileio
 
+from components.anomalies import read_anomalies
 from preprocessing import features
 
 _FILES_SHOWN = 50
@@ -76,7 +77,7 @@ def read_input(rejected: str) -> InputData:
         if len(files) < _FILES_SHOWN:
             files.append(_file_lines(os.path.basename(path), counts))
     if not number:
-        # A version that counted no single files has written the artifact.
+        # An older version, which wrote only the total of all files, has written the artifact.
         with fileio.open(os.path.join(rejected, "summary.json")) as file:
             total.update(json.loads(file.read()))
     return InputData(
@@ -91,26 +92,19 @@ def read_balance(statistics: str) -> list[Balance]:
         path = os.path.join(statistics, f"Split-{split}", "FeatureStats.pb")
         if not fileio.exists(path):
             continue
-        counts = _label_counts(_parsed(path, statistics_pb2.DatasetFeatureStatisticsList()))
+        with fileio.open(path, "rb") as file:
+            message = statistics_pb2.DatasetFeatureStatisticsList.FromString(file.read())
+        counts = _label_counts(message)
         if sum(counts.values()):
             whole = sum(counts.values())
             found.append(Balance(split, counts["0"] / whole, counts["1"] / whole))
     return found
 
 
-def read_anomalies(anomalies: str) -> list[str]:
-    """Return a line for each anomaly that ExampleValidator found."""
-    found = []
-    for split in _SPLITS:
-        path = os.path.join(anomalies, f"Split-{split}", "SchemaDiff.pb")
-        if not fileio.exists(path):
-            continue
-        message = _parsed(path, anomalies_pb2.Anomalies())
-        for feature, info in sorted(message.anomaly_info.items()):
-            found.append(f"{split}: {feature}: {info.description}")
-        if message.dataset_anomaly_info.description:
-            found.append(f"{split}: {message.dataset_anomaly_info.description}")
-    return found
+def read_all_anomalies(anomalies: str) -> list[str]:
+    """Return a line for each anomaly that ExampleValidator found in any split."""
+    splits = [split for split in _SPLITS if fileio.exists(f"{anomalies}/Split-{split}")]
+    return [line for split in splits for line in read_anomalies(anomalies, split)]
 
 
 def _file_lines(name: str, counts: Mapping[str, int]) -> FileLines:
@@ -145,13 +139,6 @@ def _reasons(rejected: str, total: Mapping[str, int]) -> list[Reason]:
         Reason(name.removeprefix("rejected/"), total[name], samples[name.removeprefix("rejected/")])
         for name in most
     ]
-
-
-def _parsed(path: str, message: Any) -> Any:
-    """Read a file into a protocol buffer, and return it."""
-    with fileio.open(path, "rb") as file:
-        message.ParseFromString(file.read())
-    return message
 
 
 def _label_counts(statistics: Any) -> dict[str, float]:

@@ -14,18 +14,19 @@ import jinja2
 from absl import logging
 from tfx.dsl.io import fileio
 
+from components.properties import CHECK_FILE
 from components.run_report import charts
 from components.run_report.evaluation import Evaluation, read_evaluation
 from components.run_report.input_data import (
     Balance,
     InputData,
-    read_anomalies,
+    read_all_anomalies,
     read_balance,
     read_input,
 )
 from components.run_report.predictions import Mistake, Predictions, predict
 from components.run_report.sources import Sources
-from components.serving_blessing import CHECK_FILE
+from core.settings import flat_settings
 from trainer_module.settings import SUMMARY_FILE
 
 _LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
@@ -89,7 +90,7 @@ def collect(sources: Sources) -> Content:
         sources=sources,
         input=read("input", read_input, sources.rejected),
         balance=read("class balance", read_balance, sources.statistics) or [],
-        anomalies=read("anomalies", read_anomalies, sources.anomalies) or [],
+        anomalies=read("anomalies", read_all_anomalies, sources.anomalies) or [],
         training=training,
         evaluation=read("evaluation", read_evaluation, sources.evaluation, positives=positives),
         predictions=predictions,
@@ -116,7 +117,7 @@ def render(content: Content) -> str:
         verdict=_verdict(content),
         started=_date(sources.started),
         seconds=sum(step.seconds for step in sources.steps),
-        settings=_flat(sources.settings),
+        settings=flat_settings(sources.settings),
         versions={name: metadata.version(name) for name in _LIBRARIES},
         charts=_charts(content),
     )
@@ -180,17 +181,6 @@ def _read_json(folder: str, name: str) -> dict[str, Any]:
     with fileio.open(os.path.join(folder, name)) as file:
         content: dict[str, Any] = json.loads(file.read())
     return content
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return `section.key` -> value of nested settings."""
-    found = []
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            found += _flat(value, f"{prefix}{key}.")
-        else:
-            found.append((f"{prefix}{key}", "" if value is None else str(value)))
-    return found
 
 
 def _date(started: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,16 +12,17 @@ import numpy as np
 import tensorflow as tf
 from tfx.utils import path_utils
 
+from components.sample import read_sample
 from preprocessing import features
-from serving.explain import Part, parts, variants
+from serving.explain import Part, logit, parts, variants
 from serving.predictor import Predictor
+from trainer_module.export import THRESHOLD
 
 MOST_REVIEWS = 20_000
-"""The number of test reviews that a report predicts, at most; this takes a second or two."""
+"""Greatest number of test reviews that a report predicts. This takes a second or two."""
 MISTAKES = 20
 _BATCH = 1024
 _BINS = 10
-_THRESHOLD = 0.5
 _CURVE_POINTS = 200
 _MOST_FREQUENT = 3000
 _NGRAMS_SHOWN = 20
@@ -60,7 +60,7 @@ class Mistake(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """The predictions on the test split, or on the first part of it.
+    """The predictions on the test split, or on a random sample of it.
 
     Attributes:
       reviews: number of predicted reviews.
@@ -89,17 +89,12 @@ def predict(examples: str, model: str, *, with_ngrams: bool) -> Predictions | No
       model: URI of the model.
       with_ngrams: whether the model is a sum over n-grams, so that an n-gram has a weight.
     """
-    texts, labels = _read(examples)
-    if not texts:
+    sample = read_sample(os.path.join(examples, "Split-test"), MOST_REVIEWS)
+    if not sample.examples:
         return None
+    texts, labels = _texts(sample.examples), np.array(sample.labels, np.int64)
     predictor = Predictor(path_utils.serving_model_path(model))
-    scores = np.array(
-        [
-            prediction.probability
-            for start in range(0, len(texts), _BATCH)
-            for prediction in predictor.predict(texts[start : start + _BATCH])
-        ]
-    )
+    scores = _probabilities(predictor, texts)
     return Predictions(
         reviews=len(texts),
         positives=float(labels.mean()),
@@ -133,31 +128,25 @@ def roc_curve(labels: np.ndarray, scores: np.ndarray) -> list[tuple[float, float
 
 def worst_mistakes(labels: np.ndarray, scores: np.ndarray) -> list[int]:
     """Return the places of the mistakes, the most confident first."""
-    wrong = np.flatnonzero((scores > _THRESHOLD) != labels)
-    confidence = np.abs(scores[wrong] - _THRESHOLD)
+    wrong = np.flatnonzero((scores > THRESHOLD) != labels)
+    confidence = np.abs(scores[wrong] - THRESHOLD)
     return wrong[np.argsort(-confidence, kind="stable")][:MISTAKES].tolist()
 
 
-def _read(examples: str) -> tuple[list[bytes], np.ndarray]:
-    """Return texts and labels of the first test reviews."""
-    pattern = os.path.join(examples, "Split-test", "*")
-    files = sorted(tf.io.gfile.glob(pattern)) if "://" in pattern else sorted(glob.glob(pattern))
-    spec = {
-        features.TEXT: tf.io.FixedLenFeature([], tf.string),
-        features.LABEL: tf.io.FixedLenFeature([], tf.int64),
-    }
-    texts: list[bytes] = []
-    labels: list[int] = []
-    records = tf.data.TFRecordDataset(files, "GZIP").take(MOST_REVIEWS).batch(_BATCH)
-    for batch in records:
-        parsed = tf.io.parse_example(batch, spec)
-        texts += parsed[features.TEXT].numpy().tolist()
-        labels += parsed[features.LABEL].numpy().tolist()
-    return texts, np.array(labels, np.int64)
+def _texts(examples: Sequence[bytes]) -> list[bytes]:
+    spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}
+    found: list[bytes] = tf.io.parse_example(examples, spec)[features.TEXT].numpy().tolist()
+    return found
+
+
+def _probabilities(predictor: Predictor, texts: Sequence[bytes]) -> np.ndarray:
+    """Return the probability of each text being positive, of shape [texts]."""
+    batches = (texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH))
+    return np.array([each.probability for batch in batches for each in predictor.predict(batch)])
 
 
 def _confusion(labels: np.ndarray, scores: np.ndarray) -> list[list[int]]:
-    predicted = (scores > _THRESHOLD).astype(np.int64)
+    predicted = (scores > THRESHOLD).astype(np.int64)
     return np.bincount(2 * labels + predicted, minlength=4).reshape(2, 2).tolist()
 
 
@@ -180,21 +169,16 @@ def _mistake(text: bytes, label: int, predictor: Predictor) -> Mistake:
 def _largest_ngrams(texts: Sequence[bytes], predictor: Predictor) -> list[tuple[str, float]]:
     """Return the words and pairs of words with the largest weights among the frequent ones.
 
-    The weight of a word is the logit of it alone minus that of an empty review. The weight of a
-    pair is the logit of it minus the weights of its words.
+    The weight of a word is the logit of a review with only this word, minus the logit of an empty
+    review. The weight of a pair is the same difference for the pair, minus the weights of its
+    words.
     """
     counts = Counter(gram for text in texts for gram in _grams(text))
     frequent = [gram for gram, _ in counts.most_common(_MOST_FREQUENT)]
     words = sorted({word for gram in frequent for word in gram})
-    asked = [b"", *words, *(b" ".join(gram) for gram in frequent if len(gram) > 1)]
-    found: list[float] = []
-    for start in range(0, len(asked), _BATCH):
-        batch = predictor.predict(asked[start : start + _BATCH])
-        found += [prediction.probability for prediction in batch]
-    chances = np.clip(np.array(found), 1e-7, 1 - 1e-7)
-    logits = np.log(chances / (1 - chances))
-    logits -= logits[0]
-    weight = dict(zip(asked[1:], logits[1:].tolist(), strict=True))
+    grams = [*words, *(b" ".join(gram) for gram in frequent if len(gram) > 1)]
+    empty, *logits = map(logit, _probabilities(predictor, [b"", *grams]).tolist())
+    weight = {gram: found - empty for gram, found in zip(grams, logits, strict=True)}
     weights = {
         b" ".join(gram).decode("utf-8", "replace"): weight[b" ".join(gram)]
         - (sum(weight[word] for word in gram) if len(gram) > 1 else 0.0)

@@ -1,1 +1,1 @@
-"""ServingCheck: tries a model as production would, and blocks the push of one that fails."""
+"""ServingCheck: loads and calls a model as a server does, and blocks the push if it fails."""

@@ -1,4 +1,4 @@
-"""ServingCheck: tries a model as production would, and blocks the push of one that fails."""
+"""ServingCheck: loads and calls a model as a server does, and blocks the push if it fails."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ServingCheck(base_component.BaseComponent):
                 model=model,
                 examples=examples,
                 evaluation=evaluation,
-                # Of the golden sentences the text counts, not the path.
+                # The property `golden` has the text of the golden sentences instead of the path.
                 settings=settings.model_dump_json(exclude={"golden"}),
                 golden=golden.encode(sentences),
                 blessing=types.Channel(type=standard_artifacts.InfraBlessing),

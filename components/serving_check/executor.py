@@ -14,11 +14,11 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import path_utils
 
 from components.evaluator.metrics import overall_metrics
-from components.serving_blessing import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
+from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
+from components.sample import read_sample
 from components.serving_check import results
 from components.serving_check.golden import decode
 from components.serving_check.probing import run_probe
-from components.serving_check.sample import read_sample
 from components.serving_check.settings import Serving
 
 SPLIT = "test"
@@ -35,7 +35,7 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's BaseExecutor. A model that fails is no error: it is not pushed."""
+        """See TFX's BaseExecutor. A model that fails the check is not pushed; this is no error."""
         self._log_startup(input_dict, output_dict, exec_properties)
         [model] = input_dict[standard_component_specs.MODEL_KEY]
         [examples] = input_dict[standard_component_specs.EXAMPLES_KEY]

@@ -1,4 +1,4 @@
-"""The golden sentences: texts with labels that every model in production has to get right."""
+"""The golden sentences: labelled texts, of which a model must predict a fraction correctly."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.errors import ConfigError
+from core.errors import ConfigError, not_utf8
 from serving.predictor import LABELS
 
 PACKAGED = Path(__file__).with_name("golden.txt")
 MAX_BYTES = 65_536
-"""Size of the longest file. A compiled pipeline passes the sentences in a command-line argument,
-which Linux limits to 131,072 bytes."""
+"""Greatest size of the file in bytes. A compiled pipeline passes the sentences in a command-line
+argument, which Linux limits to 131,072 bytes."""
 
 _FORM = f"{' or '.join(LABELS)}, a tab and a text"
 
@@ -62,10 +62,7 @@ def _parse(content: bytes, where: str) -> Iterator[Sentence]:
         try:
             text = line.decode().strip()
         except UnicodeDecodeError as error:
-            byte = line[error.start]
-            raise ConfigError(
-                f"{place}: byte {error.start + 1} (0x{byte:02x}) is not UTF-8, convert it"
-            ) from None
+            raise ConfigError(f"{place}: {not_utf8(error)}") from None
         if not text or text.startswith("#"):
             continue
         label, tab, sentence = text.partition("\t")

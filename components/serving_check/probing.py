@@ -37,7 +37,7 @@ def run_probe(
 
     Returns:
       The results of the stages that the probe has finished, and the reason for which it did not
-      finish all of them, which is empty if it did.
+      finish all stages. The reason is empty if it did.
     """
     with tempfile.TemporaryDirectory(prefix="serving_check_") as name:
         folder = Path(name)

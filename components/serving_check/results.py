@@ -1,12 +1,12 @@
-"""The results of a serving check: what the probe answered against thresholds and evaluation.
+"""The results of a serving check: the answer of the probe, compared with thresholds and evaluation.
 
-The Evaluator stores no prediction of a single Example. So three comparisons stand for "the served
-model answers like the evaluated one":
+The Evaluator stores no prediction of a single Example. So three comparisons replace a comparison of
+the single predictions:
 
 - `serving_default`, `predict_text` in batches and `predict_text` for single texts return the same
   probability for the same test review, within TOLERANCE.
-- If all Examples of the test split were tried, their accuracy is that of the evaluation, but for
-  the Examples whose probability is within TOLERANCE of the threshold.
+- If all Examples of the test split were tried, their accuracy equals that of the evaluation. Only
+  Examples whose probability is within TOLERANCE of the threshold may differ.
 - If only a sample was tried, the accuracy of the sample is within four standard errors of that of
   the evaluation.
 """
@@ -19,16 +19,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.evaluator.metrics import ACCURACY, EXAMPLE_COUNT
+from components.sample import Sample
 from components.serving_check.golden import Sentence
-from components.serving_check.sample import Sample
 from components.serving_check.settings import Serving
 from serving.predictor import LABELS
 from serving.probe import BATCH, SIGNATURES, Answer
+from trainer_module.export import THRESHOLD
 
 TOLERANCE = 1e-3
-"""Difference of two probabilities that rounding explains; models in half precision need most."""
+"""Greatest difference of two probabilities by rounding, which is that of half precision."""
 _STANDARD_ERRORS = 4
-_THRESHOLD = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _thresholds(answer: Answer, settings: Serving) -> Iterator[Result]:
 
 
 def _agreement(answer: Answer, sample: Sample) -> Iterator[Result]:
-    """Yield whether all ways to ask return the same probability for the same review."""
+    """Yield whether all kinds of requests return the same probability for the same review."""
     if not answer.finished:
         return
     expected = len(sample.examples)
@@ -137,12 +137,13 @@ def _agreement(answer: Answer, sample: Sample) -> Iterator[Result]:
     tried = min(expected, BATCH)
     if found != (expected, expected) or answer.transformed != tried:
         cause = (
-            f"the signatures returned {found[0]:,} and {found[1]:,} predictions for {expected:,} "
-            f"reviews, and the features of {answer.transformed} of {tried}"
+            f"serving_default and predict_text returned {found[0]:,} and {found[1]:,} predictions "
+            f"for {expected:,} reviews, and transform_features returned the features of "
+            f"{answer.transformed} of {tried}"
         )
         yield Result("predictions", min(found), expected, "", False, cause)
         return
-    # Zip ends with the shorter list: not every text was tried in a request of its own.
+    # `by_single` is shorter: only the first texts were tried in requests of their own.
     pairs = [
         *zip(answer.by_text, answer.by_example, strict=True),
         *zip(answer.by_text, answer.by_single, strict=False),
@@ -157,32 +158,32 @@ def _agreement(answer: Answer, sample: Sample) -> Iterator[Result]:
         way = "serving_default" if wrong[0] < expected else "predict_text for a single text"
         cause = (
             f"predict_text returned the probability {one:.4f} for a test review, and {way} "
-            f"{other:.4f} for the same one"
+            f"returned {other:.4f} for the same review"
         )
     yield Result("largest_difference", largest, TOLERANCE, "", not wrong, cause)
 
 
 def _accuracy(answer: Answer, sample: Sample, evaluation: Mapping[str, float]) -> Iterator[Result]:
-    """Yield whether the accuracy on the sample is that of the evaluation."""
+    """Yield whether the accuracy on the sample agrees with that of the evaluation."""
     total = len(sample.labels)
     if not answer.finished or not total or len(answer.by_example) != total:
         return
-    predicted = [probability > _THRESHOLD for probability in answer.by_example]
+    predicted = [probability > THRESHOLD for probability in answer.by_example]
     right = sum(guess == label for guess, label in zip(predicted, sample.labels, strict=True))
     expected = evaluation[ACCURACY]
     if sample.is_whole and total == round(evaluation[EXAMPLE_COUNT]):
-        near = [p for p in answer.by_example if abs(p - _THRESHOLD) <= TOLERANCE]
-        # Half an Example is the rounding of the accuracy itself.
+        near = [p for p in answer.by_example if abs(p - THRESHOLD) <= TOLERANCE]
+        # Half an Example allows for the rounding of the accuracy itself.
         allowed = (len(near) + 0.5) / total
         of_what = f"the {total:,} test reviews"
     else:
-        # Not from an accuracy of 0 or 1, whose standard error would be 0.
+        # The standard error of an accuracy of 0 or 1 would be 0.
         share = min(max(expected, 1 / total), 1 - 1 / total)
         allowed = _STANDARD_ERRORS * math.sqrt(share * (1 - share) / total)
         of_what = f"a sample of {total:,} test reviews"
     difference = abs(right / total - expected)
     cause = (
-        f"the accuracy on {of_what} is {right / total:.4f}, that of the evaluation {expected:.4f}"
+        f"the accuracy on {of_what} is {right / total:.4f}, the evaluation reports {expected:.4f}"
     )
     passed = difference <= allowed
     yield Result("accuracy_difference", difference, allowed, "", passed, cause)
@@ -194,7 +195,7 @@ def _mistakes(answer: Answer, golden: Sequence[Sentence]) -> list[dict[str, Any]
     return [
         {"text": text, "label": label, "probability": round(probability, 4)}
         for (label, text), probability in zip(golden, answer.golden, strict=True)
-        if LABELS[probability > _THRESHOLD] != label
+        if LABELS[probability > THRESHOLD] != label
     ]
 
 

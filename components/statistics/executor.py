@@ -94,10 +94,10 @@ class _Split:
         self._schema = schema
 
     def rate(self, max_examples: int) -> float:
-        """Return the fraction of the Examples, 0.0 to 1.0, that is about `max_examples`."""
+        """Return the fraction of about `max_examples` Examples, from 0.0 to 1.0."""
         sizes = {file: file_size(file) for file in self._files}
         largest = max(self._files, key=lambda file: sizes[file])
-        examples = tfrecords.density(largest) * sum(sizes.values())
+        examples = tfrecords.records_per_byte(largest) * sum(sizes.values())
         return min(1.0, max_examples / max(1.0, examples))
 
     def batches(self, rate: float) -> Iterator[pa.RecordBatch]:

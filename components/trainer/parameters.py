@@ -1,4 +1,4 @@
-"""The Trainer's parameters of a run, which the submission and the step check."""
+"""The check of the Trainer's parameters of a run, at the submission and again in the step."""
 
 from __future__ import annotations
 

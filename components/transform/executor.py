@@ -32,6 +32,7 @@ from components.transform import stages, tft_internals
 from components.transform.tft_internals import PreprocessingFn
 from components.worker_results import read_results, write_results
 from trainer_module import content
+from trainer_module.feeding import counts
 
 _FILE_PREFIX = "transformed_examples"
 _FILES_PER_UNIT = 8
@@ -80,11 +81,17 @@ class Executor(LocalBeamExecutor):
         by_split = {split: _files(examples, [split]) for split in splits.transform}
         self._transform(by_split, graph, spec, scratch)
         done = read_results(scratch)
+        examples_by_file: dict[str, int] = {}
         for split in splits.transform:
-            paths = [path for of, paths in done for path in paths if of == split]
+            written = {
+                path: count for name, files in done for path, count in files if name == split
+            }
             folder = artifact_utils.get_split_uri([transformed], split)
-            tfrecords.publish(folder, _FILE_PREFIX, paths)
+            published = tfrecords.publish(folder, _FILE_PREFIX, list(written))
+            names = [os.path.relpath(path, transformed.uri) for path in published]
+            examples_by_file.update(zip(names, written.values(), strict=True))
         fileio.rmtree(scratch)
+        counts.write(transformed.uri, examples_by_file)
         content.write(
             transformed.uri,
             _files(examples, sorted({*splits.analyze, *splits.transform})),

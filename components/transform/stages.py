@@ -24,8 +24,8 @@ _ANALYZED_BATCH = 32_768
 """Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
 counts of single words, so large batches reduce Beam's work."""
 
-Done = tuple[str, list[str]]
-"""A split, and its complete files that are not published yet."""
+Done = tuple[str, list[tuple[str, int]]]
+"""A split, and its complete files that are not published yet, each with its number of Examples."""
 
 
 class ReadBatches(beam.DoFn):
@@ -66,13 +66,16 @@ class TransformFiles(beam.DoFn):
             Progress("reviews", f"{split} {number}") as progress,
         ):
             writers = [ShardWriter(path, ID_LEVEL, pool) for path in paths]
+            counts = [0] * len(paths)
             for index, tensors in enumerate(batches):
                 examples = encoder.encode(converter.convert(tensors))
-                writers[index % len(writers)].write(examples)
+                place = index % len(writers)
+                writers[place].write(examples)
+                counts[place] += len(examples)
                 progress.advance(len(examples))
             for writer in writers:
                 writer.close()
-        yield split, paths
+        yield split, list(zip(paths, counts, strict=True))
 
     # AutoGraph takes seconds, and has nothing to convert: the layer is a graph already.
     @tf.autograph.experimental.do_not_convert

@@ -145,8 +145,8 @@ class _Client(kfp.Client):
         """
         api = self._healthz_api.api_client
         if not isinstance(api.rest_client, _Rest):
-            # Retry only a request that was not sent: the server may have received any other, and
-            # the request may be a POST.
+            # Only a request that was not sent is retried. The server may have received any other
+            # request, and a POST must not be repeated.
             api.configuration.retries = urllib3.Retry(
                 None, connect=1, read=0, other=0, redirect=5, respect_retry_after_header=False
             )

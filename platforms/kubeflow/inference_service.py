@@ -5,8 +5,8 @@ The server is TensorFlow Serving. The signature `predict_text` classifies review
     curl -d '{"signature_name": "predict_text", "instances": ["great phone"]}' \
         http://HOST/v1/models/NAME:predict
 
-returns `{"predictions": [{"probability": 0.98, "label": 1}]}`. NAME is the setting `name`, with
-dashes instead of underscores.
+The answer is `{"predictions": [{"probability": 0.98, "label": 1}]}`. NAME is the setting `name`,
+with dashes instead of underscores.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def inference_service(config: PipelineConfig) -> dict[str, Any]:
             "runtimeVersion": RUNTIME_VERSION,
             "storageUri": _storage_uri(config),
             "resources": {"requests": dict(_RESOURCES), "limits": dict(_RESOURCES)},
-            # KServe also applies it to its init container, which copies the model.
+            # KServe also applies this security context to its init container, which copies the
+            # model.
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": _USER,

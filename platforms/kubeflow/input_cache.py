@@ -47,7 +47,7 @@ def file_to_send(
         try:
             spec = _with_fingerprint(package.spec, input_fingerprint(config, base))
         except InputError as error:
-            # The input may be accessible from the pods only.
+            # Possibly only the pods can access the input.
             logging.getLogger(__name__).warning(
                 "The input cannot be listed from this machine, so the run reads it again: %s", error
             )

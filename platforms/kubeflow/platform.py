@@ -54,7 +54,7 @@ class Kubeflow(Compiled):
     def pusher(
         self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
     ) -> BaseComponent:
-        return filesystem_pusher(model, model_blessing, infra_blessing, self._config.paths.serving)
+        return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
 
 
 def job_settings(config: PipelineConfig) -> KubernetesJobSettings:

@@ -31,8 +31,8 @@ def lock_root(root: str) -> int | None:
     """Lock a local `paths.root` until this process and those that inherit the lock have ended.
 
     Returns:
-      The descriptor of the lock. None if `root` is in a bucket, or on a file system without locks,
-      about which a line on standard error warns.
+      The descriptor of the lock. None if `root` is in a bucket. None and a warning on standard
+      error if `root` is on a file system without locks.
 
     Raises:
       ConfigError: another process holds the lock; the message names the process.
@@ -55,8 +55,8 @@ def lock_root(root: str) -> int | None:
         holder = _holder(lock)
         os.close(lock)
         raise ConfigError(
-            f"paths.root: {root} is in use by {holder}; repeat the command after its end, or set "
-            "another paths.root"
+            f"paths.root: {root} is in use by {holder}; repeat the command after the end of "
+            "that process, or set another paths.root"
         ) from None
     except OSError as error:
         os.close(lock)
@@ -86,7 +86,7 @@ def waiting_lock(path: str) -> Iterator[None]:
 
 
 def _holder(lock: int) -> str:
-    """Return the process that the lock file names: `process 12 (amazon-reviews run)`."""
+    """Return the process that the lock file names, such as `process 12 (amazon-reviews run)`."""
     deadline = time.monotonic() + _SECONDS_TO_WRITE
     while True:
         lines = os.pread(lock, 4096, 0).decode(errors="replace").splitlines()

@@ -80,7 +80,7 @@ def first_error_line(error: BaseException) -> str:
 
 def _run(config: PipelineConfig, sender: events.Sender) -> None:
     sender.send(events.PHASE, doing="loading TFX")
-    # The import of TensorFlow and TFX takes seconds, so the settings are checked before.
+    # The import of TensorFlow and TFX takes seconds, so it comes after the check of the settings.
     from pipeline.pipeline import create_pipeline
     from platforms.local.platform import Local
     from platforms.local.run import Runner

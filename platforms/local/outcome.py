@@ -12,10 +12,10 @@ from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
 from components.evaluator.metrics import ACCURACY, overall_metrics
+from components.properties import CAUSE_PROPERTY
 from components.run_report.evaluation import missed_thresholds
 from components.run_report.executor import REPORT_FILE
 from components.run_report.history import read_runs
-from components.serving_blessing import CAUSE_PROPERTY
 from pipeline.nodes import PUSHER, REPORT, SERVING_CHECK, TRAINER
 from platforms.local.pushed_models import destination
 from serving.versions import is_complete

@@ -62,7 +62,7 @@ class Local:
     def pusher(
         self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
     ) -> BaseComponent:
-        return filesystem_pusher(model, model_blessing, infra_blessing, self._config.paths.serving)
+        return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
 
     def place(self, component: BaseNode) -> None:
         args = component_beam_args(self._config, component.id, in_image=False)

@@ -14,6 +14,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
+from components.properties import PUSHED_DESTINATION
 from serving.versions import is_complete, versions
 
 _TYPE = "PushedModel"
@@ -24,7 +25,7 @@ def destination(pushed: mlmd.Artifact) -> str:
     values = dict(pushed.custom_properties)
     if "pushed" not in values or values["pushed"].int_value != 1:
         return ""
-    folder: str = values["pushed_destination"].string_value
+    folder: str = values[PUSHED_DESTINATION].string_value
     return folder
 
 
@@ -32,8 +33,8 @@ def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
     """Mark the pushed models in ML Metadata that were deleted from `serving` or are not the newest.
 
     TFX's cache ignores an execution whose output is marked, so the Pusher pushes such a model
-    again. Without the mark, a run with earlier settings would leave the model of later settings in
-    service.
+    again. Without the mark, a run that returns to earlier settings would be a cache hit, and the
+    model of the later settings would stay in production.
     """
     try:
         pushed = handle.store.get_artifacts_by_type(_TYPE)
@@ -58,6 +59,7 @@ def _is_known(artifact: mlmd.Artifact, serving: str) -> bool:
     return (
         artifact.state == mlmd.Artifact.LIVE
         and os.path.dirname(destination(artifact)) == serving.rstrip("/")
-        # Several machines may share ML Metadata, but only the one that pushed has the record.
+        # Several machines may share ML Metadata. Only the machine that pushed the model has the
+        # record.
         and fileio.exists(artifact.uri)
     )

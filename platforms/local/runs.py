@@ -9,10 +9,12 @@ from typing import Any
 from components.run_report.history import Run, read_runs
 from core.errors import InputError
 from core.metadata import connection_config
+from core.settings import flat_settings
 from pipeline.config import PipelineConfig
 
 UNFINISHED, UNKNOWN = "unfinished", "–"
-"""Results of a run that was killed, or that a version without records of results ran."""
+"""Result of a run that was killed, and of a run of an earlier version, which recorded no
+results."""
 
 
 def find_runs(config: PipelineConfig) -> list[Run]:
@@ -43,7 +45,7 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
     found = exact or [run for run in runs if run.id.startswith(run_id)]
     if len(found) == 1:
         return found[0]
-    problem = f"{len(found)} runs begin with it" if found else "no run has this id"
+    problem = f"{len(found)} ids begin with {run_id}" if found else "no run has this id"
     raise InputError(f"run {run_id}: {problem}; `amazon-reviews runs` lists the ids")
 
 
@@ -62,10 +64,7 @@ def result(run: Run) -> str:
 
 def setting(run: Run, key: str) -> Any:
     """Return the value of `section.key` in the settings of a run; None if it is unknown."""
-    value: Any = run.settings
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
+    return flat_settings(run.settings).get(key)
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
@@ -75,7 +74,7 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tup
     """
     if not first or not second:
         return []
-    one, other = dict(_flat(first)), dict(_flat(second))
+    one, other = flat_settings(first), flat_settings(second)
     keys = list(dict.fromkeys([*one, *other]))
     return [(key, one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)]
 
@@ -93,13 +92,3 @@ def _read(config: PipelineConfig) -> list[Run]:
 def _shown(location: str) -> str:
     """Return the location without a password."""
     return location.rpartition("@")[2] if "://" in location else location
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            found += _flat(value, f"{prefix}{key}.")
-        else:
-            found.append((f"{prefix}{key}", value))
-    return found

@@ -1,4 +1,4 @@
-"""Submission of one run to Vertex AI Pipelines by its REST API, which takes the compiled file.
+"""Submission of one run to Vertex AI Pipelines by its REST API, with the compiled file as content.
 
 `google.cloud.aiplatform` is not used: its import takes 15 s, it creates missing buckets, and it
 reports expired credentials as a server that does not respond.
@@ -32,8 +32,8 @@ from platforms.package import Package
 
 CONNECT_AND_READ_SECONDS = (10.0, 60.0)
 PAUSES = (1.0, 2.0, 4.0)
-"""Seconds between the retries of a request. Its run has an id of ours, so the same request sent
-twice creates one run."""
+"""Seconds between the retries of a request. The request contains the id of the run, so a repeated
+request creates no second run."""
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -180,7 +180,7 @@ def _create(api: Api, parent: str, name: str, job: dict[str, Any]) -> None:
                 raise NoResponse(str(error), sent) from None
             time.sleep(pause)
         except Refused as error:
-            # The id is ours alone: an earlier attempt succeeded, but its response was lost.
+            # No other run has this id, so an earlier attempt succeeded and its response was lost.
             if attempt and error.status == 409:
                 return
             raise

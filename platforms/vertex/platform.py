@@ -56,9 +56,7 @@ class Vertex(Compiled):
         self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
     ) -> BaseComponent:
         if self._config.push.destination == "filesystem":
-            return filesystem_pusher(
-                model, model_blessing, infra_blessing, self._config.paths.serving
-            )
+            return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
         pusher = VertexPusher(
             model, model_blessing, infra_blessing, endpoint_settings(self._config)
         )

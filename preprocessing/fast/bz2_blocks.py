@@ -162,7 +162,7 @@ def _read_span(span: _Span) -> list[Content | Damage]:
 
 
 def _ends(span: _Span) -> Iterator[int]:
-    """Yield where the block of a span may end, in bits from its start: likely places first."""
+    """Yield the possible lengths of the block of a span in bits, the likely ones first."""
     lead = span.at & 7
     tail = max(0, len(span.data) - _TAIL)
     likely = [tail * 8 + bit - lead for bit in find_marks(span.data[tail:], _END)]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from preprocessing.features import LENGTH_BOUNDARIES
 from preprocessing.normalise import MULTIPLIER, PUNCTUATION_BYTES, WORD_HASHES
 
 _CHUNK = 1 << 19
@@ -54,6 +55,19 @@ def ngram_ids(texts: Sequence[bytes], longest: int, buckets: int) -> NgramIds:
     return NgramIds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
+def length_buckets(row_lengths: np.ndarray, longest: int) -> np.ndarray:
+    """Return the index in LENGTH_BUCKETS of each review, int64 [batch].
+
+    Args:
+      row_lengths: the number of n-grams of each review, int64 [batch].
+      longest: length of the longest n-gram, in words.
+    """
+    boundaries = [
+        sum(max(words - length, 0) for length in range(longest)) for words in LENGTH_BOUNDARIES
+    ]
+    return np.searchsorted(boundaries, row_lengths, side="right")
+
+
 def _chunks(texts: Sequence[bytes]) -> Iterator[list[bytes]]:
     chunk: list[bytes] = []
     size = 0
@@ -79,7 +93,7 @@ def _of_chunk(texts: list[bytes], longest: int, buckets: int) -> NgramIds:
 
 
 def _lowered(texts: list[bytes]) -> list[bytes]:
-    """Lower-case all letters; those outside ASCII have rules that only TensorFlow's library has."""
+    """Return the texts in lower case; only TensorFlow's library has the rules of other letters."""
     others = [index for index, text in enumerate(texts) if not text.isascii()]
     lowered = [text.lower() for text in texts]
     if others:
@@ -151,7 +165,7 @@ def _hash_1_to_3(first: np.ndarray, length: np.ndarray) -> np.ndarray:
 
 
 def _hash_4_to_8(first: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """The formula for 4 to 7 bytes; the few words of 8 bytes get that for 8 to 16 bytes."""
+    """Hash words of 4 to 8 bytes; FarmHash hashes 8 bytes by the formula for 8 to 16 bytes."""
     multiplier = _K2 + (length << _U(1))
     last = (first >> ((length - _U(4)) << _U(3))) & _LOW_32
     hashes = _hash_16(length + ((first & _LOW_32) << _U(3)), last, multiplier)
@@ -193,8 +207,8 @@ def _grams(hashes: np.ndarray, words: np.ndarray, longest: int, buckets: int) ->
         if length > 1:
             grams = grams[:-1] * np.int64(MULTIPLIER) + hashes[length - 1 :]
         before = np.cumsum(count) - count
-        # The k-th n-gram of a text: its number among all n-grams of this length, and from it the
-        # word where it starts, and its place in the result.
+        # `number` counts the n-grams of this length over all texts. An offset for each text turns
+        # it into the word at which the n-gram starts, and into the place in the result.
         number = np.arange(int(count.sum()))
         source = grams[number + np.repeat(first_word - before, count)] if length > 1 else grams
         ids[number + np.repeat(target - before, count)] = source

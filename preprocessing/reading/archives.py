@@ -18,7 +18,7 @@ from core.errors import InputError
 
 _READ = 1 << 16  # compressed bytes per step
 _PIECE = 1 << 20  # most bytes that one step of decompression returns
-_ZSTD_STEP = 1 << 12  # the zstd decoder has no such limit, so its steps have a small input
+_ZSTD_STEP = 1 << 12  # the zstd decoder has no limit for its output, so its input is small
 _ZSTD_WINDOW = 1 << 31  # the largest window that zstd's `--long` option writes
 
 _MAGIC = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -248,13 +248,13 @@ def _skip_padding(raw: BinaryIO, data: bytes, padding: bytes) -> bytes:
 
 
 def _salvage(
-    raw: BinaryIO, decoder: _Decoder, start: int, careful: int, given: int
+    raw: BinaryIO, decoder: _Decoder, start: int, bytewise_from: int, given: int
 ) -> Generator[bytes, None, int]:
     """Decompress a damaged member again, to recover the content directly before the damage.
 
     A decoder that fails discards the content of its last step, up to 64 KiB of the archive. So the
-    member is decompressed again from `start`, from `careful` on byte by byte. The first `given`
-    bytes of its content have been yielded before, and are skipped.
+    member is decompressed again from the position `start`, and byte by byte from `bytewise_from`
+    on. The first `given` bytes of its content have been yielded before, and are skipped.
 
     Returns:
         The position of the first damaged byte.
@@ -262,7 +262,7 @@ def _salvage(
     raw.seek(start)
     at = start
     with contextlib.suppress(*decoder.errors):
-        while data := raw.read(min(_READ, careful - at) if at < careful else 1):
+        while data := raw.read(min(_READ, bytewise_from - at) if at < bytewise_from else 1):
             at += len(data)
             for piece in decoder.feed(data):
                 yield piece[given:]

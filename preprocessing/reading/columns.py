@@ -98,10 +98,17 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
 def _by_convention(
     names: dict[str, str], conventions: Sequence[tuple[str, str, str]], options: ReadOptions
 ) -> Columns | None:
-    """Return the first convention whose label and text are in `names` (compared -> as written)."""
+    """Return the columns of the first convention whose label and text are in `names`.
+
+    Args:
+        names: name as it is compared -> name as it is in the file.
+        conventions: the names of label, title and text in known datasets.
+        options: the columns that are set, which replace those of the convention.
+    """
     for convention in conventions:
         label, title, text = (names.get(name) for name in convention)
-        # If both are set, only the title is open, and only their own convention knows its name.
+        # If the label and the text are set, the convention provides only the title. Then it must
+        # have the name of at least one of the two.
         if options.label and options.text and options.label != label and options.text != text:
             continue
         label, text = options.label or label, options.text or text

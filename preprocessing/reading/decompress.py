@@ -1,4 +1,4 @@
-"""Decompress the content of a piece, and of the file behind the piece."""
+"""Decompress a piece of a file, and the content that follows the piece."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Damage(NamedTuple):
 def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk | Damage]:
     """Yield the content of a piece, and then the content that follows the piece in the file.
 
-    The last line of a piece may end behind the piece; the caller stops reading at its end.
+    The last line of a piece may end behind the piece. The caller stops at the end of this line.
 
     Args:
       piece: a piece of a file of lines.

@@ -42,7 +42,7 @@ _ARCHIVE = r"(\.(bz2|gz|zst|zstd))?$"
 
 
 class Head(NamedTuple):
-    """The first lines of the content of a file; `is_all` if the file has no further content."""
+    """The first lines of the content of a file. `is_all` is False if the file has more content."""
 
     data: bytes
     is_all: bool
@@ -59,9 +59,9 @@ class Inspection(NamedTuple):
         path: the file.
         layout: how to read the file; its scale is not final if `numbers` is not None.
         numbers: the numbers from 0 to 5 among the inspected labels; None if the scale is known.
-        size: of the head's content, in bytes.
-        digest: of the head's content.
-        is_all: whether the head is all of the content.
+        size: size of the head in bytes, decompressed.
+        digest: hash of the head.
+        is_all: whether the head is the whole content of the file.
     """
 
     path: str
@@ -73,13 +73,13 @@ class Inspection(NamedTuple):
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
-    """Inspect a file: detect what `options` leave open by its content, then by its name.
+    """Inspect a file: detect the `auto` and None values of `options` from its content and name.
 
     The format is fastText if a line starts with `__label__`, JSON lines if a line is an object, and
     Parquet by its magic bytes. It is CSV if there is a header with known column names, or, without
     a header, a label followed by one or two texts. The scale of the labels is stars for columns
-    that are called so in known datasets (`rating`, `overall`, `Score`, ...). For other columns,
-    such as `label`, and for a CSV file without a header, labels in the head and at places all over
+    that contain stars in known datasets (`rating`, `overall`, `Score`, ...). For other columns,
+    such as `label`, and for a CSV file without a header, labels from the head and from samples of
     the file are inspected.
 
     Raises:
@@ -101,8 +101,8 @@ _Detected = tuple[Layout, Iterable[object] | None]
 def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
     data = head.data
     if not data:
-        # The file is empty, or an archive that is damaged at its start. Reading it in any format of
-        # lines reports this.
+        # The file is empty, or an archive that is damaged at its start. The reader of every format
+        # with lines reports this.
         wanted = _format_of_name(path) if options.format == "auto" else options.format
         if wanted == "parquet":
             return _parquet_layout(path, options)
@@ -133,7 +133,10 @@ def check_options(options: ReadOptions) -> None:
 
 
 def _read_head(path: str) -> Head:
-    """Return the first lines of the content of a file; of a damaged archive the complete lines."""
+    """Return the first lines of the content of a file, without a line that the limit cuts.
+
+    A line that the damage of an archive cuts is left out, too.
+    """
     head = bytearray()
     try:
         with open_bytes(path) as stream:
@@ -167,7 +170,7 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return "fasttext"  # plain text, a review on each line
     has_columns = options.label or options.title or options.text
     if by_name is None and has_columns and len(next(_good_records(head), [])) > 1:
-        return "csv"  # the only format with columns that is left; a missing column is found later
+        return "csv"  # the only other format with columns; a missing column is reported later
     if by_name is None or (by_name == "jsonl" and lines and lines[0].lstrip().startswith(b"[")):
         raise InputError(
             f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
@@ -200,7 +203,7 @@ def _known_scale(options: ReadOptions, column: str | None) -> str | None:
     if options.label_scale != "auto":
         return options.label_scale
     if options.labels == "optional":
-        return "one_two"  # the labels are not read, so any scale does
+        return "one_two"  # the labels are not read, so the scale does not matter
     return "stars" if column is not None and column.lower() in STAR_COLUMNS else None
 
 

@@ -18,7 +18,7 @@ from preprocessing.reading.archives import (
 )
 
 _EVERYTHING = ("*", "**", "**/*")
-# Other files in a folder of data that was downloaded, or written by Spark or Beam.
+# Files beside the data in a folder that was downloaded, or that Spark or Beam wrote.
 _NOT_DATA = re.compile(
     r"[._].*|(readme|license|licence|changelog|citation)([._-].*)?|.*\.(md|rst|crc|md5|sha256)",
     re.IGNORECASE,

@@ -65,7 +65,7 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
             path = find_files(base, pattern)[0].path
             raise InputError(
                 f"data.splits.{group}: every file that the glob '{pattern}' matches belongs to "
-                f"another split, {path} to data.splits.{groups[path]}: name other files"
+                f"another split, such as {path} to data.splits.{groups[path]}: name other files"
             )
     _refuse_copies([file.path for file in sources])
     order = list(patterns)
@@ -94,8 +94,8 @@ def _refuse_copies(paths: Iterable[str]) -> None:
         other = unpacked.setdefault(name, path)
         if other != path:
             raise InputError(
-                f"{other} and {path} hold the same reviews, as an archive and unpacked or as two "
-                f"archives: {REMEDY}"
+                f"{other} and {path} contain the same reviews (a file and its archive, or two "
+                f"archives of one file): {REMEDY}"
             )
         if FileSystems.get_scheme(path) is None:
             # A symbolic or hard link has the device and inode numbers of its target.

@@ -37,8 +37,8 @@ class LabelReader:
     Args:
       scale: one of SCALES, or WORDS.
       neutral: the treatment of neutral labels, see `ReadOptions`.
-      guessed: the scale was inferred from some labels. A number that this scale lacks then
-        contradicts it.
+      guessed: whether the scale was inferred from some labels. If it was, the reason for a number
+        that is only on other scales is OTHER_SCALE.
     """
 
     def __init__(self, scale: str, neutral: str, guessed: bool = False) -> None:
@@ -49,7 +49,7 @@ class LabelReader:
         self._guessed = guessed
 
     def read(self, value: object) -> int | None:
-        """Return 0 for negative, 1 for positive, `NEUTRAL` to leave it out, None for no label."""
+        """Return 0 (negative), 1 (positive), `NEUTRAL` (leave out) or None (not a label)."""
         number = whole_number(value, self._booleans)
         if number is not None:
             return self._numbers.get(number)
@@ -69,13 +69,13 @@ class LabelReader:
 
 
 class AnyLabel(LabelReader):
-    """A reader for which every value is a label, also a missing one."""
+    """A reader for input whose labels are not used: every value is valid, even a missing one."""
 
     def __init__(self) -> None:
         super().__init__(WORDS, "leave_out")
 
     def read(self, value: object) -> int:
-        """Return 0; nothing reads these labels."""
+        """Return 0, which no other code reads."""
         return 0
 
 

@@ -19,8 +19,8 @@ from preprocessing.reading.records import ReadOptions
 
 _FILES_AT_ONCE = 16
 """Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
-_NO_COINCIDENCE = 4096
-"""Bytes from which equal files count as copies. Short files may be equal by coincidence."""
+_MIN_COPY_BYTES = 4096
+"""Smallest size of files that count as copies. Shorter files may be equal by coincidence."""
 _SETTING = f"set data.label_scale to one of {', '.join(SCALES)}"
 
 
@@ -28,9 +28,9 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
     """Return the layout of each file of an input.
 
     Raises:
-        InputError: see `detect.inspect`; or the labels fit no scale, or fit several scales with
-            opposite meanings; or two files of a group start with the same content. Both
-            require that labels are read.
+        InputError: see `detect.inspect`. If labels are required, also: the labels fit no scale, or
+            fit several scales with opposite meanings; or two files of a group start with the same
+            content.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         found = list(pool.map(lambda file: inspect(file.path, options), files))
@@ -49,11 +49,11 @@ def detect_format(path: str, options: ReadOptions) -> Layout:
 
 
 def _refuse_same_content(files: Sequence[SourceFile], found: Sequence[Inspection]) -> None:
-    # In files of different groups, reviews are compared one by one later, as duplicates of a
-    # held-out split.
+    # Files of different groups are not compared: ReviewExampleGen rejects each review that is also
+    # in the files of a held-out split.
     seen: dict[tuple[str, bytes], str] = {}
     for file, item in zip(files, found, strict=True):
-        if item.size < _NO_COINCIDENCE:
+        if item.size < _MIN_COPY_BYTES:
             continue
         other = seen.setdefault((file.group, item.digest), item.path)
         if other != item.path:
@@ -116,15 +116,18 @@ def _is_headerless(layout: Layout) -> bool:
 def _no_scale(first: dict[int, Inspection], low: int, high: int) -> str:
     one, other = first[low].path, first[high].path
     if one == other:
-        return f"{one} has the labels {low} and {high}, which are on no scale together: {_SETTING}"
+        return f"{one} has the labels {low} and {high}, but no scale has both: {_SETTING}"
     return (
-        f"{one} has the label {low} and {other} the label {high}, which are on no scale together: "
+        f"{one} has the label {low} and {other} has the label {high}, but no scale has both: "
         f"{_SETTING}, or read the files in two runs"
     )
 
 
 def _with_common_titles(layouts: list[Layout]) -> list[Layout]:
-    """Give JSON lines files the title column of their siblings: a head may lack an optional key."""
+    """Set the title column of JSON lines files without one to that of the other files.
+
+    The title is an optional key, which the head of a file may lack.
+    """
     titles = {
         (layout.columns.label, layout.columns.text): layout.columns.title
         for layout in layouts

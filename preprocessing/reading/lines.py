@@ -31,8 +31,8 @@ class Lost(NamedTuple):
 def split_lines(chunks: Iterable[Chunk | Damage], start: int) -> Iterator[Lines | Lost]:
     """Yield every line of a piece, many at a time; line numbers start at 1.
 
-    A line that is too long is lost, and is not kept in memory. Damage is one lost line. A gzip or
-    zstd file cannot be read behind it.
+    A line that is too long is lost, and is not kept in memory. Damage counts as one lost line.
+    Nothing behind the damage of a gzip or zstd file can be read.
 
     Args:
       chunks: the content of the piece and the content behind it; see `decompress`.
@@ -40,11 +40,11 @@ def split_lines(chunks: Iterable[Chunk | Damage], start: int) -> Iterator[Lines 
     """
     number = 0
     tail: bytes | None = b""  # the unfinished line so far; None once it is too long
-    skipping = start > 0  # until the beginning of a line
+    skipping = start > 0  # whether to skip the content before the next line
     for chunk in chunks:
         if isinstance(chunk, Damage):
             if not chunk.own:
-                return  # the damage cuts the last line; the next piece reports it
+                return  # the damage cuts the last line; the next piece reports the damage
             number += 1
             yield Lost(rejected(number, CORRUPT_ARCHIVE, chunk.error.detail), chunk.lost)
             tail, skipping = b"", True
@@ -107,7 +107,7 @@ def stream_lines(
         tail = None if tail is None else tail + first
         if others:
             number += 1
-            yield number, _within(tail, max_bytes, keep_cr)
+            yield number, _without_ending(tail, max_bytes, keep_cr)
             tail = others.pop()
             for line in others:
                 number += 1
@@ -117,10 +117,11 @@ def stream_lines(
         if tail is not None and len(tail) > max_bytes + 1:
             tail = None
     if tail != b"":
-        yield number + 1, _within(tail, max_bytes, keep_cr)
+        yield number + 1, _without_ending(tail, max_bytes, keep_cr)
 
 
-def _within(line: bytes | None, max_bytes: int, keep_cr: bool) -> bytes | None:
+def _without_ending(line: bytes | None, max_bytes: int, keep_cr: bool) -> bytes | None:
+    """Return a line without its `\\r`; None if it is too long."""
     if line is None:
         return None
     if not keep_cr and line.endswith(b"\r"):

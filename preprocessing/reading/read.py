@@ -27,22 +27,22 @@ from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
 from preprocessing.reading.lines import Lost, split_lines
 from preprocessing.reading.records import CORRUPT_ARCHIVE, rejected
 
-_OF_LINES = {"fasttext": fasttext.make_parser, "jsonl": jsonl.make_parser}
-_OF_STREAMS = {"csv": csv.read_csv, "parquet": parquet.read_parquet}
+_LINE_PARSERS = {"fasttext": fasttext.make_parser, "jsonl": jsonl.make_parser}
+_STREAM_READERS = {"csv": csv.read_csv, "parquet": parquet.read_parquet}
 
 
 def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
     """Yield every line of a piece as a part of a batch; positions count from 1 in the piece.
 
     A line (CSV: record, Parquet: row) is a review, a neutral or a rejected line; nothing
-    disappears. Damage in a compressed file is one rejected line. A bz2 file of lines is read on
-    behind the damage.
+    disappears. Damage in a compressed file is one rejected line. In a bz2 file of lines, reading
+    continues behind the damage.
 
     Args:
       piece: one of `cut.cut_file`.
       pool: the threads that decompress.
     """
-    make_parser = _OF_LINES.get(piece.layout.format)
+    make_parser = _LINE_PARSERS.get(piece.layout.format)
     if make_parser is None:
         yield from _read_stream(piece)
         return
@@ -55,13 +55,15 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
 
 
 def _read_stream(piece: Piece) -> Iterator[Batch]:
-    """Yield the batches of a file that is no file of lines, and is therefore read as a whole."""
+    """Yield the batches of a CSV or Parquet file, which is read as a whole."""
     try:
         stream = open_bytes(piece.path)
     except CorruptArchive as damage:
         yield Batch(rejected=[rejected(1, CORRUPT_ARCHIVE, damage.detail)])
         return
     with stream:
-        yield from in_batches(_OF_STREAMS[piece.layout.format](piece.path, stream, piece.layout))
+        yield from in_batches(
+            _STREAM_READERS[piece.layout.format](piece.path, stream, piece.layout)
+        )
         if isinstance(stream, DecompressedStream) and stream.damage:
             yield Batch(lost=file_size(piece.path) - stream.damage.position)

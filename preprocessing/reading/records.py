@@ -44,7 +44,7 @@ class Review(NamedTuple):
 
 
 class Neutral(NamedTuple):
-    """A 3-star review, left out."""
+    """A neutral review, such as one with 3 stars, which is left out."""
 
     position: int
 
@@ -99,7 +99,7 @@ def rejected(position: int, reason: str, value: object) -> Rejected:
 
 
 def text_problem(text: str) -> str | None:
-    """Return why a text cannot be in an Example: a lone surrogate or NUL; None if it can."""
+    """Return the character that a text in an Example must not have; None if there is none."""
     if "\0" in text:
         return "a NUL character"
     if text.isascii():

@@ -1,4 +1,4 @@
-"""Samples of a file behind its head: the head of a sorted file has only one kind of label."""
+"""Samples of a file behind its head, because the head of a sorted file has only one label."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def _bz2(raw: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def csv_sample(lines: bytes, width: int) -> list[list[str]]:
-    """Return those records with `width` fields that are certainly in some lines of a CSV file.
+    """Return the records with `width` fields in lines from the middle of a CSV file.
 
-    The first line may or may not be inside a quoted field. So the lines are parsed under both
-    assumptions, and the last records, as far as both results agree, are returned.
+    It is unknown whether the first line is inside a quoted field. So the lines are parsed under
+    both assumptions. The last records, as far as both results agree, are returned.
     """
     outside = _records(lines, width)
     if b'"' not in lines:

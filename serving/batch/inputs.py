@@ -16,15 +16,15 @@ from preprocessing.reading.find import SourceFile
 
 STANDARD_STREAM = "-"
 _GROUP = "all"
-_COPY = 1 << 20
+_COPY_BYTES = 1 << 20
 
 
 def find_inputs(words: Iterable[str]) -> list[SourceFile]:
-    """Return the files of an input in the order of `words`, each once; those of a word by name.
+    """Return each file of an input once, in the order of `words`; the files of one word by name.
 
     Args:
-      words: paths or URLs of files and folders, and globs as `preprocessing.reading.globs` has
-        them. The files of a folder are those that a training would read.
+      words: paths or URLs of files and folders, and globs in the syntax of
+        `preprocessing.reading.globs`. The files of a folder are those that a training would read.
 
     Raises:
       InputError: a word matches no file, or a file cannot be listed.
@@ -42,7 +42,7 @@ def spool_standard_input(folder: str) -> SourceFile:
     path = os.path.join(folder, "standard-input.txt")
     with open(path, "wb") as target:
         if sys.stdin is not None:
-            shutil.copyfileobj(sys.stdin.buffer, target, _COPY)
+            shutil.copyfileobj(sys.stdin.buffer, target, _COPY_BYTES)
     return SourceFile(_GROUP, path, os.path.getsize(path), 0.0)
 
 
@@ -51,11 +51,11 @@ def _files(word: str) -> Sequence[FoundFile]:
     if is_local and os.path.isdir(word):
         files = data_files(word)
     elif is_local and os.path.exists(word):
-        # A name may contain what is a pattern elsewhere.
+        # The name of an existing file may contain the special characters of a glob.
         status = os.stat(word)
         files = [FoundFile(word, file_size(word), status.st_mtime)]
     else:
-        # The folder is all before the first special character, or before the name of the file.
+        # The folder is the part of the path before the component with the first special character.
         base = globs.literal_prefix(word).rpartition("/")[0] or "/"
         files = match_files(base, word.removeprefix(base).lstrip("/"))
         if not files and not is_local and globs.is_literal(word):

@@ -24,7 +24,7 @@ from serving.predictor import LABELS
 FORMATS = ("csv", "jsonl", "parquet")
 COLUMNS = ("file", "position", "probability", "label")
 _ROWS_PER_GROUP = 1 << 17
-_COPY = 1 << 20
+_COPY_BYTES = 1 << 20
 
 
 class Rows(NamedTuple):
@@ -50,7 +50,7 @@ def rejected_path(output: str) -> str:
 
 
 def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output: str) -> None:
-    """Write the output and the rejected file; each appears when it is complete.
+    """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
       units: all units, which are finished.
@@ -84,7 +84,7 @@ def print_to_standard_streams(
     with open(f"{folder}/output", "wb") as target:
         _join(units, folder, names, _WRITERS[format](target), sys.stderr.buffer)
     with open(f"{folder}/output", "rb") as source:
-        shutil.copyfileobj(source, sys.stdout.buffer, _COPY)
+        shutil.copyfileobj(source, sys.stdout.buffer, _COPY_BYTES)
     sys.stdout.buffer.flush()
 
 
@@ -100,7 +100,7 @@ def _join(
             first.append(before[piece.path])
             before[piece.path] += lines
         for batch in _read_scores(done.scores):
-            # A batch is of one piece.
+            # All rows of a batch are from one piece.
             index = batch.column(0)[0].as_py()
             positions = batch.column(1).to_numpy() + first[index]
             labels = batch.column(3).to_pylist()

@@ -33,7 +33,7 @@ from serving.batch import output, scorer, stage, work
 from serving.batch.inputs import STANDARD_STREAM, find_inputs, spool_standard_input
 from serving.batch.units import Unit, in_units
 
-_SECONDS_BETWEEN = 1.0
+_SECONDS_BETWEEN_REPORTS = 1.0
 
 
 class BatchError(UserError):
@@ -41,15 +41,16 @@ class BatchError(UserError):
 
 
 class Request(NamedTuple):
-    """What to score.
+    """A request to score the reviews of files.
 
     Attributes:
       inputs: see `inputs.find_inputs`; or `-` alone, for standard input.
       output: a path or URL, or `-` for standard output.
-      format: of standard output, one of `output.FORMATS`.
+      format: format of standard output, one of `output.FORMATS`.
       model_folder: a pushed model.
       options: the options of the readers; labels are always optional.
       beam_args: the arguments of the Beam pipeline.
+      public_key: PEM of the key that must have signed the model; None: any model is used.
     """
 
     inputs: Sequence[str]
@@ -58,6 +59,7 @@ class Request(NamedTuple):
     model_folder: str
     options: ReadOptions
     beam_args: Sequence[str]
+    public_key: bytes | None = None
 
 
 class Summary(NamedTuple):
@@ -71,7 +73,7 @@ class Summary(NamedTuple):
 def score_files(request: Request) -> Summary:
     """Score every review of the input; publish the output when all of it is complete.
 
-    Progress is reported in `stage.REVIEWS` and in `stage.BYTES` of a total.
+    The units of the reported progress are `stage.REVIEWS`, and `stage.BYTES` with a total.
 
     Raises:
       InputError: see `find_inputs` and `decide_layouts`.
@@ -105,7 +107,7 @@ def score_files(request: Request) -> Summary:
 
 @contextmanager
 def _folder(target: str, scratch: str) -> Iterator[str]:
-    """Yield the work folder; work for standard output has a temporary one."""
+    """Yield the work folder; for standard output it is a temporary folder."""
     if target == STANDARD_STREAM:
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             yield folder
@@ -116,7 +118,7 @@ def _folder(target: str, scratch: str) -> Iterator[str]:
 
 
 def _score(request: Request, files: list[SourceFile], units: list[Unit], folder: str) -> int:
-    """Score the units that are not finished; return the number of finished ones."""
+    """Score the units that are not finished; return the number of units that were finished."""
     depends_on = {
         "input": fingerprint("", files),
         "model": scorer.fingerprint(request.model_folder),
@@ -125,14 +127,15 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
     work.start_or_resume(folder, units, depends_on)
     before = work.finished(folder)
     progress.report(stage.BYTES, 0, sum(unit.bytes for unit in units))
-    with _watched(units, folder):
+    with _reporting_finished_units(units, folder):
         try:
             with make_pipeline(request.beam_args) as pipeline:
                 _ = (
                     pipeline
                     | "Units" >> beam.Create([unit for unit in units if unit.number not in before])
                     | "Spread" >> beam.Reshuffle()
-                    | "ScoreUnit" >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder))
+                    | "ScoreUnit"
+                    >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder, request.public_key))
                 )
         except UserError:
             raise
@@ -142,15 +145,15 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
                 # The runner in this process turns Ctrl-C into an error with this text.
                 raise KeyboardInterrupt from None
             raise BatchError(
-                f"scoring failed: {last}. What is finished is kept in {folder}: remove the cause "
-                "and repeat the command"
+                f"scoring failed: {last}. The finished units are kept in {folder}: remove the "
+                "cause and repeat the command"
             ) from error
     return len(before)
 
 
 @contextmanager
-def _watched(units: list[Unit], folder: str) -> Iterator[None]:
-    """Report finished units as they appear in the work folder, whichever machine they are from."""
+def _reporting_finished_units(units: list[Unit], folder: str) -> Iterator[None]:
+    """Report the units that any machine finishes, as they appear in the work folder."""
     ended = threading.Event()
     reported: set[int] = set()
 
@@ -163,7 +166,7 @@ def _watched(units: list[Unit], folder: str) -> Iterator[None]:
             reported.add(number)
 
     def watch() -> None:
-        while not ended.wait(_SECONDS_BETWEEN):
+        while not ended.wait(_SECONDS_BETWEEN_REPORTS):
             report()
 
     report()

@@ -34,17 +34,23 @@ SCHEMA = pa.schema(
 )
 """Columns of the scores of a unit: the index of a piece, the position in it, the prediction."""
 REVIEWS, BYTES = "reviews", "bytes"
-"""Units of the progress: reviews with rejected lines, and estimated bytes of text."""
+"""Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
 _LINE_OVERHEAD = 12
-"""Bytes of a line besides its text, in an estimate."""
+"""Estimated bytes of a line besides its text."""
 
 
 class ScoreUnit(beam.DoFn):
     """Unit -> files in the work folder, and no element."""
 
-    def __init__(self, model_folder: str, work_folder: str):
-        """Construct the function with the folders of the model and of the work."""
+    def __init__(self, model_folder: str, work_folder: str, public_key: bytes | None):
+        """Construct the function with the folder of the model and the work folder.
+
+        Args:
+          model_folder, public_key: see `Scorer`.
+          work_folder: see `work`.
+        """
         self._model_folder = model_folder
+        self._public_key = public_key
         self._work_folder = work_folder
         self._shared = Shared()
 
@@ -54,9 +60,12 @@ class ScoreUnit(beam.DoFn):
         One thread reads and writes, others decompress, and others score. At most one batch more
         than there are threads is in memory.
         """
-        scorer = self._shared.acquire(lambda: Scorer(self._model_folder), self._model_folder)
+        scorer = self._shared.acquire(
+            lambda: Scorer(self._model_folder, self._public_key), self._model_folder
+        )
         cores = len(os.sched_getaffinity(0))
-        # Beam may retry a unit, or run it twice: then one record names the files of one attempt.
+        # Beam may retry a unit or run it twice, so each attempt has files of its own. The record of
+        # the unit names the files of one attempt.
         name = f"{self._work_folder}/{unit.number:06d}-{uuid.uuid4().hex}"
         lines = [0] * len(unit.pieces)
         with (
@@ -88,7 +97,7 @@ def _batches(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[int, Batch]
 
 
 class _Files(contextlib.AbstractContextManager["_Files"]):
-    """The files of one attempt at a unit; that of rejected lines exists only if there are any."""
+    """The files of one attempt at a unit; one for rejected lines exists only if there are any."""
 
     def __init__(self, name: str):
         self._name = name

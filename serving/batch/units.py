@@ -26,12 +26,12 @@ class Unit(NamedTuple):
 def in_units(pieces: Iterable[Piece]) -> Iterator[Unit]:
     """Yield units of whole pieces; a file that cannot be cut is a single piece."""
     number = size = 0
-    waiting: list[Piece] = []
+    pending: list[Piece] = []
     for piece in pieces:
-        if waiting and size + piece.unpacked > _BYTES_PER_UNIT:
-            yield Unit(number, tuple(waiting))
-            number, size, waiting = number + 1, 0, []
-        waiting.append(piece)
+        if pending and size + piece.unpacked > _BYTES_PER_UNIT:
+            yield Unit(number, tuple(pending))
+            number, size, pending = number + 1, 0, []
+        pending.append(piece)
         size += piece.unpacked
-    if waiting:
-        yield Unit(number, tuple(waiting))
+    if pending:
+        yield Unit(number, tuple(pending))

@@ -1,8 +1,8 @@
 """The work folder next to an output: finished units, from which a killed run resumes.
 
-The folder has a manifest of all that the result depends on, the scores and rejected lines of each
-unit, and a record of each finished unit. The record is written last, and names the other files, so
-files of an unfinished unit are never read.
+The folder has a manifest of everything that the result depends on, the scores and rejected lines of
+each unit, and a record of each finished unit. The record is written last, and names the other
+files, so files of an unfinished unit are never read.
 """
 
 from __future__ import annotations
@@ -92,21 +92,21 @@ def locked(folder: str) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise OutputError(
-                f"--output: another process is writing this file (it uses {folder}); wait for its "
-                "end, or name another file"
+                f"--output: another process is writing this file (work folder {folder}); wait "
+                "until that process has ended, or name another file"
             ) from None
         yield
 
 
 def start_or_resume(folder: str, units: Sequence[Unit], depends_on: dict[str, str]) -> bool:
-    """Return whether the work folder is that of the same work; empty it if it is not.
+    """Return whether the work folder belongs to the same work; otherwise empty the folder.
 
     Args:
       folder: the work folder.
       units: the units of the whole input.
       depends_on: everything else that the result depends on.
     """
-    # The repr of a unit has the layout of each file.
+    # The repr of a unit contains the layout of each file.
     parts = hashlib.sha256(repr(units).encode()).hexdigest()
     manifest = {**depends_on, "units": f"{len(units)},sha256:{parts}"}
     path = f"{folder}/{_MANIFEST}"
@@ -120,7 +120,7 @@ def start_or_resume(folder: str, units: Sequence[Unit], depends_on: dict[str, st
 def clear(folder: str) -> None:
     """Delete the files of the work folder, but not the lock, which belongs to this process."""
     paths = _listed(folder)
-    # The manifest first: without it nothing of an interrupted deletion is used.
+    # The manifest is deleted first: without a manifest, the remaining files are never used.
     for path in sorted(paths, key=lambda path: not path.endswith(_MANIFEST)):
         if not path.endswith(f"/{_LOCK}"):
             FileSystems.delete([path])
@@ -154,7 +154,7 @@ def finished(folder: str) -> set[int]:
 def _listed(folder: str) -> list[str]:
     if is_local(folder):
         return [f"{folder}/{name}" for name in os.listdir(folder)]
-    # A folder's name may contain what Beam's globs interpret.
+    # The name of a folder may contain special characters of Beam's globs.
     literal = re.sub(r"([\[*?])", r"[\1]", folder)
     return [found.path for found in FileSystems.match([f"{literal}/*"])[0].metadata_list]
 
@@ -168,7 +168,7 @@ def _read(path: str) -> dict[str, Any] | None:
 
 
 def _write(path: str, values: dict[str, Any]) -> None:
-    """Write a JSON file that is never seen incomplete; on gs:// every file is so."""
+    """Write a JSON file atomically; on gs:// every write is atomic."""
     temporary = f"{path}.unfinished" if is_local(path) else path
     with create(temporary) as file:
         file.write(json.dumps(values).encode())

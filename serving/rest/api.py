@@ -24,7 +24,7 @@ PREDICT = re.compile(
 STATUS = re.compile(r"/v1/models(?:/([^/:]+))?(?:/versions/([0-9]+)|/labels/([^/:]+))?(/metadata)?")
 
 _BOM = b"\xef\xbb\xbf"
-_SHOWN = 200
+_CHARACTERS_SHOWN = 200
 _TYPES = {
     type(None): "Null",
     bool: "Bool",
@@ -69,7 +69,7 @@ def signature_name(document: Mapping[str, Any]) -> str:
     """Return the signature that a request selects.
 
     Raises:
-      ApiError: it is not a string.
+      ApiError: `signature_name` is not a string.
     """
     name = document.get("signature_name", "")
     if not isinstance(name, str):
@@ -88,7 +88,7 @@ def parse_predict(document: Mapping[str, Any], name: str) -> Request:
       name: the input of the signature.
 
     Raises:
-      ApiError: it has not the format of TensorFlow Serving.
+      ApiError: the request does not have the format of TensorFlow Serving.
     """
     if "instances" in document and "inputs" in document:
         raise invalid(
@@ -214,4 +214,4 @@ def _texts(value: Any, binary: bool) -> Any:
 def _show(value: Any) -> str:
     """Return a JSON value for a message, shortened."""
     text = orjson.dumps(value).decode()
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _CHARACTERS_SHOWN else f"{text[:_CHARACTERS_SHOWN]}..."

@@ -15,6 +15,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from serving.explain import MAX_WORDS, parts, variants
+from serving.predict_text import PREDICT_TEXT
 from serving.rest import metrics as prometheus
 from serving.rest.api import format_error, parse_json
 from serving.rest.batching import Batcher
@@ -23,7 +24,6 @@ from serving.rest.client import folder_id
 from serving.rest.errors import ApiError
 from serving.rest.explain import as_json, parse_explain
 from serving.rest.metrics import Metrics
-from serving.rest.models import PREDICT_TEXT
 from serving.rest.settings import MODEL_NAME, Serve
 from serving.rest.switching import Models
 from serving.rest.tf_serving import VERSION_HEADER, TensorFlowServing
@@ -52,7 +52,7 @@ def create_app(models: Models, settings: Serve, metrics: Metrics) -> FastAPI:
     Args:
       models: the models, of which one is loaded.
       settings: the limits and intervals.
-      metrics: those that `/metrics` shows.
+      metrics: the metrics that `/metrics` shows.
     """
     bodies = Bodies(settings.max_body_bytes, settings.read_timeout)
     batcher = Batcher(settings.max_batch_size, settings.max_body_bytes, settings.max_queue, metrics)

@@ -1,9 +1,9 @@
 """Batching: concurrent requests share one call of the model.
 
 A call takes everything that has arrived, so a batch grows with the load and a single request never
-waits for others. Short calls run in the event loop, because handing them to a thread and back
-takes longer than they do; long ones run in a thread. No request is dropped: what is accepted gets
-an answer or an error.
+waits for others. Short calls run in the event loop, because passing a call to a thread and
+back takes longer than a short call. Long calls run in a thread. No request is dropped: every
+accepted request gets an answer or an error.
 """
 
 from __future__ import annotations
@@ -13,22 +13,19 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
-import numpy as np
-
+from serving.predict_text import Outputs
 from serving.rest.errors import ApiError, overloaded
 from serving.rest.metrics import Metrics
 from serving.rest.models import LoadedModel
 
-Outputs = Mapping[str, np.ndarray]
-
 INLINE_BYTES = 16 * 2**10
 """Most bytes of reviews in a short call: about 2 ms with the default model."""
 _INLINE_SECONDS = 0.005
-"""The time of a call with `INLINE_BYTES` from which on a model is too slow for the event loop."""
+"""A model is too slow for the event loop if a call with `INLINE_BYTES` takes longer."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,12 +52,13 @@ class Batcher:
         metrics: Metrics,
         inline_bytes: int = INLINE_BYTES,
     ):
-        """
+        """Construct the batcher; `start` starts it.
+
         Args:
           max_batch: most reviews in one call.
           max_bytes: most bytes of reviews in one call, unless a single request has more.
           max_queue: most reviews that are accepted and not answered.
-          metrics: get the sizes and times of the calls.
+          metrics: the metrics that record the sizes and times of the calls.
           inline_bytes: most bytes of reviews in a call that runs in the event loop.
         """
         self._max_batch = max_batch
@@ -110,7 +108,7 @@ class Batcher:
         self._metrics.queue.set(self._queued)
         self._fresh.append(waiting)
         if len(self._fresh) == 1:
-            # After the requests that the loop has already received.
+            # The batch also gets the other requests that the loop has already received.
             loop.call_soon(self._flush)
         try:
             return await waiting.future

@@ -11,10 +11,12 @@ import anyio
 from serving.rest.errors import ApiError, invalid, overloaded, too_large
 
 _BODIES_IN_MEMORY = 16
-"""Bodies of the greatest size that the server holds at once; it refuses further ones (HTTP 429)."""
-_DRAIN = 16
-"""Bodies of the greatest size that are read and discarded before an answer with HTTP 413. A client
-that still sends would otherwise see a broken connection instead of the answer."""
+"""Number of bodies of the greatest size that fit into the memory for requests; the server refuses
+further bodies (HTTP 429)."""
+_BODIES_TO_DISCARD = 16
+"""Number of bodies of the greatest size: the server reads and discards at most that many bytes
+before it answers with HTTP 413. A client that still sends would otherwise get a broken connection
+instead of the answer."""
 
 
 class ClientGoneError(Exception):
@@ -25,7 +27,8 @@ class Bodies:
     """Reads the bodies of the requests of one server."""
 
     def __init__(self, max_bytes: int, timeout: float):
-        """
+        """Construct the reader.
+
         Args:
           max_bytes: size of the greatest body.
           timeout: seconds in which a body must arrive.
@@ -38,13 +41,13 @@ class Bodies:
         """Return the body of a request.
 
         Args:
-          headers: of the request, with lower-case names.
+          headers: headers of the request, with lower-case names.
           receive: ASGI's `receive`.
 
         Raises:
           ApiError: the body is too large (413), too slow (408) or encoded (400), or the server has
             no memory for it (429).
-          ClientGoneError: the client has gone.
+          ClientGoneError: the client closed the connection.
         """
         length, expects = 0, False
         for name, value in headers:
@@ -53,7 +56,9 @@ class Bodies:
             elif name == b"expect":
                 expects = True
             elif name == b"content-encoding" and value.lower() != b"identity":
-                raise invalid("Content-Encoding is not supported: send the JSON as it is")
+                raise invalid(
+                    "Content-Encoding is not supported: send the JSON without compression"
+                )
         if length > self._max_bytes and expects:
             raise self._too_large()
         body: bytes | None = None
@@ -88,7 +93,7 @@ class Bodies:
                     held = size
                 else:
                     chunks.clear()
-                    if size > _DRAIN * self._max_bytes:
+                    if size > _BODIES_TO_DISCARD * self._max_bytes:
                         break
                 message = await receive()
                 if message["type"] == "http.disconnect":

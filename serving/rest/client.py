@@ -22,14 +22,15 @@ _JSON = {"content-type": "application/json"}
 
 
 class _Predictor(Protocol):
-    def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]: ...
+    def predict(self, texts: Sequence[bytes]) -> list[Prediction]: ...
 
 
 class RemotePredictor:
-    """Predictions by a running server. If it fails, a predictor of this process takes over."""
+    """A predictor that uses a running server, or after its failure a predictor of this process."""
 
     def __init__(self, host: str, port: int, load: Callable[[], _Predictor]):
-        """
+        """Construct the predictor.
+
         Args:
           host, port: the address of the server.
           load: returns the predictor of this process.
@@ -39,17 +40,17 @@ class RemotePredictor:
         self._load = load
         self._loaded: _Predictor | None = None
 
-    def predict(self, texts: Sequence[str | bytes]) -> list[Prediction]:
-        """Return the sentiment of each text; bytes are UTF-8."""
+    def predict(self, texts: Sequence[bytes]) -> list[Prediction]:
+        """Return the sentiment of each text, in UTF-8."""
         if self._loaded is None:
             try:
-                return self._ask(texts)
+                return self._request(texts)
             except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
                 self._loaded = self._load()
         return self._loaded.predict(texts)
 
-    def _ask(self, texts: Sequence[str | bytes]) -> list[Prediction]:
-        instances = [text.decode() if isinstance(text, bytes) else text for text in texts]
+    def _request(self, texts: Sequence[bytes]) -> list[Prediction]:
+        instances = [text.decode() for text in texts]
         body = json.dumps({"signature_name": "predict_text", "instances": instances})
         answer = _exchange(
             self._host, self._port, "POST", f"/v1/models/{MODEL_NAME}:predict", body.encode()
@@ -59,7 +60,7 @@ class RemotePredictor:
             for one in answer["predictions"]
         ]
         if len(predictions) != len(texts):
-            raise ValueError("the server answered another number of reviews")
+            raise ValueError("the server returned another number of predictions")
         return predictions
 
 
@@ -97,8 +98,8 @@ def _exchange(
 
     Raises:
       OSError: there is no server.
-      http.client.HTTPException: it does not speak HTTP.
-      ValueError: its answer is an error, or no JSON object.
+      http.client.HTTPException: the server does not use HTTP.
+      ValueError: the answer of the server is an error, or not a JSON object.
     """
     # No proxy: the server is on this machine.
     connection = http.client.HTTPConnection(host, port, timeout=_CONNECT_SECONDS)

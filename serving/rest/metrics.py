@@ -17,7 +17,7 @@ class Metrics:
       queue: reviews that are accepted and not answered.
       batch: reviews in one call of the model.
       call: seconds of one call of the model.
-      version: the version that answers.
+      version: the version of the current model.
       loads: attempts to load a version, by result.
     """
 
@@ -64,9 +64,9 @@ class Metrics:
         """Count an answered request.
 
         Args:
-          kind: what the request was for, such as `predict`.
+          kind: the kind of the request, such as `predict`.
           code: HTTP status of the answer.
-          seconds: from the headers of the request to the answer.
+          seconds: time from the headers of the request to the answer.
         """
         self._requests.labels(kind, str(int(code))).inc()
         self._latency.labels(kind).observe(seconds)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from preprocessing import features
+from preprocessing.fast.ngrams import NgramIds
+from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
+from serving.signing.model import SignatureError, verified
 
-PREDICT_TEXT = "predict_text"
 _SAMPLE = b"A good phone: it works."
 _IN_THE_CALLER = -1
 """The number of threads with which a session runs all operations in the thread of its caller."""
@@ -46,13 +48,25 @@ class LoadedModel:
       signature_defs: all signatures as TensorFlow Serving describes them in its metadata.
     """
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, public_key: bytes | None = None):
         """Load the model and call it once, because first calls take longer.
 
+        Args:
+          folder: a version in the serving folder.
+          public_key: PEM of the key that must have signed it; None: any model is loaded.
+
         Raises:
-          BrokenModelError: it is not a SavedModel, or lacks what a pushed model has.
+          BrokenModelError: the folder contains no SavedModel, the model cannot answer requests, or
+            it is not what the key has signed.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
+        try:
+            with verified(folder, public_key) as trusted:
+                self._open(trusted)
+        except SignatureError as error:
+            raise BrokenModelError(f"has no valid signature: {error}") from error
+
+    def _open(self, folder: str) -> None:
         try:
             session, definitions = _load(folder)
         except Exception as error:  # a damaged file can raise anything
@@ -65,36 +79,38 @@ class LoadedModel:
             for name, definition in definitions.items()
             if (signature := _signature(definition)) is not None
         }
-        self._functions = {
-            name: session.make_callable(
-                {key: info.name for key, info in definitions[name].outputs.items()},
-                [definitions[name].inputs[signature.input].name],
-            )
-            for name, signature in self.signatures.items()
-        }
-        self._warm_up()
-
-    def call(self, signature: str, texts: Sequence[bytes]) -> dict[str, np.ndarray]:
-        """Return the outputs of a signature of `signatures`, each of shape [reviews, ...]."""
-        # An array of bytes would lose zeros at the end of a text.
-        outputs: dict[str, np.ndarray] = self._functions[signature](np.array(texts, object))
-        return outputs
-
-    def _warm_up(self) -> None:
-        import tensorflow as tf
-
         if PREDICT_TEXT not in self.signatures:
             raise BrokenModelError(
                 f"has no signature {PREDICT_TEXT} with a list of strings as its input; it has "
                 f"{', '.join(sorted(self.signatures)) or 'none'}"
             )
+        self._functions = {
+            name: _text_function(session, definitions[name], signature.input)
+            for name, signature in self.signatures.items()
+        }
+        self._warm_up()
+        by_ngrams = _ngram_function(session, definitions.get(PREDICT_NGRAMS))
+        try:
+            self._functions[PREDICT_TEXT] = PredictText(
+                self._functions[PREDICT_TEXT], by_ngrams, folder
+            )
+        except Exception as error:  # whatever its operations raise
+            raise BrokenModelError(f"{PREDICT_NGRAMS} fails: {_one_line(error)}") from error
+
+    def call(self, signature: str, texts: Sequence[bytes]) -> Outputs:
+        """Return the outputs of a signature of `signatures`, each of shape [reviews, ...]."""
+        return self._functions[signature](texts)
+
+    def _warm_up(self) -> None:
+        import tensorflow as tf
+
         text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
         for name, signature in self.signatures.items():
             sample = _SAMPLE if signature.input == "texts" else example.SerializeToString()
             try:
                 outputs = self.call(name, [sample])
-            except Exception as error:  # whatever its operations raise
+            except Exception as error:  # its operations can raise any error
                 raise BrokenModelError(f"{name} fails: {_one_line(error)}") from error
             if name == PREDICT_TEXT:
                 _check_prediction(outputs)
@@ -111,6 +127,31 @@ def _load(folder: str) -> tuple[Any, dict[str, Any]]:
     with session.graph.as_default():
         graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], folder)
     return session, dict(graph.signature_def)
+
+
+def _text_function(
+    session: Any, definition: Any, name: str
+) -> Callable[[Sequence[bytes]], Outputs]:
+    """Return a signature with one input as a function."""
+    call = _callable(session, definition, [name])
+    # An array of bytes would lose zeros at the end of a text.
+    return lambda texts: call(np.array(texts, object))
+
+
+def _ngram_function(session: Any, definition: Any) -> Callable[[NgramIds], Outputs] | None:
+    """Return the signature `predict_ngrams` as a function, if the model has it."""
+    if definition is None:
+        return None
+    call = _callable(session, definition, ["ngrams", "row_lengths"])
+    return lambda grams: call(*grams)
+
+
+def _callable(session: Any, definition: Any, inputs: Sequence[str]) -> Callable[..., Outputs]:
+    outputs = {key: info.name for key, info in definition.outputs.items()}
+    function: Callable[..., Outputs] = session.make_callable(
+        outputs, [definition.inputs[name].name for name in inputs]
+    )
+    return function
 
 
 def _check_prediction(outputs: Mapping[str, np.ndarray]) -> None:

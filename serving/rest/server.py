@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from core.errors import ConfigError
 from serving.rest.settings import Serve
@@ -44,15 +45,20 @@ def open_socket(settings: Serve) -> socket.socket:
 
 
 def serve(
-    folder: str, settings: Serve, listener: socket.socket, ready: Callable[[str, int], object]
+    folder: str,
+    settings: Serve,
+    listener: socket.socket,
+    ready: Callable[[str, int], object],
+    public_key: bytes | None = None,
 ) -> None:
     """Serve the models in `folder` until SIGTERM or SIGINT, and then answer accepted requests.
 
     Args:
       folder: the serving folder or its URL.
       settings: limits and intervals.
-      listener: from `open_socket`.
+      listener: the socket that `open_socket` returned.
       ready: called with the address and the version once the server accepts requests.
+      public_key: PEM of the key that a model must be signed by; None: any model is served.
 
     Raises:
       UserError: the folder has no model that can be served.
@@ -62,11 +68,12 @@ def serve(
 
     from serving.rest.app import create_app
     from serving.rest.metrics import Metrics
+    from serving.rest.models import LoadedModel
     from serving.rest.protocol import limited_protocol
     from serving.rest.switching import Models
 
     metrics = Metrics()
-    models = Models(folder, metrics)
+    models = Models(folder, metrics, partial(LoadedModel, public_key=public_key))
     models.load_first()
     config = uvicorn.Config(
         create_app(models, settings, metrics),
@@ -80,7 +87,8 @@ def serve(
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = uvicorn.Server(config)
-    # uvicorn raises the signal again after its end, and SIGTERM is the normal end of a server.
+    # uvicorn raises the signal again after its end. SIGTERM is ignored then, because it is the
+    # normal end of a server.
     signal.signal(signal.SIGTERM, lambda *_: None)
     sys.setswitchinterval(_SWITCH_SECONDS)
     listener.listen(config.backlog)

@@ -24,8 +24,8 @@ class Serve(Section):
     max_batch_size: PositiveInt = 1024
     """Most reviews in one request (HTTP 413 if it has more), and in one call of the model."""
     max_queue: PositiveInt = 4096
-    """Most reviews that are accepted but not answered; beyond it a request gets HTTP 429."""
+    """Most reviews that are accepted but not answered; a request beyond it gets HTTP 429."""
     read_timeout: Annotated[float, Field(gt=0)] = 10.0
     """Seconds in which a request must arrive completely; a slower one is answered with HTTP 408."""
     poll_seconds: Annotated[float, Field(gt=0)] = 1.0
-    """Seconds between two looks into `paths.serving` for a new model."""
+    """Seconds between two polls of `paths.serving` for a new model."""

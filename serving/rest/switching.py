@@ -17,7 +17,7 @@ from serving.rest.models import BrokenModelError, LoadedModel
 from serving.versions import MODEL_FILE, versions
 
 _log = logging.getLogger(__name__)
-_REMEMBERED = 50
+_STATES_KEPT = 50
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class State:
 
 
 class Models:
-    """The model that answers. It is the newest version in a folder that is not broken.
+    """The model that answers requests: the newest of the versions in a folder that are not broken.
 
-    As in TensorFlow Serving, the version before the newest answers again if the newest is deleted.
+    As in TensorFlow Serving, if the newest version is deleted, the previous one answers again.
 
     Attributes:
       folder: the serving folder.
@@ -51,7 +51,7 @@ class Models:
         self._metrics = metrics
         self._load = load
         self._states: dict[int, State] = {}
-        self._broken: dict[str, float] = {}  # path -> time of the file that was tried
+        self._broken: dict[str, float] = {}  # path -> modification time of the rejected file
 
     def load_first(self) -> None:
         """Load the newest version that is not broken.
@@ -66,10 +66,7 @@ class Models:
                 self._switch(model)
                 return
         if not self._states:
-            raise NoModelError(
-                f"no model has been pushed to {self.folder} yet; `amazon-reviews run` trains and "
-                "pushes one"
-            )
+            raise NoModelError(self.folder)
         number, state = max(self._states.items())
         raise ServerError(
             f"no model in {self.folder} can be served: {number} {state.error_message}. Push a "
@@ -107,17 +104,17 @@ class Models:
         ]
 
     def _switch(self, model: LoadedModel) -> None:
-        """Let `model` answer; requests that are queued are answered by the model before it."""
+        """Make `model` answer new requests; the previous model answers the queued requests."""
         before = getattr(self, "current", None)
         self.current = model
         if before is not None:
             self._states[before.version] = State("END")
         self._states[model.version] = State("AVAILABLE")
-        for number in sorted(self._states)[:-_REMEMBERED]:
+        for number in sorted(self._states)[:-_STATES_KEPT]:
             if number != model.version:
                 del self._states[number]
         self._metrics.version.set(model.version)
-        _log.info("version %s of %s answers", model.version, self.folder)
+        _log.info("version %s of %s answers requests now", model.version, self.folder)
 
     def _load_newer(self) -> LoadedModel | None:
         """Return the newest version that is not broken; None if it is the one that answers."""
@@ -152,7 +149,7 @@ def _number(path: str) -> int:
 
 
 def _changed(path: str) -> float:
-    """Return when the model file was written, so that a repaired model is tried again."""
+    """Return the modification time of the model file, so that a repaired model is loaded again."""
     try:
         return os.stat(f"{path}/{MODEL_FILE}").st_mtime
     except OSError:  # a URL, or a folder that has just been deleted

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class TensorFlowServing:
-    """The API as an ASGI application. FastAPI would cost more than the model per request."""
+    """The API as an ASGI application. FastAPI would take longer for a request than the model."""
 
     def __init__(
         self, models: Models, batcher: Batcher, bodies: Bodies, metrics: Metrics, max_batch: int
@@ -68,7 +68,7 @@ class TensorFlowServing:
             content = format_error(error.message)
         except ClientGoneError:
             return
-        except Exception as error:  # the server goes on with other requests
+        except Exception as error:  # an unexpected error must not stop the server
             _log.exception("%s %s failed", scope["method"], scope["path"])
             status = HTTPStatus.INTERNAL_SERVER_ERROR
             content = format_error(f"internal error: {type(error).__name__}")

@@ -58,6 +58,16 @@ def test_help_imports_no_large_library(command):
         assert "[default: $PIPELINE_CONFIG or" in " ".join(done.stdout.split())
 
 
+def test_the_list_of_runs_needs_no_tensorflow(tmp_path):
+    words = ["runs", "--set", f"paths.root={tmp_path}"]
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=False
+    )
+    assert "no run in" in done.stderr
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
+    assert set(line.split()) & {"apache_beam", "tensorflow", "tfx"} == set()
+
+
 def test_overrides_may_be_repeated_and_the_last_one_wins(monkeypatch):
     monkeypatch.setenv("PIPELINE_SET", "training.epochs=none,name=a")
     words = ["kserve", "--set", "training.epochs=3,name=b", "--set", "paths.serving=gs://b/s"]

@@ -1,4 +1,4 @@
-"""The container image: its build commands and its content."""
+"""The container image: its build commands, its Dockerfile and the package in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
-from tests.platforms.image_machine import ROOT, buildah, built_image, run_in_image
+from tests.platforms.image_machine import ROOT
 from tools import bootstrap
 
 IMAGE = "example/reviews/amazon-reviews:1"
@@ -69,17 +68,21 @@ def test_docker_builds_the_checkout_under_the_name_of_the_settings(machine):
     assert f"--file={DOCKERFILE}" in arguments
     assert "--build-arg=VARIANT=cpu" in arguments
     assert not [each for each in arguments if "BASE" in each]
+    assert re.search(r"--build-arg=SOURCE_DATE_EPOCH=[0-9]{10}\b", str(arguments))
+    assert not [each for each in arguments if "--timestamp" in each]
     assert arguments[-1] == str(ROOT)
     assert re.search(r"--label=org.opencontainers.image.revision=[0-9a-f]{40}", str(arguments))
-    # What is run is shown, to be repeated by hand.
+    # The command prints what it runs, so that a user can repeat it by hand.
     assert result.stdout == f"docker {' '.join(arguments)}\n"
 
 
-def test_buildah_builds_where_there_is_no_docker(machine):
+def test_buildah_builds_without_docker(machine, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     call = machine("buildah")
     result, (program, *arguments) = call("build", "--gpu", "--base", "example/debian:13")
     assert (result.exit_code, Path(program).name, arguments[0]) == (0, "buildah", "bud")
     assert {"--build-arg=VARIANT=gpu", "--build-arg=BASE=example/debian:13"} < set(arguments)
+    assert {"--build-arg=SOURCE_DATE_EPOCH=1700000000", "--timestamp=1700000000"} < set(arguments)
     result, (program, *arguments) = call("push")
     assert (Path(program).name, arguments) == ("buildah", ["push", IMAGE])
 
@@ -183,87 +186,3 @@ def test_every_data_file_of_the_packages_is_in_the_wheel(tmp_path):
     files = {str(file.relative_to(ROOT)) for file in files if "__pycache__" not in file.parts}
     assert {"pipeline/presets/gke.yaml", "preprocessing/schema/schema.pbtxt"} < files
     assert files - packed == set()
-
-
-# The image --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def image():
-    return built_image()
-
-
-def said_by(done):
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-class TestImage:
-    pytestmark = [
-        pytest.mark.slow,
-        pytest.mark.xdist_group("image"),
-        pytest.mark.timeout(1800),  # the first call builds it
-    ]
-
-    @pytest.fixture
-    def shell(self, image):
-        return lambda script: said_by(run_in_image(image, ["sh", "-euc", script]))
-
-    @pytest.fixture
-    def python(self, image):
-        return lambda code: said_by(run_in_image(image, ["python", "-c", code]))
-
-    def test_runs_the_entry_point_as_a_user_without_rights(self, image, shell):
-        settings = json.loads(buildah("inspect", "--type", "image", image))["OCIv1"]["config"]
-        assert settings["User"] == "1000:1000"
-        assert settings["Entrypoint"] == ["python", "-m", "platforms.entrypoint"]
-        assert settings["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
-        assert shell('id -u; pwd; echo "$HOME"; command -v python').split() == [
-            *("1000", "/home/pipeline", "/home/pipeline", "/opt/venv/bin/python")
-        ]
-        shell('touch "$HOME/file" /tmp/file')
-        assert shell("find /opt/venv /usr ! -type l -writable") == ""
-
-    def test_carries_what_the_package_needs_and_no_more(self, shell, python):
-        listed = python(
-            "from importlib.metadata import distributions\n"
-            "for each in distributions(): print(each.name, each.version)"
-        )
-        names = dict(line.split() for line in listed.splitlines())
-        installed = {re.sub("[-_.]+", "-", name).lower(): names[name] for name in names}
-        lines = (ROOT / "requirements" / "tfx-1.21-py311.txt").read_text().splitlines()
-        unpinned = {f"{name}=={installed[name]}" for name in installed}
-        unpinned -= {line.split(" ;")[0] for line in lines}
-        assert unpinned == {f"amazon-reviews=={metadata.version('amazon-reviews')}"}
-        assert not {"pytest", "mypy", "ruff", "hypothesis", "pip", "uv"} & set(installed)
-
-        assert shell("for each in gcc g++ cc make; do command -v $each || true; done") == ""
-        assert shell("find /home /var/lib/apt/lists -type f -size +1M") == ""
-        sizes = shell("du --summarize --block-size=1M /opt /usr").splitlines()
-        megabytes = sum(int(line.split()[0]) for line in sizes)
-        print(f"the image has {megabytes} MiB in /opt and /usr")
-        assert megabytes < 4000
-
-    def test_tfx_and_the_command_work_in_it(self, image, shell, python):
-        versions = python(
-            "import tensorflow, tfx.version\nprint(tensorflow.__version__, tfx.version.__version__)"
-        )
-        assert versions.split() == ["2.21.0", "1.21.0"]
-        assert "Usage: amazon-reviews" in shell("amazon-reviews --help")
-
-    def test_no_process_compiles_what_it_imports(self, image):
-        """The image's user could not write it, and compiling TensorFlow takes long."""
-        done = run_in_image(image, ["python", "-v", "-c", "import tensorflow, cli.compile"])
-        read = re.findall(r"code object from '(/opt/venv/.*)'", done.stderr)
-        assert len(read) > 1000
-        assert [file for file in read if not file.endswith(".pyc")] == []
-
-    def test_dataflow_can_build_the_tree_that_it_is_pointed_to(self, shell):
-        """Build it with the function of Beam that implements `--setup_file`."""
-        build = 'Stager._build_setup_package("/opt/amazon-reviews/setup.py", "/tmp")'
-        files = shell(
-            "python -c 'from apache_beam.runners.portability.stager import Stager; "
-            f"{build}' >/dev/null && tar tzf /tmp/amazon_reviews-*.tar.gz"
-        )
-        for file in ("pipeline/presets/sample.yaml", "preprocessing/schema/schema.pbtxt"):
-            assert re.search(rf"^[^/]+/{file}$", files, re.MULTILINE)

@@ -32,7 +32,7 @@ class Store(LocalFileSystem):
         return super().exists(self.here(path))
 
     def create(self, path, *arguments, **options):
-        # Like an object store, it has no folders to make.
+        # Like an object store, this file system requires no folders.
         Path(self.here(path)).parent.mkdir(parents=True, exist_ok=True)
         return super().create(self.here(path), *arguments, **options)
 
@@ -59,7 +59,7 @@ def downloads(tmp_path, monkeypatch):
     return asked
 
 
-def test_both_files_come_into_the_folder(tmp_path, downloads):
+def test_both_files_are_downloaded_into_the_folder(tmp_path, downloads):
     lines = []
     files = kaggle.fetch(str(tmp_path / "data"), lines.append)
     assert [Path(file).read_text() for file in files] == list(kaggle.FILES)
@@ -133,7 +133,7 @@ def no_credentials(scopes=None):
         ("{file}/reviews", "is a file"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_2_before_any_download(
+def test_an_unwritable_destination_is_exit_code_2_before_any_download(
     tmp_path, monkeypatch, capsys, downloads, base, message
 ):
     monkeypatch.setattr(google.auth, "default", no_credentials)
@@ -149,7 +149,7 @@ def test_a_place_that_cannot_be_written_is_2_before_any_download(
 
 
 @pytest.mark.parametrize("words", [["compile", "--target", "kubeflow"], ["kserve"]])
-def test_an_output_file_is_no_url(tmp_path, monkeypatch, capsys, words):
+def test_an_output_file_is_not_a_url(tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
     output = "--output=gs://bucket/file.yaml"
     code, _, error = command(monkeypatch, capsys, "gs://bucket", *words, output)

@@ -53,11 +53,11 @@ def progress(done, total, source=""):
     return {"event": "progress", "unit": "steps", "done": done, "total": total, "source": source}
 
 
-def test_a_bar_shows_how_far_the_work_is():
+def test_a_bar_shows_the_progress():
     assert "30/120 steps" in shown(watched(RUNNING, progress(30, 120)))
 
 
-def test_what_several_files_report_adds_up():
+def test_the_progress_of_several_files_is_summed():
     state = watched(
         RUNNING, progress(10, None, "a"), progress(20, None, "a"), progress(5, None, "b")
     )
@@ -78,7 +78,7 @@ def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():
     assert [c.state for c in state.components] == ["done", "failed", "not run"]
 
 
-def test_a_failure_after_the_last_component_is_not_its_own():
+def test_a_failure_after_the_last_component_does_not_change_its_state():
     state = watched(RUNNING, {"event": "finished", "component": "Trainer"})
     state.update({"event": "failed", "component": None, "error": "boom", "input": False})
     assert state.components[0].state == "done"
@@ -91,7 +91,7 @@ def test_a_sender_forgets_a_component_that_has_finished():
     assert sender.component is None
 
 
-def test_what_looks_like_markup_is_shown_as_it_is():
+def test_text_that_looks_like_markup_is_shown_unchanged():
     state = watched({"event": "running", "component": "[red]:x:"}, progress(3, 9, "a"))
     state.update({**progress(3, 9), "unit": "[b]files"})
     assert "[red]:x:" in shown(state)
@@ -122,7 +122,7 @@ def end(state, tmp_path):
     return code, console.file.getvalue()
 
 
-def test_a_pushed_model_is_0_with_every_line_accounted_for(tmp_path):
+def test_a_pushed_model_is_exit_code_0_with_every_line_counted(tmp_path):
     code, text = end(watched(OUTCOME), tmp_path)
     assert code == 0
     assert (
@@ -132,21 +132,21 @@ def test_a_pushed_model_is_0_with_every_line_accounted_for(tmp_path):
     assert "pushed to /serving/1" in text
 
 
-def test_a_model_that_is_not_blessed_is_3_with_the_reason(tmp_path):
+def test_a_model_that_is_not_blessed_is_exit_code_3_with_the_reason(tmp_path):
     refused = {**OUTCOME, "blessed": False, "reasons": ["too bad"], "pushed_to": ""}
     code, text = end(watched(refused), tmp_path)
     assert code == 3
     assert "not blessed: too bad" in text
 
 
-def test_places_and_reasons_that_look_like_markup_are_printed_as_they_are(tmp_path):
+def test_paths_and_reasons_that_look_like_markup_are_printed_unchanged(tmp_path):
     _, text = end(watched({**OUTCOME, "pushed_to": "/a [b]/:smile:/1"}), tmp_path)
     assert "pushed to /a [b]/:smile:/1" in text
     refused = {**OUTCOME, "blessed": False, "reasons": ["[red]low[/]"], "pushed_to": ""}
     assert "not blessed: [red]low[/]" in end(watched(refused), tmp_path)[1]
 
 
-def test_an_interrupted_run_is_130(tmp_path):
+def test_an_interrupted_run_is_exit_code_130(tmp_path):
     interrupted = {"event": "failed", "component": "Trainer", "error": "", "input": False}
     code, text = end(watched(RUNNING, {**interrupted, "interrupted": True}), tmp_path)
     assert code == 130

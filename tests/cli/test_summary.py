@@ -24,7 +24,7 @@ from pipeline.config import PipelineConfig
             "2 rejected (bad_label 2)",
         ),
         (
-            # Bytes are no lines.
+            # Lost bytes do not count as lines.
             {"examples_train": 5, "rejected_corrupt_archive": 1, "lost_bytes": 900_000},
             "6 read: 5 train, 0 eval, 0 test, 1 rejected (corrupt_archive 1), "
             "900,000 bytes of damaged files lost",
@@ -32,7 +32,7 @@ from pipeline.config import PipelineConfig
         ({"examples_train": 5, "lost_bytes": 0}, "5 read: 5 train, 0 eval, 0 test, 0 rejected"),
     ],
 )
-def test_every_line_is_accounted_for(lines, line):
+def test_every_line_is_counted(lines, line):
     assert _account(lines) == line
 
 

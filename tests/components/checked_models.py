@@ -8,7 +8,7 @@ SLOW_SECONDS = 0.3
 
 
 class Words(tf.Module):
-    """The probability of a text depends on which words of a vocabulary are in it."""
+    """A model whose probability depends on the words of a vocabulary in the text."""
 
     def __init__(self, folder, words=(*GOOD, *BAD), *, slow=False, fails=False, halves_text=False):
         super().__init__()
@@ -29,7 +29,7 @@ class Words(tf.Module):
 
     def _predict(self, texts):
         if self._fails:
-            # It fails in the first call, not when it is saved.
+            # The assertion fails in the first call, not while the model is saved.
             with tf.control_dependencies([tf.debugging.Assert(False, ["the table is empty"])]):
                 texts = tf.identity(texts)
         if self._slow:
@@ -86,3 +86,8 @@ def write_evaluation(folder, accuracy, count):
     folder.mkdir(parents=True)
     with tf.io.TFRecordWriter(str(folder / "metrics-00000-of-00001.tfrecord")) as writer:
         writer.write(metrics.SerializeToString())
+
+
+def failed(found):
+    """Return the names of the results that did not pass."""
+    return [result["name"] for result in found["results"] if not result["passed"]]

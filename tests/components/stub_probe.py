@@ -1,4 +1,4 @@
-"""Processes in the place of the probe, which end in every way but the right one."""
+"""A process that replaces the probe and fails in the way that $STUB names."""
 
 import os
 import sys

@@ -26,55 +26,55 @@ def artifact(uri):
 
 
 @pytest.fixture
-def ground(tmp_path):
+def workspace(tmp_path):
     candidate = tmp_path / "candidate"
     save(candidate / "Format-Serving", 3.0)
     return tmp_path
 
 
-def baseline(ground, **properties):
-    out = artifact(ground / "out")
+def baseline(workspace, **properties):
+    out = artifact(workspace / "out")
     Executor().Do(
-        {"candidate": [artifact(ground / "candidate")]},
+        {"candidate": [artifact(workspace / "candidate")]},
         {"model": [out]},
-        {"serving_dir": str(ground / "serving"), **properties},
+        {"serving_dir": str(workspace / "serving"), **properties},
     )
     inputs = without_missing_model({"baseline_model": [out], "other": []}, "baseline_model")
     if "baseline_model" not in inputs:
         return None
     assert "other" in inputs
-    model = tf.saved_model.load(str(ground / "out" / "Format-Serving"))
+    model = tf.saved_model.load(str(workspace / "out" / "Format-Serving"))
     return model.answer().numpy()
 
 
-def test_before_the_first_push_there_is_none(ground):
-    assert baseline(ground) is None
+def test_before_the_first_push_there_is_no_baseline(workspace):
+    assert baseline(workspace) is None
 
 
-def test_the_newest_version_is_taken_by_number(ground):
-    save(ground / "serving" / "9", 1.0)
-    save(ground / "serving" / "10", 2.0)
-    (ground / "serving" / "notes").mkdir()
-    assert baseline(ground) == 2.0
+def test_the_newest_version_has_the_greatest_number(workspace):
+    save(workspace / "serving" / "9", 1.0)
+    save(workspace / "serving" / "10", 2.0)
+    (workspace / "serving" / "notes").mkdir()
+    assert baseline(workspace) == 2.0
 
 
-def test_the_candidate_is_not_compared_with_itself(ground):
-    save(ground / "serving" / "1", 1.0)
-    shutil.copytree(ground / "candidate" / "Format-Serving", ground / "serving" / "2")
-    assert baseline(ground) == 1.0
+def test_the_candidate_is_not_compared_with_itself(workspace):
+    save(workspace / "serving" / "1", 1.0)
+    shutil.copytree(workspace / "candidate" / "Format-Serving", workspace / "serving" / "2")
+    assert baseline(workspace) == 1.0
 
 
-def test_only_the_candidate_was_pushed(ground):
-    shutil.copytree(ground / "candidate" / "Format-Serving", ground / "serving" / "2")
-    assert baseline(ground) is None
+def test_without_another_pushed_model_there_is_no_baseline(workspace):
+    shutil.copytree(workspace / "candidate" / "Format-Serving", workspace / "serving" / "2")
+    assert baseline(workspace) is None
 
 
-def test_the_model_that_is_set_wins(ground):
-    save(ground / "serving" / "1", 1.0)
-    save(ground / "mine", 5.0)
-    assert baseline(ground, model_dir=str(ground / "mine")) == 5.0
+def test_a_configured_baseline_replaces_the_last_pushed_model(workspace):
+    save(workspace / "serving" / "1", 1.0)
+    save(workspace / "mine", 5.0)
+    assert baseline(workspace, model_dir=str(workspace / "mine")) == 5.0
 
 
-def test_a_model_that_is_set_must_be_one(ground):
+def test_a_configured_baseline_must_be_a_saved_model(workspace):
     with pytest.raises(InputError, match=r"evaluation\.baseline_model: no SavedModel in"):
-        baseline(ground, model_dir=str(ground / "serving"))
+        baseline(workspace, model_dir=str(workspace / "serving"))

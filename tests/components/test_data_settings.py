@@ -27,9 +27,10 @@ SETTINGS = {
 def write(path, rows):
     """Write a file whose content is read differently if one of the settings is missing.
 
-    It looks like fastText, has columns that are known by name, and its labels like one_two.
+    The content resembles fastText, other columns have known names, and the labels resemble the
+    scale one_two.
     """
-    # The columns that are known by name hold something else.
+    # The columns with known names contain other values.
     table = [(*row, 5, "another title", "another text") for row in rows]
     with path.open("w", newline="") as file:
         out = csv.writer(file)
@@ -38,7 +39,7 @@ def write(path, rows):
 
 
 def row(number):
-    """One in four is rejected: it has no label."""
+    """Return a row of the file. Every fourth row has no valid label, and is rejected."""
     label = ("1", "2", "neutral", "x")[number % 4]
     return label, f"Head {number}", f"It is\n__label__2 number {number}"
 
@@ -68,7 +69,7 @@ def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
     components = {item.id: item for item in create_pipeline(config, Local(config)).components}
     assert components["StatisticsGen"].exec_properties["max_examples"] == 7
     read = Read(tmp_path, components["ReviewExampleGen"].exec_properties)
-    # So many are rejected that the run would fail with one more.
+    # 30 of 120 lines are exactly the fraction that `max_rejected_fraction` allows.
     assert read.counts["rejected/bad_label"] == 30
     usable = {number for number in range(120) if number % 4 != 3}
     examples = {split: Counter(map(found, read.splits[split])) for split in read.splits}

@@ -159,7 +159,7 @@ def test_every_format_gives_the_examples_that_protobuf_would_write(by_format):
     assert all(found == splits["plain"] for found in splits.values())
 
 
-def test_ngrams_are_those_of_the_reference(by_format, tmp_path):
+def test_ngrams_equal_those_of_the_reference(by_format, tmp_path):
     _, transformed = transform(by_format["bz2"], tmp_path, ["ngrams"])
     for split in ("train", "eval"):
         wanted = Counter()
@@ -180,9 +180,16 @@ def test_ngrams_are_those_of_the_reference(by_format, tmp_path):
             found[row] += 1
         assert found == wanted and found
     assert not Path(transformed.uri, "unpublished").exists()
+    stored = json.loads(Path(transformed.uri, "example_counts.json").read_text())
+    assert stored == {
+        str(file.relative_to(transformed.uri)): sum(
+            1 for _ in tf.data.TFRecordDataset(str(file), "GZIP")
+        )
+        for file in Path(transformed.uri).glob("Split-*/*")
+    }
 
 
-def test_words_are_those_of_the_reference_and_the_graph_is_fitted_on_train(by_format, tmp_path):
+def test_words_equal_those_of_the_reference_and_the_vocabulary_is_of_train(by_format, tmp_path):
     output, transformed = transform(by_format["gz"], tmp_path, ["tokens"])
     frequency = Counter()
     for example in records(by_format["gz"], "train"):
@@ -198,7 +205,7 @@ def test_words_are_those_of_the_reference_and_the_graph_is_fitted_on_train(by_fo
     )
     parsed = [tf.train.Example.FromString(e).features.feature for e in records(transformed, "eval")]
     assert Counter(tuple(f["tokens"].int64_list.value) for f in parsed) == wanted
-    # What serving calls.
+    # Serving calls this layer.
     layer = output.transform_features_layer()
     tokens = layer({"text": tf.constant([["Good phone zzz"]])})["tokens"]
     assert tokens.values.numpy().tolist() == [number["good"], number["phone"], 1]
@@ -248,7 +255,7 @@ def test_statistics_are_those_of_tfx_or_of_a_sample(by_format, tmp_path, max_exa
 
 
 def damaged(folder: Path) -> tuple[Path, int]:
-    """A bz2 file of 20 blocks, of which one is damaged, and its size."""
+    """Write a bz2 file of 20 blocks with one damaged block; return its folder and its size."""
     folder.mkdir()
     lines = b"".join(b"__label__%d review %d: %r\n" % (n % 2 + 1, n, n**9) for n in range(45_000))
     archive = bytearray(bz2.compress(lines, 1))

@@ -110,13 +110,13 @@ def runs(tmp_path):
     return Runs(tmp_path)
 
 
-def test_an_older_model_that_is_pushed_again_is_the_one_in_production(runs):
+def test_an_older_model_that_is_pushed_again_is_in_production(runs):
     assert runs.run("a") == []
     assert runs.run("b") == ["a"]
     # The same artifact as in the first run, blessed and pushed once more.
     assert runs.run("a") == ["b"]
     assert runs.run("c") == ["a"]
-    # Whoever deletes a version brings back the one before.
+    # After the newest version is deleted, the version before it is in production.
     shutil.rmtree(max(runs.serving.iterdir()))
     assert runs.run("c") == ["a"]
     shutil.rmtree(max(runs.serving.iterdir()))
@@ -124,7 +124,7 @@ def test_an_older_model_that_is_pushed_again_is_the_one_in_production(runs):
     assert runs.run("c", pushes=False) == ["b"]
 
 
-def test_without_pushes_it_is_the_model_that_was_blessed_last(runs):
+def test_without_pushes_the_baseline_is_the_model_that_was_blessed_last(runs):
     for name, baseline in (("a", []), ("b", ["a"]), ("a", ["b"]), ("c", ["a"])):
         assert runs.run(name, pushes=False) == baseline
 

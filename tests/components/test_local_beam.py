@@ -38,12 +38,12 @@ def test_pipelines_run_in_this_process(named):
 @pytest.mark.parametrize(
     ("named", "runner"), [("FlinkRunner", FlinkRunner), ("PrismRunner", PrismRunner)]
 )
-def test_a_runner_that_the_arguments_name_wins(named, runner):
+def test_the_arguments_can_name_another_runner(named, runner):
     assert type(make_pipeline([f"--runner={named}"]).runner) is runner
 
 
 @pytest.mark.parametrize("mode", ["in_memory", "multi_threading", "multi_processing"])
-def test_the_running_mode_still_counts(mode):
+def test_the_running_mode_is_applied(mode):
     here = os.getpid()
     with make_pipeline(arguments_of(mode)) as pipeline:
         found = pipeline | beam.Create([1, 2]) | beam.Map(lambda n: (n + 1, os.getpid() == here))
@@ -61,7 +61,7 @@ def direct_options(pipeline):
     return options.direct_running_mode, options.direct_num_workers
 
 
-def test_an_executor_without_arguments_gets_that_runner():
+def test_an_executor_without_arguments_runs_beam_in_this_process():
     executor = Executor(BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=""))
     assert isinstance(executor._make_beam_pipeline().runner, FnApiRunner)
 
@@ -101,7 +101,7 @@ def test_every_beam_component_of_the_pipeline_gets_the_settings(tmp_path):
     }
     common = [*arguments_of("multi_threading"), "--direct_num_workers=3"]
     assert len(given) >= 4
-    # Those of a component come last, and win.
+    # The arguments of a component come last, and override the others.
     assert {name: args[:3] for name, args in given.items()} == dict.fromkeys(given, common)
     on_dataflow = {name for name, args in given.items() if "--runner=DataflowRunner" in args}
     assert on_dataflow == {"Transform"}

@@ -21,17 +21,17 @@ pytestmark = pytest.mark.slow
 ROOT = Path(components.__file__).parents[1]
 OURS = tuple(str(ROOT / name) for name in ("components", "preprocessing"))
 EXPRESSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<lambda>")
-PROCESS = ("components/review_example_gen/account.py", "add")
-"""What `ReadUnit` calls once for each batch."""
+ONCE_A_BATCH = ("components/review_example_gen/account.py", "add")
+"""A function that `ReadUnit` calls once for each batch."""
 
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    """(module, function) of ours in the order in which a batch of a file enters them.
+    """Return (module, function) for the calls of our functions for one batch, in their order.
 
-    What is done once, as opening a file is, or looked up in a cache is no part of it.
+    Calls that are made only once, such as opening a file, and cached calls are not in the list.
     """
-    # So that a batch is a few lines, and each one is written at once.
+    # With these sizes a batch has a few lines, and each batch is written immediately.
     monkeypatch.setattr(decompress, "_READ", 400)
     monkeypatch.setattr(tfrecords, "_BUFFER", 1)
     file = tmp_path / "reviews.txt"
@@ -54,8 +54,8 @@ def path(tmp_path, monkeypatch):
         sys.setprofile(None)
         threading.setprofile(None)
     assert sum(sum(counts.values()) for counts in done.counts.values()) == 100
-    *_, before, last = [at for at, call in enumerate(entered) if call == PROCESS]
-    # From one batch's account to that of the next: all steps of a batch.
+    *_, before, last = [at for at, call in enumerate(entered) if call == ONCE_A_BATCH]
+    # The calls between the accounts of two batches are all steps of one batch.
     return [
         ("components/review_example_gen/stages.py", "process"),
         *entered[before + 1 : last + 1],

@@ -135,7 +135,7 @@ def test_the_split_does_not_depend_on_how_files_are_cut(tmp_path, inputs):
     assert {s: one.texts(s) for s in one.splits} == {s: four.texts(s) for s in four.splits}
 
 
-def test_a_duplicate_never_sits_in_two_splits(tmp_path, inputs):
+def test_equal_texts_are_in_one_split(tmp_path, inputs):
     write(inputs, "a.txt", [line(i % 100) for i in range(400)])
     read = read_files(tmp_path, inputs, {"all": "*"})
     seen = defaultdict(set)
@@ -150,7 +150,7 @@ def test_train_reviews_that_are_also_in_named_test_files_are_rejected(tmp_path, 
     write(inputs, "train.txt", [line(i) for i in range(200)])
     write(inputs, "test.txt", [line(i) for i in range(190, 220)])
     patterns = {"train": "train.txt", "test": "test.txt"}
-    # They can be read, so they do not count as unreadable lines.
+    # Duplicates are readable, so they do not count as unusable lines.
     read = read_files(tmp_path, inputs, patterns, max_rejected_fraction=0.0)
     assert read.counts["rejected/duplicate_across_splits"] == 10
     assert len(read.splits["test"]) == 30
@@ -164,8 +164,8 @@ def test_train_reviews_that_are_also_in_named_test_files_are_rejected(tmp_path, 
     assert sum(read.by_file["train.txt"].values()) == 200
 
 
-def test_a_cap_keeps_exactly_that_many_and_the_same_ones(tmp_path, inputs, monkeypatch):
-    # Each text four times: where the cap ends, the place in the file decides which are kept.
+def test_a_cap_keeps_an_exact_number_however_files_are_cut(tmp_path, inputs, monkeypatch):
+    # Each text occurs four times. At the limit, the position in the file decides which are kept.
     write(inputs, "a.txt", [line(i % 250, 1 + i // 250 % 2) for i in range(1000)])
     caps = {"train": 122, "eval": 21}
     reads = [read_files(tmp_path / "whole", inputs, {"all": "*"}, max_examples=caps)]
@@ -247,7 +247,7 @@ def test_sorted_shards_are_read_on_one_scale(tmp_path, inputs):
 
 def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs):
     inputs.mkdir()
-    # Of gzip only the head is looked at.
+    # Only the head of a gzip file is inspected.
     rows = [f"{1 + i % 2},review {i} {'of some words ' * 9}" for i in range(9_000)]
     text = "\n".join(["label,text", *rows, "4,late", "x,no label", ""])
     (inputs / "a.csv.gz").write_bytes(gzip.compress(text.encode(), 1))
@@ -256,7 +256,7 @@ def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs
     assert "1 of the labels contradict the scale" in str(error.value)
     assert "data.label_scale" in str(error.value)
     assert "a.csv.gz:9002 label_of_another_scale (label: 4)" in str(error.value)
-    read = read_files(tmp_path / "told", inputs, {"all": "*"}, read={"label_scale": "one_two"})
+    read = read_files(tmp_path / "set", inputs, {"all": "*"}, read={"label_scale": "one_two"})
     assert read.counts["rejected/bad_label"] == 2
 
 

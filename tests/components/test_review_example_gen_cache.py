@@ -89,7 +89,7 @@ def test_spans_and_versions_are_found_and_fingerprinted(tmp_path):
     assert resolve()[2] != before
 
 
-def test_the_driver_refuses_what_the_executor_would(tmp_path):
+def test_the_driver_refuses_copies_as_the_executor_does(tmp_path):
     for name in ("a.csv", "a.csv.gz"):
         (tmp_path / name).write_text(reviews(0, 3))
     split = example_gen_pb2.Input.Split(name="all", pattern="*")

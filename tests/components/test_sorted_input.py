@@ -32,19 +32,19 @@ def files(folder, *contents):
     return folder
 
 
-def by_product_and_label(folder, files_of, reviews):
-    """Files in turns of negative and of positive reviews."""
+def files_of_one_label_each(folder, count, reviews):
+    """Write files of only negative and of only positive reviews, in turns."""
     return files(
         folder,
         *(
             [line(number % 2, number * reviews + n) for n in range(reviews)]
-            for number in range(files_of)
+            for number in range(count)
         ),
     )
 
 
 def records_of(path):
-    """The records of a TFRecord file; a tf.data pipeline for each of many files takes longer."""
+    """Yield the records of a TFRecord file, faster than a tf.data pipeline for each file."""
     data = gzip.decompress(path.read_bytes())
     while data:
         end = 12 + int.from_bytes(data[:8], "little")
@@ -81,8 +81,8 @@ def make_statistics(examples, folder, max_examples):
     return statistics
 
 
-def look_at(examples, folder, max_examples):
-    """Split -> its statistics; none of them has an anomaly."""
+def statistics_by_split(examples, folder, max_examples):
+    """Return split -> its statistics, and check that they have no anomaly."""
     statistics = make_statistics(examples, folder, max_examples)
     found = {}
     for split in artifact_utils.decode_split_names(examples.split_names):
@@ -104,74 +104,75 @@ def share(labels):
 
 
 def test_files_of_one_label_each_are_mixed_and_sampled_without_bias(tmp_path, monkeypatch):
-    # A thousandth of what is read at a time, as files are a thousandth of their size.
+    # The files are a thousandth of the usual size, so the chunks that are read are too.
     monkeypatch.setattr("preprocessing.reading.decompress._READ", 1 << 10)
-    examples = read_examples(by_product_and_label(tmp_path / "in", 8, 1000), tmp_path)
+    examples = read_examples(files_of_one_label_each(tmp_path / "in", 8, 1000), tmp_path)
     (train,), (evaluation,) = shards(examples), shards(examples, "eval")
-    # The files are read in turns, so that each stretch of what is written has both labels.
+    # The files are read in turns, so that each tenth of a written file has both labels.
     tenth = len(train) // 10
     for labels in (evaluation, *(train[n * tenth : (n + 1) * tenth] for n in range(10))):
         assert 0.35 < share(labels) < 0.65
-    found = look_at(examples, tmp_path, 1000)
+    found = statistics_by_split(examples, tmp_path, 1000)
     of_train = counts(found["train"])
     assert 850 < sum(of_train.values()) < 1150
     assert 0.4 < of_train[1] / sum(of_train.values()) < 0.6
-    # Of a split that has fewer, each one is looked at.
+    # The sample of a smaller split is the whole split.
     assert sum(counts(found["eval"]).values()) == len(evaluation) < 1000
 
 
 def test_a_large_input_is_mixed_in_every_file_that_is_written(tmp_path, monkeypatch):
-    # Pieces, units and files a thousandth of their size.
+    # Pieces, units and files are a thousandth of their usual size.
     monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_UNIT", 128 << 10)
     monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_SHARD", 12_600)
     monkeypatch.setattr("preprocessing.reading.cut._PLAIN_BYTES", 8 << 10)
     reviews = 4000
     inputs = files(
         tmp_path / "in",
-        # Each one is there twice.
+        # Each review occurs twice.
         (line(0, n // 2) for n in range(reviews)),
         (line(1, n // 2) for n in range(reviews, 2 * reviews)),
     )
     examples = read_examples(inputs, tmp_path)
     for split in ("train", "eval", "test"):
         written = list(features_of_shards(examples, split))
-        # Three units of ten files: as many as the hash that divides the splits has buckets.
+        # Three units write ten shards each. The hash of the splits has ten buckets as well, so
+        # shards by the same bits of the hash would be unequal.
         assert len(written) == 30
         texts = [[feature["text"].bytes_list.value[0] for feature in shard] for shard in written]
         mean = sum(map(len, texts)) / 30
         assert all(0.3 * mean < len(shard) < 1.9 * mean for shard in texts)
-        # Equal texts of a unit are in one file; a few stand where one piece ends.
+        # Equal texts of a unit are in one shard. A few are at the end of a piece, and in two units.
         assert sum(len(set(shard)) for shard in texts) < 1.1 * len(set(chain(*texts)))
     for labels in shards(examples):
         assert 0.25 < share(labels) < 0.75
-        # Also while it is read: training begins with the first of each file.
+        # Half of a file is also mixed: a training reads the first Examples of each file first.
         assert 0.15 < share(labels[: len(labels) // 2]) < 0.85
 
 
-@pytest.mark.parametrize("rhythm", [2, 4, 8, 400])
-def test_units_mix_an_input_whose_labels_change_in_a_rhythm(monkeypatch, rhythm):
+@pytest.mark.parametrize("period", [2, 4, 8, 400])
+def test_units_mix_an_input_whose_labels_change_periodically(monkeypatch, period):
     monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_UNIT", 100)
-    # So many pieces of one label, then as many of the other.
-    labels = [number * 2 // rhythm % 2 for number in range(400)]
+    # Half of a period has one label, the other half has the other label.
+    labels = [number * 2 // period % 2 for number in range(400)]
     sources = [
         units.Source("all", Piece("a.txt", Layout("csv"), number, 0, None, False, 1))
         for number in range(len(labels))
     ]
     shared = units.in_units(sources)
-    assert shared == units.in_units(sources)  # the same each time
+    assert shared == units.in_units(sources)  # deterministic
     assert [unit.number for unit in shared] == [0, 1, 2, 3]
     assert sorted(source for unit in shared for source in unit.sources) == sources
     for unit in shared:
         read = [source.piece.number for source in unit.sources]
         assert len(read) == 100
         assert 0.3 < share([labels[number] for number in read]) < 0.7
-        # From all over the input, from the first one on that is read.
+        # The pieces of a unit are from the whole input, and so is their first half.
         assert sorted(number // 4 for number in read) == list(range(100))
         assert 0.25 < share([number < 200 for number in read[:50]]) < 0.75
 
 
 def write_shards(folder, *contents):
-    """A train split with these labels in its files."""
+    """Write a train split with a file for each list of labels; return the Examples."""
     examples = standard_artifacts.Examples()
     examples.uri = str(folder / "examples")
     examples.split_names = artifact_utils.encode_split_names(["train"])
@@ -191,14 +192,14 @@ def write_shards(folder, *contents):
     return examples
 
 
-def test_a_sample_of_one_sided_files_is_fair(tmp_path):
+def test_a_sample_of_files_with_one_label_each_is_unbiased(tmp_path):
     examples = write_shards(tmp_path, [0] * 6000, [1] * 2000, [], [0] * 3000, [1] * 1000)
-    found = counts(look_at(examples, tmp_path, 1500)["train"])
+    found = counts(statistics_by_split(examples, tmp_path, 1500)["train"])
     assert 1200 < sum(found.values()) < 1800
     assert 0.2 < found[1] / sum(found.values()) < 0.3
 
 
 @pytest.mark.parametrize("max_examples", [1, 2, 100])
-def test_a_class_that_the_sample_misses_is_not_missing(tmp_path, max_examples):
+def test_all_examples_are_read_if_the_sample_lacks_a_class(tmp_path, max_examples):
     examples = write_shards(tmp_path, [0] * 3000 + [1], [0] * 3000)
-    assert counts(look_at(examples, tmp_path, max_examples)["train"]) == {0: 6000, 1: 1}
+    assert counts(statistics_by_split(examples, tmp_path, max_examples)["train"]) == {0: 6000, 1: 1}

@@ -35,7 +35,7 @@ def test_shares(group, named, expected):
     assert shares(group, frozenset(named)) == pytest.approx(expected, abs=0.011)
 
 
-def test_the_hash_is_the_one_that_earlier_data_were_split_with():
+def test_the_hash_of_earlier_versions_is_unchanged():
     assert splits.text_key(b"Great phone: loved it") == 0x8EBA84C46CD15921
     assert splits.text_keys([b"Great phone: loved it"]).tolist() == [0x8EBA84C46CD15921]
     assert splits.rank_key(0, "a.csv", 1) == 0xCCCFEA6D
@@ -47,7 +47,7 @@ def test_ranks_order_by_text_before_place(text, name, position):
     assert splits.rank_key(key, name, position) >> 32 == key >> 32
 
 
-# Few different keys: of equal texts, only the place decides.
+# Two keys are frequent, because the place of a review matters only for equal texts.
 KEYS = st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([7, 7 + (5 << 32)]), max_size=100)
 
 

@@ -17,13 +17,13 @@ SIZES = (2000, 1200, 800)
 
 @pytest.fixture
 def examples(tmp_path, monkeypatch):
-    """Files of many batches each; in all of them one label comes before the other."""
+    """Examples in files of many batches each, sorted by label in each file."""
     monkeypatch.setattr(executor, "_BATCH", 100)
     monkeypatch.setattr(tfrecords, "_BEGINNING", 4 << 10)
     return write_shards(tmp_path, *([0] * (size // 2) + [1] * (size // 2) for size in SIZES))
 
 
-def look_at(examples, folder, max_examples):
+def rate_and_statistics(examples, folder, max_examples):
     """Return the recorded rate, and the statistics of the train split."""
     statistics = make_statistics(examples, folder, max_examples)
     rates = json.loads(statistics.get_json_value_custom_property("sample_rate_by_split"))
@@ -34,7 +34,7 @@ def look_at(examples, folder, max_examples):
 
 def sample(examples, folder, max_examples):
     """Return the recorded rate, and for each file the positions of the sampled Examples."""
-    rate, dataset = look_at(examples, folder, max_examples)
+    rate, dataset = rate_and_statistics(examples, folder, max_examples)
     (text,) = [feature for feature in dataset.features if feature.path.step[0] == "text"]
     places = [set() for _ in SIZES]
     for bucket in text.string_stats.rank_histogram.buckets:
@@ -44,7 +44,7 @@ def sample(examples, folder, max_examples):
     return rate, places
 
 
-def test_the_sample_is_spread_over_all_of_every_file(examples, tmp_path):
+def test_the_sample_has_examples_from_every_part_of_every_file(examples, tmp_path):
     rate, places = sample(examples, tmp_path, 800)
     # 800 of 4,000: the number of Examples is estimated by the size of the files.
     assert 0.18 < rate < 0.22
@@ -53,7 +53,8 @@ def test_the_sample_is_spread_over_all_of_every_file(examples, tmp_path):
         for tenth in range(10):
             part = range(tenth * size // 10, (tenth + 1) * size // 10)
             assert 0.3 * rate < len(chosen.intersection(part)) / len(part) < 2 * rate
-    # Each file and each batch of one has its own: what comes in a rhythm is met as often as it is.
+    # Each batch of each file has other random numbers. Equal ones would bias the sample of an input
+    # that changes periodically.
     batches = [{place % 100 for place in places[0] if place // 100 == n} for n in range(20)]
     heads = [{place for place in chosen if place < 100} for chosen in places]
     assert all(one != other for one in batches for other in batches if one is not other)
@@ -68,11 +69,11 @@ def test_the_sample_is_the_same_each_time(examples, tmp_path):
 
 
 def test_the_sample_of_a_small_split_is_the_whole_split(examples, tmp_path):
-    rate, dataset = look_at(examples, tmp_path, 5_000)
+    rate, dataset = rate_and_statistics(examples, tmp_path, 5_000)
     assert (rate, dataset.num_examples) == (1.0, sum(SIZES))
 
 
-def test_the_rate_is_one_where_the_sample_misses_a_class(tmp_path):
+def test_the_rate_is_one_if_the_sample_lacks_a_class(tmp_path):
     examples = write_shards(tmp_path, [0] * 3000 + [1])
-    rate, dataset = look_at(examples, tmp_path, 10)
+    rate, dataset = rate_and_statistics(examples, tmp_path, 10)
     assert (rate, dataset.num_examples) == (1.0, 3001)

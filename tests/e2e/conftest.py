@@ -1,6 +1,6 @@
 """One finished run of the sample pipeline, shared by the tests of the group `finished`.
 
-Each of them finds the workspace as that run left it, in whatever order they are run.
+Each test starts with the workspace in the state after that run, whatever the order of the tests.
 """
 
 import shutil
@@ -17,14 +17,14 @@ SETTINGS = yaml.safe_load((PRESETS / "sample.yaml").read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="session")
 def connections(tmp_path_factory):
-    """What the processes of the run of `finished` connect to and execute."""
+    """Return the record of what the processes of the run of `finished` connect to and execute."""
     return Connections(tmp_path_factory.mktemp("connections"))
 
 
 @pytest.fixture(scope="session")
 def first_run(tmp_path_factory, connections):
-    """(workspace, what `amazon-reviews run` printed, copy of the workspace's folder) after one run
-    that pushed a model."""
+    """Return (workspace, output of `amazon-reviews run`, copy of the workspace's folder) after one
+    run that pushed a model."""
     folder = tmp_path_factory.mktemp("finished")
     workspace = Workspace(folder / "workspace", SETTINGS, connections.environ)
     done = workspace.run()
@@ -36,8 +36,8 @@ def first_run(tmp_path_factory, connections):
 
 @pytest.fixture
 def finished(first_run):
-    """(workspace, what `amazon-reviews run` printed) of `first_run`; what a test changes in the
-    workspace is undone after it."""
+    """Return (workspace, output of `amazon-reviews run`) of `first_run`; the changes of a test to
+    the workspace are undone after the test."""
     workspace, output, copy = first_run
     yield workspace, output
     if _files(workspace.folder) != _files(copy):
@@ -46,6 +46,6 @@ def finished(first_run):
 
 
 def _files(folder):
-    """Path of each file -> its size and the time of its last change."""
+    """Return path of each file -> its size and the time of its last change."""
     files = {path.relative_to(folder): path.stat() for path in folder.rglob("*") if path.is_file()}
     return {path: (stat.st_size, stat.st_mtime_ns) for path, stat in files.items()}

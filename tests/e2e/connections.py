@@ -11,7 +11,7 @@ _SOURCE = Path(__file__).with_suffix(".cpp")
 class Connections:
     """A library that `environ` preloads into every process, and the log that it writes.
 
-    It sees native code too, such as gRPC's, which Python's audit hooks do not.
+    The library also records native code, such as gRPC's, which Python's audit hooks do not.
     """
 
     def __init__(self, folder: Path):

@@ -1,7 +1,7 @@
 """Plain sentences that a person would try first, none of which the sample contains.
 
-The sample's generator was widened until its model did well on them, so they guard against a relapse
-and do not measure how well the model does on other sentences.
+The generator of the sample was extended until its model classified these sentences well. So they
+detect a regression, but do not measure the accuracy on other sentences.
 """
 
 from pathlib import Path

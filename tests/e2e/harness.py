@@ -1,4 +1,4 @@
-"""Runs the product the way a person does, as commands, and looks at what they leave behind."""
+"""Runs the product by its commands, as a user does, and reads what the commands write."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Workspace:
     folder: Path
     settings: dict[str, Any]
     environ: dict[str, str] = field(default_factory=dict)
-    """More variables for every command."""
+    """Further environment variables of every command."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ class Workspace:
         return self.command("run", overrides=overrides)
 
     def states(self, output: str) -> dict[str, str]:
-        """Component -> state, from what `amazon-reviews run` printed."""
+        """Return component -> state, from the output of `amazon-reviews run`."""
         rows = [line.split() for line in output.splitlines() if line.endswith(" s")]
         return {row[0]: row[1] for row in rows}
 
@@ -103,19 +103,19 @@ class Workspace:
         return MetadataStore(config)
 
     def executions(self) -> Counter[str]:
-        """Execution state -> how many there are in ML Metadata."""
+        """Return execution state -> the number of executions in ML Metadata."""
         states = mlmd.Execution.State.Name
         return Counter(states(e.last_known_state) for e in self.store().get_executions())
 
     def artifacts(self) -> Counter[str]:
-        """Artifact type -> how many live ones there are in ML Metadata."""
+        """Return artifact type -> the number of live artifacts in ML Metadata."""
         store = self.store()
         names = {kind.id: kind.name for kind in store.get_artifact_types()}
         live = [a for a in store.get_artifacts() if a.state == mlmd.Artifact.LIVE]
         return Counter(names[artifact.type_id] for artifact in live)
 
     def artifact_uri(self, kind: str) -> Path:
-        """Where the newest live artifact of a type is."""
+        """Return the folder of the newest live artifact of a type."""
         artifacts = self.store().get_artifacts_by_type(kind)
         newest = max((a for a in artifacts if a.state == mlmd.Artifact.LIVE), key=lambda a: a.id)
         return Path(newest.uri)
@@ -124,9 +124,9 @@ class Workspace:
         return sorted(self.serving.iterdir()) if self.serving.exists() else []
 
     def run_and_kill(self, sign: Any, overrides: str = "", seconds: float = 300) -> str:
-        """Starts a run, kills the pipeline's process with SIGKILL once `sign()` is true.
+        """Start a run, and kill the pipeline's process with SIGKILL as soon as `sign()` is true.
 
-        Returns what the command printed; it must have ended by itself.
+        Return the output of the command, which must end by itself.
         """
         command = subprocess.Popen(
             [COMMAND, "run"],
@@ -139,7 +139,7 @@ class Workspace:
         deadline = time.monotonic() + seconds
         while not sign():
             assert command.poll() is None, command.communicate()[0]
-            assert time.monotonic() < deadline, "the moment to kill did not come"
+            assert time.monotonic() < deadline, "the condition for the kill was never true"
             time.sleep(0.05)
         for child in _children(command.pid):
             os.kill(child, signal.SIGKILL)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from serving.batch.scorer import Scorer
+from serving.predict_text import load_predict_text
 from tests.e2e.test_pushed_model import _evaluated, _examples, _texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
@@ -29,15 +29,14 @@ def test_scores_equal_the_evaluation_example_by_example(finished, tmp_path):
     assert scores["label"].to_pylist() == labels
 
 
-def test_the_pushed_model_is_scored_the_fast_way_with_the_same_bits(finished):
+def test_ngrams_of_numpy_score_the_pushed_model_with_the_same_bits(finished):
     workspace, _ = finished
-    scorer = Scorer(str(workspace.pushed()[0]))
+    predict = load_predict_text(str(workspace.pushed()[0]))
     texts = _texts(_examples(workspace, "ReviewExampleGen", "eval"))
-    found = scorer.score(texts)
-    assert scorer.is_fast
-    by_text = scorer._score_texts(texts)
-    np.testing.assert_array_equal(found.probability, by_text.probability)
-    np.testing.assert_array_equal(found.label, by_text.label)
+    found = predict(texts)
+    assert predict.is_fast
+    for name, values in predict._by_text(texts).items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def _made(folder):

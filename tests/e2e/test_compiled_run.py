@@ -1,4 +1,4 @@
-"""The compiled sample pipeline runs whole, step by step, to the model of the local engine, and
+"""The compiled sample pipeline runs step by step, and pushes the same model as the local engine. It
 refuses a model that is made slow on purpose."""
 
 import json
@@ -19,17 +19,18 @@ from tests.platforms.image_machine import built_image, run_in_image
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
 TEXTS = ["Great phone: works as it should", "Broke after a day: do not buy", "It is a thing"]
-# Prints what models answer, by the version of TensorFlow that wrote them.
+# Prints the predictions of models, with the version of TensorFlow that wrote them.
 ASK = """
 import json, sys
 from serving.predictor import Predictor
 texts, *folders = map(json.loads, sys.argv[1:])
+texts = [text.encode() for text in texts]
 print(json.dumps([[a.probability for a in Predictor(f).predict(texts)] for f in folders]))
 """
 
 
 class Steps:
-    """A compiled pipeline in a folder that plays the volume of the cluster."""
+    """A compiled pipeline in a folder that takes the place of the cluster's volume."""
 
     def __init__(self, folder, run, **sections):
         self.folder, self._run = folder, run
@@ -37,10 +38,10 @@ class Steps:
         self._package = folder / "pipeline.yaml"
         self._write("local.yaml", SETTINGS)
         compiled = {
-            # The run is given the number of epochs that the local engine's training has.
+            # The parameter `epochs` of the run overrides this value.
             "training": {**SETTINGS["training"], "epochs": 1},
             "paths": {
-                # kfp.local is given a root of its own.
+                # kfp.local has another root.
                 "root": "gs://bucket/root",
                 "checkpoints": str(folder / "checkpoints"),
                 "serving": str(self.serving),
@@ -51,7 +52,7 @@ class Steps:
         for name, values in sections.items():
             compiled[name] = {**compiled.get(name, {}), **values}
         self._write("compiled.yaml", {**SETTINGS, **compiled})
-        # Under the mount, for a container that does not see this checkout.
+        # Under the mount, because a container has no access to this checkout.
         (folder / "run_locally.py").write_text(Path(run_locally.__file__).read_text())
 
     def compile_and_run(self):
@@ -76,12 +77,12 @@ class Steps:
 
     def answers(self, *models):
         folders = [json.dumps(str(model)) for model in models]
-        told = self.run("python", "-c", ASK, json.dumps(TEXTS), *folders)
-        return [np.array(answer) for answer in json.loads(told.splitlines()[-1])]
+        printed = self.run("python", "-c", ASK, json.dumps(TEXTS), *folders)
+        return [np.array(answer) for answer in json.loads(printed.splitlines()[-1])]
 
     def run(self, *command):
         done = self._run(command)
-        # The log of a whole pipeline is long; its end tells.
+        # The log of a whole pipeline is long, and the error is at its end.
         assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
         return done.stdout
 
@@ -90,7 +91,7 @@ class Steps:
 
 
 runs_pipelines = pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="kfp 2.5, which goes with this Python, runs no pipelines"
+    sys.version_info < (3, 11), reason="kfp 2.5, the version for this Python, runs no pipelines"
 )
 
 
@@ -149,6 +150,7 @@ def test_the_steps_refuse_a_model_that_is_made_slow(tmp_path):
 @pytest.mark.xdist_group("image")
 @pytest.mark.timeout(2400)  # the first call builds the image
 def test_the_steps_run_in_the_image(tmp_path):
+    """The container is that of a restricted pod: it can write to /tmp and to the folder only."""
     image = built_image()
     tmp_path.chmod(0o777)  # for the image's user
 

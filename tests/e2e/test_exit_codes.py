@@ -1,4 +1,4 @@
-"""What goes wrong, what is said about it in one line, and the exit code."""
+"""Errors: the message in one line, and the exit code."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_wrong_setting_is_2_and_one_line(tmp_path):
     assert "training.epochs: Input should be a valid integer, not 'none'" in line
 
 
-def test_predict_without_a_pushed_model_is_2_and_says_so(tmp_path):
+def test_predict_without_a_pushed_model_is_exit_code_2_and_one_line(tmp_path):
     done = workspace(tmp_path, {}).command("predict", "Great")
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
@@ -38,7 +38,7 @@ def test_predict_without_a_pushed_model_is_2_and_says_so(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("reviews", "data", "told"),
+    ("reviews", "data", "message"),
     [
         ({}, {}, "no file under"),
         ({"a.txt": fasttext(1, 3)}, {"splits": {"train": "*.csv"}}, "matches the glob '*.csv'"),
@@ -46,19 +46,19 @@ def test_predict_without_a_pushed_model_is_2_and_says_so(tmp_path):
         (
             {"train.ft.txt": fasttext(1, 3), "train.ft.txt.bz2": "the same, packed"},
             {"splits": {"train": "train.ft.txt*"}},
-            "input/train.ft.txt.bz2 hold the same reviews",
+            "input/train.ft.txt.bz2 contain the same reviews",
         ),
         (
             {"a.csv": "label,text\n0,bad\n1,good\n", "b.csv": "label,text\n4,good\n5,good\n"},
             {},
-            "input/b.csv the label 5, which are on no scale together: set data.label_scale",
+            "input/b.csv has the label 5, but no scale has both: set data.label_scale",
         ),
     ],
 )
-def test_unusable_input_is_2_before_a_component_starts(tmp_path, reviews, data, told):
+def test_unusable_input_is_2_before_a_component_starts(tmp_path, reviews, data, message):
     done = workspace(tmp_path, reviews, **data).run()
     assert done.returncode == 2, done.stdout + done.stderr
-    assert told in done.stdout
+    assert message in done.stdout
     assert "ReviewExampleGen" not in done.stdout
 
 
@@ -98,7 +98,7 @@ def test_data_of_one_class_stop_at_the_gate_with_feature_and_reason(tmp_path):
 @pytest.mark.slow
 def test_any_other_failure_is_1_with_the_component_and_its_error(tmp_path):
     files = {"a.txt": fasttext(1, 50) + fasttext(2, 50)}
-    # Beam is given its settings, and refuses this one itself.
+    # Beam itself refuses this argument.
     done = workspace(tmp_path, files).run("beam.args=[--runner=NoSuchRunner]")
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search("failed: ReviewExampleGen: .*NoSuchRunner", done.stdout, re.IGNORECASE)

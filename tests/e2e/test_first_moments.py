@@ -1,4 +1,4 @@
-"""What a person sees before TFX is loaded, and that Ctrl-C ends a run at any moment with 130."""
+"""The output before TFX is loaded; and Ctrl-C at any moment, which ends a run with 130."""
 
 import os
 import pty
@@ -41,7 +41,7 @@ class Run:
         return self
 
     def interrupt(self):
-        """Sends SIGINT; returns what was printed once nothing of the run is left."""
+        """Send SIGINT; return the output after the end of all processes of the run."""
         children = _children(self.process.pid)
         self.process.send_signal(signal.SIGINT)
         assert self.process.wait(300) == 130, self.printed.read_text()
@@ -92,7 +92,7 @@ def test_ctrl_c_in_a_training_saves_a_checkpoint_first(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_second_run_on_the_root_is_refused_while_the_first_goes_on(tmp_path):
+def test_a_second_run_on_the_root_is_refused_while_the_first_one_runs(tmp_path):
     workspace = Workspace(tmp_path, LONG)
     run = Run(workspace)
     run.until(lambda: run.has_printed("loading TFX"))
@@ -102,7 +102,7 @@ def test_a_second_run_on_the_root_is_refused_while_the_first_goes_on(tmp_path):
     [line] = second.stderr.splitlines()
     assert f"is in use by process {run.process.pid} (amazon-reviews run)" in line
     run.until(lambda: run.has_printed("ReviewExampleGen"))
-    # The lock is released by any end of the run, that of its watcher with SIGKILL too.
+    # Any end of the run releases the lock, also if SIGKILL ends the command that watches it.
     [pipeline] = _children(run.process.pid)
     run.process.kill()
     run.process.wait()
@@ -131,8 +131,8 @@ def test_a_terminal_lists_every_component_from_the_first_moment(tmp_path):
     for name in node_ids(load_config(str(workspace.config), environ={})):
         assert re.search(rf"{name} +waiting", screen), screen
     assert f"log: {workspace.root}/logs/" in screen.replace("\r\n", "")
-    os.write(terminal, b"\x03")  # what Ctrl-C types
-    with pytest.raises(OSError):  # the end of a terminal
+    os.write(terminal, b"\x03")  # the character that Ctrl-C sends
+    with pytest.raises(OSError):  # the terminal was closed
         while True:
             text()
     screen = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode(errors="replace"))

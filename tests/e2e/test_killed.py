@@ -1,4 +1,4 @@
-"""A run that is killed leaves nothing that a later run trips over."""
+"""A killed run does not prevent a later run from completing."""
 
 import pytest
 
@@ -33,8 +33,8 @@ def test_killed_in_transform_and_in_trainer_then_completed(tmp_path):
     assert len(workspace.pushed()) == 1
 
 
-def test_killed_in_training_a_run_without_the_cache_goes_on_where_it_was(tmp_path):
-    # Without a Pusher too, which the other runs have.
+def test_a_run_without_the_cache_resumes_a_killed_training(tmp_path):
+    # This run also has no Pusher.
     push = {"push": {"destination": "none"}}
     workspace = Workspace(tmp_path, {**SETTINGS, **push, "cache": False})
     many = "training.epochs=40"
@@ -44,7 +44,7 @@ def test_killed_in_training_a_run_without_the_cache_goes_on_where_it_was(tmp_pat
 
     done = workspace.run(many)
     assert done.returncode == 0, done.stdout + done.stderr
-    # Everything was made anew, in other folders; what is trained on is the same.
+    # Every component ran again and wrote to other folders; the content of the Examples is the same.
     states = workspace.states(done.stdout)
     assert set(states.values()) == {"done"}
     newest = max((workspace.root / "logs").iterdir())

@@ -1,4 +1,4 @@
-"""What is off by default: a warm start from the latest blessed model, and the Tuner."""
+"""Features that are off by default: a warm start from the latest blessed model, and the Tuner."""
 
 import json
 
@@ -30,7 +30,7 @@ def test_a_warm_start_and_a_tuner(tmp_path):
     [results] = workspace.artifact_uri("TunerResults").iterdir()
     trials = json.loads(results.read_text())
     best, worst = sorted(trials, key=lambda trial: trial["score"])
-    # The score is the eval loss, which the Trainer has too with the values of the best trial.
+    # The score is the eval loss. With the values of the best trial the Trainer has the same loss.
     assert afresh["val_loss"] == pytest.approx(best["score"], rel=0.02)
     assert afresh["val_loss"] < worst["score"]
 
@@ -40,7 +40,7 @@ def test_a_warm_start_and_a_tuner(tmp_path):
     assert workspace.states(second.stdout)["Tuner"] == "cached"
     assert "Warm start: weights of " in log()
     assert len(workspace.pushed()) == 2
-    # It begins where the first training ended.
+    # The warm training begins where the first training ended.
     warm = training()
     assert warm["loss"] < afresh["loss"]
     assert warm["val_loss"] < afresh["val_loss"] + 0.02

@@ -32,7 +32,7 @@ def test_lines_of_standard_input_are_answered(finished):
     ]
 
 
-def test_no_review_at_all_is_told(finished):
+def test_a_missing_review_is_an_error(finished):
     workspace, _ = finished
     done = workspace.command("predict", stdin="")
     assert done.returncode == 2
@@ -43,7 +43,7 @@ def is_sure(probability):
     return not 0.3 <= probability <= 0.7
 
 
-def test_everyday_sentences_are_told_apart_and_mostly_with_confidence(finished):
+def test_most_everyday_sentences_are_classified_right_and_with_confidence(finished):
     workspace, _ = finished
     done = workspace.command("predict", stdin="\n".join(text for _, text in SENTENCES))
     answers = [line.split("\t") for line in done.stdout.splitlines()]

@@ -34,7 +34,7 @@ def test_examples(first_run):
 
 
 def _examples(workspace, component, split):
-    """Serialized Examples that a component wrote."""
+    """Return the serialized Examples that a component wrote."""
     uris = [a.uri for a in workspace.store().get_artifacts_by_type("Examples")]
     [uri] = [uri for uri in uris if component in uri]
     files = glob.glob(f"{uri}/Split-{split}/*")
@@ -67,7 +67,7 @@ def test_examples_need_no_label_to_be_predicted(pushed):
     assert answer["label"].numpy() in ([0], [1])
 
 
-def test_transform_features_gives_what_the_model_was_trained_on(finished, pushed):
+def test_transform_features_returns_the_features_of_the_training(finished, pushed):
     workspace, _ = finished
     written = Counter()
     for example in _examples(workspace, "Transform", "eval"):
@@ -82,7 +82,7 @@ def test_transform_features_gives_what_the_model_was_trained_on(finished, pushed
     answered = Counter((bucket, tuple(row[row >= 0])) for bucket, row in rows)
     assert answered == written
     assert set(buckets.ravel()) <= {bucket.encode() for bucket in features.LENGTH_BUCKETS}
-    # Uni- and bigrams, the default: each word, and each but the first with the one before it.
+    # The default is uni- and bigrams: each word, and each pair of neighbouring words.
     words = normalise.words(tf.constant(_texts(raw))).row_lengths().numpy()
     np.testing.assert_array_equal((ngrams >= 0).sum(axis=1), 2 * words - 1)
 
@@ -90,7 +90,7 @@ def test_transform_features_gives_what_the_model_was_trained_on(finished, pushed
 def test_predict_text_equals_the_evaluation_example_by_example(
     finished, pushed, test_examples, tmp_path
 ):
-    """The Evaluator's own predictions, made by TFMA's extractors, against raw strings."""
+    """The predictions of the Evaluator, by TFMA's extractors, equal those for raw strings."""
     evaluated = _evaluated(finished[0], test_examples, tmp_path)
     assert len(evaluated) == len(test_examples)
     answers = pushed.signatures["predict_text"](texts=tf.constant(_texts(evaluated)))
@@ -98,7 +98,7 @@ def test_predict_text_equals_the_evaluation_example_by_example(
 
 
 def _evaluated(workspace, examples, folder):
-    """Serialized Example -> probability, as the Evaluator extracts it."""
+    """Return serialized Example -> probability, as the Evaluator extracts it."""
     config = config_pb2.EvalConfig()
     config.CopyFrom(eval_config(load_config(str(workspace.config), environ={})))
     del config.model_specs[1:]

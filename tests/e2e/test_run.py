@@ -1,4 +1,4 @@
-"""A first run, an unchanged one, changed ones: what runs again, what is pushed, what is said."""
+"""A first run, an unchanged run and changed runs: cache hits, pushed models and output."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ from tests.e2e.harness import ALWAYS, PIPELINE_NODES, REPORT_ARTIFACTS
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
 
-def test_a_run_ends_with_a_pushed_model_and_says_so(finished):
+def test_a_run_pushes_a_model_and_prints_its_path(finished):
     workspace, output = finished
     assert workspace.states(output) == {name: "done" for name in PIPELINE_NODES}
     assert "32,000 read: " in output
@@ -49,7 +49,7 @@ def test_ml_metadata_has_the_run(finished):
 def test_a_run_stays_on_this_machine(finished, connections):
     assert connections.left_the_machine() == []
     executed = connections.executed()
-    assert sys.executable in executed  # the pipeline's own process, so it was looked at
+    assert sys.executable in executed  # the pipeline's own process was recorded
     assert not [program for program in executed if "prism" in program]
 
 
@@ -111,13 +111,14 @@ def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(fini
 
 def test_a_model_worse_than_the_blessed_one_is_not_pushed(finished):
     workspace, _ = finished
-    # Hardly trained, and of words, so that the vocabulary comes through the whole pipeline too.
+    # The model is hardly trained. It reads words, so the vocabulary also passes through the
+    # whole pipeline.
     done = workspace.run(
         "training.model=text_cnn,training.epochs=1,training.learning_rate=0.000000001,"
         "evaluation.min_accuracy=0.0"
     )
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "below that of the latest blessed model" in done.stdout
+    assert "below that of the baseline" in done.stdout
     assert "evaluation.max_accuracy_drop allows 0.01" in done.stdout
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
     assert ran == {"Transform", "Trainer", "Evaluator", "ServingCheck", "Pusher"} | ALWAYS

@@ -1,4 +1,4 @@
-"""A run reports what it did itself, whatever others did to its metadata and models meanwhile."""
+"""A run reports its own result, whatever other runs did to its metadata and models meanwhile."""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
 
 
 def runs(store):
-    """Names of the runs in ML Metadata, the newest last."""
+    """Return the names of the runs in ML Metadata, the newest last."""
     return [run.name for run in sorted(store.get_contexts_by_type("pipeline_run"), key=by_id)]
 
 
@@ -26,8 +26,8 @@ def by_id(proto):
 
 
 def begin_another_run(workspace):
-    """What a run that has just begun leaves in shared metadata: a context, an execution under way;
-    returns its name."""
+    """Write what a new run writes to shared metadata: a context, and an execution that is running;
+    return the name of the run."""
     config = mlmd.ConnectionConfig()
     config.sqlite.filename_uri = str(workspace.root / "metadata.sqlite")
     config.sqlite.connection_mode = mlmd.SqliteMetadataSourceConfig.READWRITE
@@ -86,7 +86,7 @@ def test_each_run_has_its_own_outcome(finished):
 
 
 def test_a_model_that_is_not_served_is_pushed_again_and_only_once(finished):
-    """Another one is served after a run with other settings."""
+    """After a run with other settings another model is served."""
     workspace, _ = finished
     for served in ("nothing", "part of it", "another one"):
         model = workspace.pushed()[-1]

@@ -17,7 +17,7 @@ def test_a_slow_model_is_refused_with_exit_code_3(tmp_path):
     settings = {
         **SETTINGS,
         "training": {**SETTINGS["training"], "model": "slow"},
-        "data": {"max_examples": {"train": 20_000, "eval": 1000, "test": 1000}},
+        "data": {"max_examples": {"train": 8000, "eval": 500, "test": 500}},
         "serving": {"max_p99_ms": SLOW_SECONDS * 1000 - 50},
     }
     path = os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH")]))

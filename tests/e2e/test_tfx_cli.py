@@ -43,7 +43,7 @@ def test_wrong_settings_end_it_with_one_line(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_lara_reaches_the_promised_accuracy(tmp_path, real_data):
+def test_real_reviews_reach_the_promised_accuracy(tmp_path, real_data):
     lara = real_data / "lara"
     data = {
         "input_base": str(lara),

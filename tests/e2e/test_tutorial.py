@@ -21,7 +21,7 @@ _MARK = "--- block {} ---"
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-    """What each block of commands prints, after all of them ran in one shell."""
+    """Return the output of each block of commands, after all of them ran in one shell."""
     home = tmp_path_factory.mktemp("home")
     blocks = _COMMANDS.findall(PAGE.read_text(encoding="utf-8"))
     marked = [f"echo '{_MARK.format(number)}'\n{block}" for number, block in enumerate(blocks)]

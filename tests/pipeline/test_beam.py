@@ -23,14 +23,14 @@ def config(beam, **sections):
             [
                 "--direct_running_mode=multi_processing",
                 "--direct_num_workers=1",
-                # The last of a kind wins.
+                # Beam uses the last value of an argument.
                 "--direct_num_workers=5",
                 "--x",
             ],
         ),
     ],
 )
-def test_every_component_gets(beam, args):
+def test_every_component_gets_the_arguments(beam, args):
     assert beam_args(config(beam)) == args
 
 

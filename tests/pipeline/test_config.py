@@ -205,7 +205,7 @@ def test_the_documentation_has_every_key_and_its_default():
     page = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
     rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")]
     documented = {row[0].strip("| `"): row[2].strip("`") for row in rows}
-    # The keys of a single element of a mapping or a list, and of a volume, have no value yet.
+    # The keys of a single element of a mapping or a list, and of a volume, have no default.
     elements = re.compile(r"\.COMPONENT\.|\[\]\.|^kubeflow\.volume\.")
     documented = {key: text for key, text in documented.items() if not elements.search(key)}
     defaults = dict(_leaves(PipelineConfig().model_dump()))
@@ -226,5 +226,5 @@ def _leaves(values, prefix=""):
 def test_every_component_can_be_given_resources():
     training = {"warm_start": True, "tuner_trials": 1}
     nodes = node_ids(PipelineConfig.model_validate({"training": training}))
-    # Resolvers do no work.
+    # These two nodes only find a model.
     assert set(nodes) - {BASELINE, WARM_START} == set(COMPONENTS)

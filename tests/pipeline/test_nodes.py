@@ -25,13 +25,13 @@ pytestmark = pytest.mark.slow
 )
 def test_the_nodes_are_those_of_the_pipeline_in_its_order(tmp_path, sections):
     config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, **sections})
-    # TFX sorts them by what they depend on, which is the order in which they run.
+    # TFX sorts the nodes by their dependencies, and runs them in this order.
     assert [node.id for node in create_pipeline(config, Local(config)).components] == node_ids(
         config
     )
 
 
-def test_the_trainer_has_all_its_settings_and_what_it_starts_from(tmp_path):
+def test_the_trainer_has_all_its_settings_and_inputs(tmp_path):
     training = {"warm_start": True, "tuner_trials": 2, "epochs": 7, "early_stopping": 3}
     config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, "training": training})
     nodes = {node.id: node for node in create_pipeline(config, Local(config)).components}
@@ -59,6 +59,6 @@ def test_the_trainer_has_all_its_settings_and_what_it_starts_from(tmp_path):
         ({"training": {"tuner_trials": 1}}, {"Tuner"}, set()),
     ],
 )
-def test_what_a_setting_adds_and_leaves_out(sections, more, less):
+def test_settings_add_and_remove_nodes(sections, more, less):
     default, found = set(node_ids(PipelineConfig())), set(node_ids(PipelineConfig(**sections)))
     assert (found - default, default - found) == (more, less)

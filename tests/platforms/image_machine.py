@@ -1,24 +1,29 @@
 """The project's image, built and run by buildah alone: no daemon, no registry.
 
-Everything is kept in one folder of the user's cache: a second call builds nothing as long as
-nothing that goes into the image changed.
+All files are in one folder of the user's cache. A second call builds nothing if the content of the
+image has not changed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import hashlib
 import itertools
+import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.platforms import confined
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = "trixie"
@@ -27,22 +32,22 @@ STORE = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amazon-reviews/containers"
 )
 PACKAGES = ("buildah", "crun", "netavark", "debootstrap")
-# How packages are reached from here; a build has nothing but its base image's environment.
+# Variables for the access to packages; a build has only the environment of its base image.
 PASSED = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
     *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_DEFAULT_TIMEOUT"),
     *("UV_DEFAULT_INDEX", "UV_INDEX", "UV_HTTP_TIMEOUT"),
 )
-FREE_BYTES = 14 << 30  # the compiler's stage, the last one and the image, side by side
+FREE_BYTES = 14 << 30  # the stage with the compiler, the last stage and the image
 BUNDLE = "/etc/ssl/certs/of-the-host.pem"
 _numbers = itertools.count()
 
 
-@functools.cache
-def built_image() -> str:
-    """The name of the image of this checkout, for `run_in_image`; built where it is not there yet.
+@contextlib.contextmanager
+def image_tools() -> Iterator[str]:
+    """Yield the name of a base image while no other process builds.
 
-    Skips the test that calls it where images cannot be built; a build that fails is a failure.
+    If images cannot be built on this machine, the calling test is skipped.
     """
     if os.geteuid() != 0:
         pytest.skip("building the image needs root")
@@ -56,13 +61,23 @@ def built_image() -> str:
         _install_tools()
         _settle_storage()
         _remove_leftovers()
-        base = _base()
+        yield _base()
+
+
+@functools.cache
+def built_image() -> str:
+    """Return the name of the image of this checkout, for `run_in_image`; build it if it is missing.
+
+    If images cannot be built on this machine, the calling test is skipped. A build that fails is a
+    failure.
+    """
+    with image_tools() as base:
         name = f"{REPOSITORY}:{_digest(base.encode(), *_inputs())}"
         if not _exists(name):
             _remove_others()
             if shutil.disk_usage(STORE).free < FREE_BYTES:
                 pytest.skip(f"building the image takes {FREE_BYTES >> 30} GiB of disk")
-            _build(name, base)
+            build(name, base, ROOT, STORE / "build.log")
         return name
 
 
@@ -73,26 +88,31 @@ def run_in_image(
     environ: Mapping[str, str] | None = None,
     timeout: float = 600,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a new container, as the image's user, which is gone afterwards.
+    """Run a command as the image's user in a new container, which is removed afterwards.
+
+    It runs as in a restricted pod, see `confined`.
 
     Args:
-      mounts: folder here -> where it is seen inside. What the command writes to has to be writable
-        for uid 1000.
+      mounts: folder of this machine -> its path in the container. Folders to which the command
+        writes have to be writable for uid 1000.
       timeout: seconds, after which the command is killed and subprocess.TimeoutExpired raised.
     """
-    options = [f"--volume={here}:{inside}" for here, inside in (mounts or {}).items()]
-    options += [f"--env={key}={value}" for key, value in (environ or {}).items()]
     container = f"run-{os.getpid()}-{next(_numbers)}"
     buildah("from", "--name", container, image)
     try:
-        return subprocess.run(
-            ["buildah", "run", *options, container, "--", *command],
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+        config = json.loads(buildah("inspect", container))["OCIv1"]["config"]
+        root = buildah("mount", container)
+        with tempfile.TemporaryDirectory() as bundle:
+            return confined.run(
+                root,
+                config,
+                command,
+                container,
+                Path(bundle),
+                mounts or {},
+                environ or {},
+                timeout,
+            )
     finally:
         buildah("rm", container)
 
@@ -111,7 +131,7 @@ def _try_buildah(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _environment() -> dict[str, str]:
-    """chroot is the isolation that needs neither user namespaces nor a network of its own."""
+    """Return the environment of buildah, with the isolation chroot, which needs no namespaces."""
     return {
         **os.environ,
         "BUILDAH_ISOLATION": "chroot",
@@ -140,9 +160,9 @@ def _install_tools() -> None:
 
 
 def _settle_storage() -> None:
-    """overlay where it works; it does not on top of another overlay, as in many containers."""
+    """Configure the driver overlay, or vfs where overlay does not work, as on another overlay."""
     settings = STORE / "storage.conf"
-    said = ""
+    error = ""
     for driver in ("overlay", "vfs"):
         if not settings.exists():
             settings.write_text(
@@ -156,14 +176,14 @@ def _settle_storage() -> None:
             if mounted.returncode == 0:
                 return
             done = mounted
-        said = _last(done.stderr)
+        error = _last(done.stderr)
         settings.unlink()
         shutil.rmtree(STORE / "images", ignore_errors=True)
-    pytest.skip(f"buildah cannot store images here: {said}")
+    pytest.skip(f"buildah cannot store images here: {error}")
 
 
 def _base() -> str:
-    """A bare Debian, as the Dockerfile's own base is one, that reaches packages as this machine."""
+    """Return the name of a bare Debian image with this machine's access to packages."""
     environ = {name: os.environ[name] for name in PASSED if os.environ.get(name)}
     if "PIP_INDEX_URL" in environ:
         environ.setdefault("UV_DEFAULT_INDEX", environ["PIP_INDEX_URL"])
@@ -182,7 +202,7 @@ def _base() -> str:
     with (STORE / "base.log").open("w") as log:
         command = ["debootstrap", "--variant=minbase", SUITE, folder]
         if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode:
-            pytest.skip(f"Debian's packages cannot be had here (the output is in {log.name})")
+            pytest.skip(f"Debian's packages are not available here (the output is in {log.name})")
     if certificates:
         inside = Path(f"{folder}{BUNDLE}")
         inside.parent.mkdir(parents=True, exist_ok=True)
@@ -203,7 +223,7 @@ def _base() -> str:
 
 
 def _inputs() -> Iterator[bytes]:
-    """All that decides what the image holds: what .dockerignore lets through, and itself."""
+    """Yield the content of .dockerignore, and of the files that it includes in the image."""
     ignore = ROOT / ".dockerignore"
     yield ignore.read_bytes()
     for line in ignore.read_text().splitlines():
@@ -215,18 +235,19 @@ def _inputs() -> Iterator[bytes]:
                     yield file.read_bytes()
 
 
-def _build(name: str, base: str) -> None:
-    """Build the image by the command `amazon-reviews image build`."""
-    log = STORE / "build.log"
+def build(name: str, base: str, checkout: Path, log: Path, epoch: str = "") -> None:
+    """Build an image from a checkout by the command `amazon-reviews image build`."""
     command = "from cli.command import main; main()"
     with log.open("w") as output:
         done = subprocess.run(
             [sys.executable, "-c", command, "image", "build", "--tool=buildah", f"--base={base}"],
-            cwd=ROOT,
+            cwd=checkout,
             env={
                 **_environment(),
                 "PIPELINE_CONFIG": "sample",
                 "PIPELINE_SET": f"cluster.image={name}",
+                "PYTHONPATH": str(checkout),
+                "SOURCE_DATE_EPOCH": epoch,
             },
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -236,7 +257,7 @@ def _build(name: str, base: str) -> None:
 
 
 def _remove_leftovers() -> None:
-    """Containers of calls that were killed. Only builds, under this lock, make other names."""
+    """Remove the containers of killed calls and of killed builds, which held this lock."""
     for name in buildah("containers", "--format", "{{.ContainerName}}").splitlines():
         kind, _, rest = name.partition("-")
         if kind != "run" or not Path("/proc", rest.partition("-")[0]).exists():

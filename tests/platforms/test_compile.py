@@ -88,7 +88,7 @@ def test_every_step_runs_our_entry_point_in_our_image(tmp_path, target):
     assert os.getcwd() not in compiled.path.read_text()
 
 
-def test_kubeflow_is_given_only_what_it_can_run(tmp_path):
+def test_kubeflow_gets_only_steps_that_it_can_run(tmp_path):
     compiled = Compiled(tmp_path, "kubeflow", more="training.warm_start=true")
     assert all(set(executor) == {"container"} for executor in compiled.executors.values())
     assert compiled.constant("WarmStartModel", "serving_dir") == "gs://bucket/serving"
@@ -262,7 +262,7 @@ def test_the_tfx_command_refuses_what_is_missing(tmp_path):
 
 @pytest.mark.parametrize("target", REQUIRED)
 def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, target):
-    """Vertex AI runs this before it looks into its cache; as a process, as there."""
+    """Vertex AI runs the driver as a process before the cache lookup, and so does this test."""
     compiled = Compiled(tmp_path, target)
     hook = compiled.container("ReviewExampleGen")["lifecycle"]["preCacheCheck"]
     assert hook["command"] == DRIVER

@@ -41,13 +41,13 @@ def run_command():
     [(InputError("no file matches"), 2), (SystemExit(None), None), (SystemExit(3), 3)],
     ids=["wrong input", "done", "exit 3"],
 )
-def test_the_exit_code_is_how_the_driver_ended(tfx_ends, capsys, error, code):
+def test_the_exit_code_is_that_of_the_driver(tfx_ends, capsys, error, code):
     constructs = tfx_ends(error)
     with pytest.raises(SystemExit) as end:
         run_command()
     assert end.value.code == code
-    told = "ReviewExampleGen: no file matches\n" if code == 2 else ""
-    assert capsys.readouterr().err == told
+    message = "ReviewExampleGen: no file matches\n" if code == 2 else ""
+    assert capsys.readouterr().err == message
     assert constructs == [InputProcessor]
 
 

@@ -1,4 +1,4 @@
-"""The container's command: broken inputs mended, exit codes, folder markers."""
+"""The container's command: corrected inputs, exit codes, folder markers."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -14,11 +15,17 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from core.errors import InputError
 from platforms import entrypoint
-from platforms.entrypoint import check_integers, delete_folder_markers, main, with_declared_types
+from platforms.entrypoint import (
+    check_integers,
+    delete_folder_markers,
+    main,
+    with_declared_types,
+    writable_setup_file,
+)
 
 DECLARED = {"instanceSchema": "title: tfx.ExampleAnomalies\ntype: object\n"}
 SPEC = {"artifacts": {"anomalies": {"artifactType": DECLARED}}}
-# What Kubeflow Pipelines, kfp.local, and a launcher that knows no type hand over.
+# The types in the input from Kubeflow Pipelines, from kfp.local, and from a launcher without types.
 BROKEN = {
     "empty": {"type": {"instanceSchema": ""}},
     "system": {"type": {"schemaTitle": "system.Artifact", "schemaVersion": "0.0.1"}},
@@ -135,7 +142,7 @@ def run_main(monkeypatch, step, folder="/x"):
 
 
 @pytest.mark.parametrize(("end", "code"), ENDS.values(), ids=ENDS)
-def test_the_exit_code_is_how_the_step_ended(monkeypatch, capsys, log, end, code):
+def test_the_exit_code_is_that_of_the_step(monkeypatch, capsys, log, end, code):
     def step():
         if end is not None:
             raise end
@@ -147,7 +154,7 @@ def test_the_exit_code_is_how_the_step_ended(monkeypatch, capsys, log, end, code
     assert ("RuntimeError: the disk is full" in log.text) == isinstance(end, RuntimeError)
 
 
-def test_tfx_is_given_the_mended_input_and_the_beam_arguments(monkeypatch):
+def test_tfx_gets_the_corrected_input_and_the_beam_arguments(monkeypatch):
     found = []
     run_main(monkeypatch, lambda: found.extend(sys.argv[1:]))
     *known, beam = found
@@ -266,3 +273,17 @@ def test_the_folder_markers_that_a_step_leaves_are_deleted(bucket, monkeypatch, 
 
     assert run_main(monkeypatch, step, "gs://bucket/run") == 0
     assert set(bucket) == {"run/checked/checked.json", "run/anomalies/"}
+
+
+def test_a_read_only_package_for_dataflow_is_copied(tmp_path, monkeypatch):
+    (tmp_path / "package" / "core").mkdir(parents=True)
+    setup = tmp_path / "package" / "setup.py"
+    setup.write_text("setup()")
+    arguments = ["--runner=DataflowRunner", f"--setup_file={setup}", "--setup_file=/none/setup.py"]
+    assert writable_setup_file(arguments) == arguments
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    runner, copied, missing = writable_setup_file(arguments)
+    assert [runner, missing] == [arguments[0], arguments[2]]
+    copy = Path(copied.removeprefix("--setup_file="))
+    assert copy != setup and copy.name == "setup.py" and copy.read_text() == "setup()"
+    assert (copy.parent / "core").is_dir()

@@ -58,11 +58,11 @@ def test_the_command_refuses_it(
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 1, lines
     assert re.match(line, lines[0]), lines[0]
-    assert not submission.server.asked("POST")
+    assert not submission.server.find_requests("POST")
 
 
 def run_step(folder, component, more="", **given):
-    """A step of a compiled pipeline, as its container runs it with other parameters."""
+    """Run a step of a compiled pipeline as its container does, with other parameters."""
     package = folder / "pipeline.yaml"
     compile_pipeline(settings("kubeflow", more=more), "kubeflow", package)
     spec = next(yaml.safe_load_all(package.read_text()))

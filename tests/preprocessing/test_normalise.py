@@ -39,7 +39,7 @@ def test_words_match_a_plain_reference(texts):
 @settings(max_examples=50)
 @given(st.lists(words_of_a_text, min_size=1, max_size=4), st.integers(1, 3))
 def test_an_ngram_has_the_same_id_wherever_it_stands(rows, longest):
-    """Every n-gram's id is the one that the n-gram has in a text of its own."""
+    """The id of every n-gram equals its id in a text that has only this n-gram."""
     tokens = tf.ragged.constant(rows, dtype=tf.string, ragged_rank=1)
     ids = normalise.ngram_ids(tokens, longest, BUCKETS).to_list()
     for row, found in zip(rows, ids, strict=True):

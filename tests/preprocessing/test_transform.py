@@ -1,4 +1,4 @@
-"""preprocessing_fn through TensorFlow Transform itself."""
+"""preprocessing_fn, run by TensorFlow Transform."""
 
 import pytest
 import tensorflow as tf

@@ -1,6 +1,10 @@
-"""A small model with the signature of a pushed model."""
+"""Small models with the signatures of a pushed model."""
 
 import tensorflow as tf
+
+from preprocessing import normalise
+
+BUCKETS = 1000
 
 
 class Good(tf.Module):
@@ -23,3 +27,37 @@ def push(folder, probability=0.9):
     """Write the model to a local folder or a URL that TensorFlow supports."""
     model = Good(probability)
     tf.saved_model.save(model, str(folder), signatures={"predict_text": model.predict_text})
+
+
+class Ngrams(tf.Module):
+    """A model whose probability is the fraction of even n-gram ids.
+
+    With another hash, `predict_text` and `predict_ngrams` contradict each other.
+    """
+
+    def __init__(self, other_hash=0):
+        super().__init__()
+        self.ngram_settings = tf.Variable([2, BUCKETS], dtype=tf.int64, trainable=False)
+        self.other_hash = other_hash
+
+    def _answer(self, rows):
+        even = tf.reduce_mean(tf.cast(rows % 2 == 0, tf.float32), axis=1)
+        probability = tf.where(tf.math.is_nan(even), 0.0, even)
+        return {"probability": probability, "label": tf.cast(probability > 0.5, tf.int64)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def predict_text(self, texts):
+        rows = normalise.ngram_ids(normalise.words(texts), 2, BUCKETS)
+        return self._answer(rows.with_values(rows.flat_values + self.other_hash))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64)] * 2)
+    def predict_ngrams(self, ngrams, row_lengths):
+        return self._answer(tf.RaggedTensor.from_row_lengths(ngrams, row_lengths))
+
+
+def save_ngrams(model, folder):
+    """Write a model of n-grams; return the folder."""
+    names = ("predict_text", "predict_ngrams")
+    signatures = {name: getattr(model, name) for name in names}
+    tf.saved_model.save(model, str(folder), signatures=signatures)
+    return str(folder)

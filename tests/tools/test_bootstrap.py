@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 
 from tools import bootstrap, stacks
 from tools.stacks import NEW, OLD, Choice, Interpreter, UnsuitableMachine, choose, missing
+
+ACCEPTED = bootstrap.ROOT / "requirements" / "accepted-vulnerabilities.txt"
 
 
 def interpreter(version: str, path: str = "", **differs: bool) -> Interpreter:
@@ -156,14 +159,40 @@ def test_a_venv_without_its_interpreter_or_its_stamp_counts_as_absent(
     assert bootstrap.read_stamp() == {}
 
 
+REQUIREMENTS = sorted({*(bootstrap.ROOT / "requirements").glob("*.txt")} - {ACCEPTED})
+
+
+def pins(file: Path) -> dict[str, list[str]]:
+    """Return the lines of a file: each pin with its markers -> its hashes."""
+    found: dict[str, list[str]] = {}
+    for line in file.read_text().splitlines():
+        line = line.removesuffix(" \\")
+        if not line.startswith("    "):
+            hashes = found[line] = []
+        else:
+            hashes.append(line.strip())
+    return found
+
+
+@pytest.mark.parametrize("file", REQUIREMENTS, ids=lambda file: file.name)
+def test_requirements_are_pins_with_hashes_and_nothing_else(file: Path):
+    for pin, hashes in pins(file).items():
+        name, version, rest = re.fullmatch(r"([\w-]+)==([\w.]+)( ; .+)?", pin).groups()
+        assert name and version and "://" not in (rest or ""), pin
+        assert hashes, pin
+        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", each) for each in hashes), pin
+
+
 @pytest.mark.parametrize("stack", [NEW, OLD])
-def test_requirements_are_pins_and_nothing_else(stack):
-    lines = (bootstrap.ROOT / stack.requirements).read_text().splitlines()
-    assert f"tfx=={stack.tfx}.0" in lines
-    for line in lines:
-        name, pin, rest = line.partition("==")
-        assert pin and name.replace("-", "").replace("_", "").isalnum(), line
-        assert "://" not in rest and "--" not in rest, line
+def test_the_requirements_of_a_stack_name_its_tfx(stack):
+    assert f"tfx=={stack.tfx}.0" in pins(bootstrap.ROOT / stack.requirements)
+
+
+def test_the_image_with_cuda_adds_packages_and_changes_none():
+    added = pins(bootstrap.ROOT / "requirements" / "gpu-py311.txt")
+    assert "nvidia-cudnn-cu12" in {pin.partition("==")[0] for pin in added}
+    names = {pin.partition("==")[0] for pin in pins(bootstrap.ROOT / NEW.requirements)}
+    assert names & {pin.partition("==")[0] for pin in added} == set()
 
 
 def test_no_process_compiles_its_imports():

@@ -45,7 +45,7 @@ def scripted(tmp_path, monkeypatch, log):
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
     """Return a folder with `train-*.gz`, `eval-*.gz` (TFRecords) and the transform graph."""
-    # Not at the top: tests of what needs no TensorFlow would wait for it too.
+    # Imported here, because tests that need no TensorFlow would otherwise wait for its import.
     import tensorflow as tf
     import tensorflow_transform.beam as tft_beam
     from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils

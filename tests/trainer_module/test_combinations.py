@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import make_job, run_task, summary
 from trainer_module import task
 from trainer_module.distribute import machine
@@ -23,7 +24,7 @@ REFUSED = [
     (
         ("auto", "one_device", "mirrored", "central_storage", "tpu"),
         {"workers": 2},
-        "2 workers need training.strategy: multi_worker_mirrored or parameter_server, {} trains",
+        "2 workers need training.strategy: multi_worker_mirrored or parameter_server; {} trains",
     ),
     (
         ("mirrored", "central_storage", *CLUSTERS),
@@ -202,10 +203,12 @@ EVERYTHING = {
     "training",
     [
         {"strategy": "one_device", "mixed_precision": "float16", "jit_compile": True},
-        {"strategy": "one_device", "mixed_precision": "bfloat16", "loop": "custom"},
-        {"strategy": "one_device", "jit_compile": True, "loop": "custom", "model": "cnn_lstm"},
+        exhaustive({"strategy": "one_device", "mixed_precision": "bfloat16", "loop": "custom"}),
+        exhaustive(
+            {"strategy": "one_device", "jit_compile": True, "loop": "custom", "model": "cnn_lstm"}
+        ),
         {"strategy": "mirrored", "devices": 2, "mixed_precision": "float16"},
-        {"strategy": "central_storage", "devices": 2, "mixed_precision": "bfloat16"},
+        exhaustive({"strategy": "central_storage", "devices": 2, "mixed_precision": "bfloat16"}),
         {"strategy": "multi_worker_mirrored", "workers": 2, "loop": "custom"},
         {"strategy": "parameter_server", "loop": "custom", "model": "transformer"},
     ],

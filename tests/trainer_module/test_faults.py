@@ -40,7 +40,7 @@ def wait_for(sign, process, folder, seconds=400):
 
 
 def task_of(process, kind, index):
-    """The process of the local cluster that is this task."""
+    """Return the process of the local cluster that runs this task."""
     [found] = [
         child
         for child in psutil.Process(process.pid).children()

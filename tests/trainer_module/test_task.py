@@ -34,7 +34,7 @@ def file(tmp_path):
 
 
 class Training:
-    """Stands in for `trainer_module.training`: keeps the jobs, then does `act`."""
+    """A stand-in for `trainer_module.training` that stores the jobs and calls `act`."""
 
     def __init__(self):
         self.jobs = []
@@ -179,7 +179,7 @@ GONE, FAILED = 138, 1
             WORKERS,
             GONE,
         ),
-        # A worker beside parameter servers reports its errors and goes on.
+        # A worker beside parameter servers reports its errors and continues.
         (tensorflow_error("InvalidArgumentError", f"no step\n{REMOTE}"), SERVERS, FAILED),
         (tensorflow_error("InvalidArgumentError", "no step"), WORKERS, FAILED),
         (tensorflow_error("NotFoundError", "/data/train-0.gz"), WORKERS, FAILED),

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import learned_negation, make_job, predict, summary
 from trainer_module.loop.callbacks import NonFiniteLossError
 from trainer_module.loop.checkpoints import CheckpointError, SaveRegularly
@@ -76,7 +77,7 @@ def test_static_shapes_under_xla_learn_the_same(prepared, trained, tmp_path):
         assert padded[name] == pytest.approx(ragged[name], abs=1e-5), name
 
 
-@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+@pytest.mark.parametrize("precision", ["float16", exhaustive("bfloat16")])
 def test_mixed_precision_exports_a_float32_model(prepared, tmp_path, precision):
     train(
         make_job(
@@ -115,7 +116,7 @@ def test_sigterm_within_an_epoch_saves_and_the_next_training_resumes(
     assert len(seen) == 21
     train(make_job(prepared, tmp_path, loop=loop))
     assert len(seen) == 48, "a step was repeated or left out"
-    # The same Examples in the same order: as if nothing had happened.
+    # The model is the same, because the training read the same Examples in the same order.
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
 
 

@@ -1,6 +1,6 @@
 """Every setting of `training`: its effect on a training.
 
-Most are seen in what the training loop is given; the others in a short training.
+Most tests check the arguments of the training loop; the others run a short training.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ TESTED_ELSEWHERE = {
 
 @pytest.fixture
 def fit(records, tmp_path, monkeypatch):
-    """(**training) -> what a training leaves in memory; each has a folder of its own."""
+    """Return a function: settings -> the `Trained` of a training with a folder of its own."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
     places = map(str, range(100))
 
@@ -46,7 +46,7 @@ def fit(records, tmp_path, monkeypatch):
 
 @pytest.fixture
 def given(fit, monkeypatch):
-    """(**training) -> what the loop is given, which does not train."""
+    """Return a function: settings -> the arguments of the loop, which does not train."""
     calls = []
     for loop in LOOPS:
         monkeypatch.setitem(LOOPS, loop, lambda *args, loop=loop: calls.append((loop, *args)))
@@ -64,7 +64,7 @@ def first_batch(given):
 
 
 def order(given, feature="ngrams"):
-    """The numbers of the Examples of an epoch, which are the first ids of each."""
+    """Return the numbers of the Examples of an epoch; the first id of an Example is its number."""
     data = iter(given.plan.train(0))
     batches = [next(data)[0][feature] for _ in range(given.plan.steps)]
     dense = [ids.to_tensor() if isinstance(ids, tf.RaggedTensor) else ids for ids in batches]
@@ -76,7 +76,7 @@ def rate(given, step=0):
 
 
 def last_rate(given):
-    """That at which the cosine ends."""
+    """Return the learning rate at the end of the cosine."""
     return rate(given, given.plan.epochs * STEPS)
 
 
@@ -92,7 +92,7 @@ WORDS = {"model": "text_cnn"}
 COSINE = {"learning_rate": 0.4, "warmup": 0.0}
 FLAT = {**COSINE, "schedule": "constant"}
 CASES = [
-    # the setting, others with it, what is looked at, and what it is then
+    # the setting, further settings, the function that returns a result, the expected result
     ({"model": "text_cnn"}, {}, lambda given: given.model.name, "text_cnn"),
     (
         {"hyperparameters": {"embedding_width": 4}},
@@ -171,7 +171,7 @@ def test_hyperparameters_are_those_of_the_exported_model_too(records, tmp_path):
     assert embedding(exported).output_dim == 4
 
 
-def test_shuffle_buffer_decides_how_many_examples_are_mixed(given):
+def test_shuffle_buffer_determines_how_many_examples_are_mixed(given):
     numbers = list(range(STEPS * 16))
     # Of one file, and less than the 16 Examples that stay together.
     assert order(given(shuffle_buffer=1)) == numbers
@@ -180,7 +180,7 @@ def test_shuffle_buffer_decides_how_many_examples_are_mixed(given):
     assert sorted(mixed) == numbers
 
 
-def test_seed_decides_the_order_and_the_first_weights(given):
+def test_seed_determines_the_order_and_the_first_weights(given):
     one, same, other = (given(seed=seed, model="text_cnn") for seed in (1, 1, 3))
     orders = [order(each, "tokens") for each in (one, same, other)]
     assert orders[0] == orders[1] != orders[2]
@@ -195,7 +195,7 @@ def test_cache_input_reads_the_files_once(given, records, tmp_path):
     plan = given(tmp_path, cache_input=True, shuffle_buffer=1).plan
     data = iter(plan.train(0))
     first = [next(data)[0]["ngrams"].to_list() for _ in range(STEPS)]
-    # The same number of other Examples.
+    # The file is replaced by the same number of other Examples.
     [other] = tf.data.TFRecordDataset(str(records / "eval-0.gz"), "GZIP").take(1)
     with tf.io.TFRecordWriter(str(tmp_path / "train-0.gz"), "GZIP") as writer:
         for _ in range(STEPS * 16):

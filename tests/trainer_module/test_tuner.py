@@ -76,7 +76,7 @@ def test_a_trial_is_a_training_of_its_own_on_one_device(records, tmp_path, jobs)
         assert (job.training.strategy, job.training.workers) == ("one_device", 1)
         assert (job.training.epochs, job.base_model) == (7, None)
         assert job.train_files == args.train_files
-        # What is tried comes before what is set.
+        # The values of the trial override the settings.
         rate, floor = job.training.learning_rate, job.training.hyperparameters["scale_floor"]
         assert rate != TRAINING["learning_rate"] and 0.01 <= rate <= 0.2
         assert floor != 0.5 and 0.03 <= floor <= 1.0

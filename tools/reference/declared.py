@@ -1,4 +1,4 @@
-"""What the code declares: the docstrings below names, as text of a Markdown table."""
+"""Read the docstrings below names in the code, as text for a Markdown table."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ selects a preset: {presets}. The default is `sample`.
 - Relative paths are relative to the working directory of the command.
 
 An error in the settings is one line on stderr and exit code 2, before any component starts. These
-are errors: an unknown key, a key that the file contains twice, a quote or bracket without a
-partner, a wrong type, a missing file, a contradiction between keys.
+are errors: an unknown key, a key that the file contains twice, an unmatched quote or
+bracket, a wrong type, a missing file, a contradiction between keys.
 
 In the column *default*, `null` means that the key is not set, and `ROOT` is `paths.root`.
 

@@ -46,8 +46,9 @@ class Agreement:
         """
         self.any(True)
         # A process that has the result may still have to send its part to another process. No
-        # process completes a second sum before all have the result of the first, so after it each
-        # process may end. The second sum fails if another process has already ended.
+        # process completes a second sum before all have the result of the first sum, so after the
+        # second sum each process may end. The second sum fails if another process has already
+        # ended.
         with contextlib.suppress(tf.errors.OpError):
             self.any(True)
 

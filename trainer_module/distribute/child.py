@@ -18,7 +18,7 @@ from absl import logging
 from core import events
 from trainer_module.distribute import lost_peer
 
-_FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+_EXTERNAL_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 _LINES_KEPT = 20
 _SECONDS_TO_DRAIN = 2.0
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
@@ -39,10 +39,10 @@ class Child:
     """A child process, whose output is copied to the log of this process line by line.
 
     Args:
-      name: for the log, such as `worker 1`.
+      name: the name in the log, such as `worker 1`.
       command: program and arguments.
       environ: its environment variables.
-      cores: the CPU cores on which it may run; None: the cores of this process.
+      cores: the CPU cores on which the child may run; None: the cores of this process.
       on_end: called with the Child, in another thread, once it has ended.
       on_progress: called with the arguments of each `core.progress.report` of the child.
 
@@ -111,7 +111,7 @@ class Child:
     @property
     def killed_from_outside(self) -> bool:
         """Whether the process received a signal that the end of a peer never causes."""
-        return self.killed_by in _FROM_OUTSIDE
+        return self.killed_by in _EXTERNAL_SIGNALS
 
     @property
     def outcome(self) -> str:

@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 _LAST_PORT = 65535
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
-_LONGEST = 120
+_MOST_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Cluster:
 def _parse(text: str) -> dict[str, Any]:
     try:
         config = json.loads(text)
-    # Python's parser fails at a number of thousands of digits, and at a thousand nested brackets.
+    # Python's parser fails if a number has thousands of digits, or a thousand brackets are nested.
     except (ValueError, RecursionError):
         raise _error(f"not JSON: {_short(text)}; a correct value is {_EXAMPLE}") from None
     if not isinstance(config, dict):
@@ -183,16 +183,18 @@ def _task(config: dict[str, Any], spec: dict[str, list[str]]) -> tuple[str, int]
 def _check_roles(spec: dict[str, list[str]]) -> None:
     chiefs = len(spec.get(CHIEF, []))
     if chiefs > 1:
-        raise _error(f"{chiefs} chiefs; a cluster has one chief; without it worker 0 is the chief")
+        raise _error(
+            f"{chiefs} chiefs; a cluster has at most one; if it has none, worker 0 is the chief"
+        )
     if PS in spec and not (chiefs and WORKER in spec):
         missing = WORKER if chiefs else CHIEF
-        raise _error(f"ps tasks but no {missing}; they need a chief and at least one worker")
+        raise _error(f"ps tasks but no {missing}; ps tasks need a chief and at least one worker")
 
 
 def _short(value: Any) -> str:
     """Return a value in one short line, however large or deep it is."""
     text = _SHORT.repr(value)
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "..."
 
 
 def _error(problem: str) -> ValueError:

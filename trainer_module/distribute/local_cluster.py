@@ -1,7 +1,8 @@
 """A cluster of processes on this machine for one training.
 
-Each process is `python -m trainer_module.task JOB` with a TF_CONFIG of its own. None outlives the
-training: not after an error, SIGTERM or Ctrl-C, and not after a kill of this process.
+Each process is `python -m trainer_module.task JOB` with a TF_CONFIG of its own. No process
+outlives the training, even if the training ends by an error, SIGTERM, Ctrl-C or a kill of this
+process.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bo
 def run(job: TrainingJob, command: Sequence[str] = COMMAND) -> None:
     """Train in as many processes of this machine as `job` requires, at least one.
 
-    Their logs go to the log of this process, and it reports the chief's progress as its own. CPU
+    This process copies the logs of the processes to its own, and reports the chief's progress. CPU
     cores and GPUs are divided among the workers. Under parameter servers a worker that dies is
     restarted. In the main thread, SIGTERM and SIGINT end the training after a checkpoint; a second
     signal ends it without one.
@@ -113,7 +114,8 @@ class _LocalCluster:
 
     def __enter__(self) -> _LocalCluster:
         self._exits.enter_context(signals_into(self._events))
-        # Called in reverse order: the servers end last, because the chief needs them to save.
+        # Callbacks run in reverse order: the servers end last, because the chief needs them to
+        # save.
         self._exits.callback(self._end, serving=True)
         self._exits.callback(self._end, serving=False)
         return self
@@ -218,7 +220,7 @@ class _LocalCluster:
             if child.noticed is not None and (child.code != 0 or self._task(child).serves)
         ]
         # Of several processes with a wrong setting, the first to send its failure may not have
-        # ended yet. So the exit code counts before the time.
+        # ended yet. So the exit code has priority over the time.
         first = min(
             failed,
             key=lambda child: (

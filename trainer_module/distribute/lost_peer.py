@@ -23,7 +23,8 @@ _TYPES = frozenset(("UnavailableError", "AbortedError", "DeadlineExceededError",
 An object storage that does not respond raises them too; a restart is right in that case as well.
 """
 _RESTARTED = re.compile(
-    # Errors of other types, raised after a peer was restarted before this process noticed its end.
+    # Messages of errors of other types. TensorFlow raises them if a peer ends and is restarted
+    # before this process has noticed the end.
     r"incarnation|worker was restarted|[Tt]ask .* has restarted|Connection reset by peer"
     r"|Socket closed|[Hh]eartbeat"
 )

@@ -1,6 +1,6 @@
 """The resources of this machine: ports, CPU cores and GPUs for a local cluster; a TPU.
 
-They are found without TensorFlow, which takes seconds to import and allocates memory on every GPU.
+The module does not use TensorFlow, which takes seconds to import and allocates memory on every GPU.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def share(counts: Mapping[str, int]) -> list[Place]:
                 environ[_GPU_VARIABLE] = next(gpu_shares) if i in workers else ""
         # TensorFlow makes its thread pools as large as the number of cores a process may run on.
         all_cores = sorted(os.sched_getaffinity(0))
-        for i, share_of_cores in zip(workers, stretches(all_cores, len(workers)), strict=True):
+        for i, share_of_cores in zip(workers, split_evenly(all_cores, len(workers)), strict=True):
             cores[i] = set(share_of_cores)
     return [Place(*place) for place in zip(tasks, environs, cores, strict=True)]
 
@@ -132,8 +132,8 @@ def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
     return None
 
 
-def stretches(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
-    """Cut `items` into `count` parts of about the same length; fewer items are used repeatedly."""
+def split_evenly(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
+    """Cut `items` into `count` parts of about equal length; too few items are used repeatedly."""
     if len(items) < count:
         return [[items[index % len(items)]] for index in range(count)]
     ends = [len(items) * index // count for index in range(count + 1)]
@@ -177,7 +177,7 @@ def _share_gpus(gpus: Sequence[str], processes: int) -> list[str]:
         raise ValueError(_too_few_gpus_for_workers(processes, len(gpus)))
     # Collective operations need the same number of devices in every process.
     even = gpus[: len(gpus) // processes * processes]
-    return [",".join(stretch) for stretch in stretches(even, processes)]
+    return [",".join(part) for part in split_evenly(even, processes)]
 
 
 def _too_few_gpus_for_workers(workers: int, gpus: int) -> str:

@@ -137,7 +137,8 @@ def _central_storage(training: Training, cluster: Cluster | None) -> tf.distribu
 
 def _multi_worker_mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
     if cluster is not None and cluster.has_parameter_servers:
-        # Its workers only serve. A collective operation would wait for them forever.
+        # With parameter servers, workers only execute requests of the coordinator. A collective
+        # operation would wait for the workers forever.
         raise ValueError(
             "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; set "
             "parameter_server, or leave the ps tasks out"
@@ -178,7 +179,7 @@ _MAKERS = {
 
 
 def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUClusterResolver:
-    """Connect to the TPU and initialise it, unless an earlier call has.
+    """Connect to the TPU and initialise it, unless an earlier call has done so.
 
     Raises:
       ValueError: there is no TPU, or it is not reachable.

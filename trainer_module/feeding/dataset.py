@@ -16,14 +16,13 @@ import tensorflow as tf
 from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module.distribute.agreement import Agreement
+from trainer_module.feeding.counts import count_examples
 from trainer_module.feeding.length_batches import length_batches, window_batches
 from trainer_module.feeding.reading import Reader, Share
 
 NGRAM_PADDING = -1
 """The id that pads the rows of NGRAMS to static shapes; no n-gram has this id."""
-_COUNT_CHUNK = 1024
-_FILES_AT_ONCE = 8
-_FAIR = 1.1
+_LARGEST_FAIR_SHARE = 1.1
 """The largest share of whole files, as a multiple of the mean, that counts as fair."""
 
 
@@ -40,7 +39,7 @@ class Split:
         files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
         process, processes = (agreement.process, agreement.processes) if agreement else (0, 1)
         counts = [0] * len(files)
-        counts[process::processes] = _count_examples(files[process::processes])
+        counts[process::processes] = count_examples(files[process::processes])
         if agreement and files:
             # Every reduction supports float64, which is exact up to 2^53.
             counts = agreement.sum(tf.constant(counts, tf.float64)).numpy().tolist()
@@ -58,7 +57,7 @@ class Split:
             least = loads.index(min(loads))
             by_file[least].append(place)
             loads[least] += count
-        if max(loads) * processes <= _FAIR * self.examples:
+        if max(loads) * processes <= _LARGEST_FAIR_SHARE * self.examples:
             chosen = [sorted(places) for places in by_file]
             return [
                 Share(
@@ -131,6 +130,11 @@ class Batching:
         weight = tf.cast(tf.range(self.batch_size) < examples, tf.float32)
         return {name: _padded(name, ids, self) for name, ids in inputs.items()}, label, weight
 
+    def parse_sent(self, batch: Any) -> Any:
+        """Parse a batch of `endless` that is not parsed yet."""
+        # Batches of similar lengths are sorted by their parsed words.
+        return batch if self.by_length else self.parse(batch)
+
 
 def make_dataset(share: Share, batching: Batching) -> tf.data.Dataset:
     """Return one pass over `share` in order, in batches.
@@ -152,6 +156,7 @@ def endless(
     seed: int = 0,
     cache: bool = False,
     done: int = 0,
+    parse: bool = True,
 ) -> tf.data.Dataset:
     """Return endless passes over `share`, each padded with empty batches to `wanted` batches.
 
@@ -161,13 +166,14 @@ def endless(
       shuffle_buffer, seed, cache: see `Reader`.
       done: batches to skip at the beginning, for a resumed training. Skipped Examples are not
         parsed, and files that contain only skipped Examples are not opened.
+      parse: whether the batches are parsed. If not, `Batching.parse_sent` parses them elsewhere.
     """
     passes = _Passes(share, batching, Reader(share, shuffle_buffer, seed, cache), wanted)
     number, done = divmod(done, wanted)
     later = tf.data.Dataset.range(number + bool(done), tf.int64.max).flat_map(passes.whole)
     if done:
         later = passes.rest(number, done).concatenate(later)
-    return passes.parsed(later).prefetch(tf.data.AUTOTUNE)
+    return (passes.parsed(later) if parse else later).prefetch(tf.data.AUTOTUNE)
 
 
 class _Passes:
@@ -228,23 +234,6 @@ class _Passes:
             return batches
         nothing = tf.data.Dataset.from_tensors(_empty_batch(batches.element_spec))
         return batches.concatenate(nothing.repeat(empty))
-
-
-def _count_examples(files: Sequence[str]) -> list[int]:
-    """Return the number of Examples in each file; several files are read in parallel."""
-
-    def sizes(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
-        chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_COUNT_CHUNK)
-        return chunks.map(lambda chunk: (place, tf.size(chunk)))
-
-    counts = [0] * len(files)
-    paths = tf.data.Dataset.from_tensor_slices(tf.constant(files, tf.string)).enumerate()
-    read = paths.interleave(
-        sizes, cycle_length=_FILES_AT_ONCE, num_parallel_calls=_FILES_AT_ONCE, deterministic=False
-    )
-    for place, size in read.as_numpy_iterator():
-        counts[place] += int(size)
-    return counts
 
 
 def _padded(name: str, ids: tf.RaggedTensor, batching: Batching) -> tf.Tensor:

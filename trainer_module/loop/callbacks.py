@@ -102,7 +102,7 @@ class EpochMetrics(tf_keras.callbacks.Callback):
 
     Args:
       state: the state of the checkpoints. It keeps the metrics of the training steps during the
-        evaluation, so that a training interrupted there can resume with the evaluation.
+        evaluation, so that a training that is interrupted there can resume with the evaluation.
     """
 
     def __init__(self, state: State):
@@ -138,8 +138,9 @@ class NonFiniteLossError(ValueError):
 class StopOnNonFiniteLoss(StepCallback):
     """A callback that fails when the loss is NaN or infinite, before a checkpoint is written.
 
-    Keras's TerminateOnNaN ends the training too, but like a success. Under ParameterServerStrategy
-    the loss is that of the last step that is known to be done, a few steps earlier.
+    Keras's TerminateOnNaN also ends the training, but reports a success. Under
+    ParameterServerStrategy the loss is that of the last step that is known to be done, a few steps
+    earlier.
     """
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

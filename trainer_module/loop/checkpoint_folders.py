@@ -1,4 +1,4 @@
-"""The folders for checkpoints: one for each execution, with a name that finds earlier executions.
+"""The folders for checkpoints: one for each execution, whose name leads to earlier executions.
 
 The name of a folder is IDENTITY-EXECUTION. The identity is a digest of the input and the settings,
 not of the paths that TFX has chosen for them. So an execution can continue from the checkpoints of
@@ -96,8 +96,8 @@ def claimed(folder: str) -> Iterator[None]:
 def remove_stale(folder: str) -> None:
     """Remove the siblings of `folder`, which is claimed, whose trainings are not running.
 
-    Call this after a successful training. Before, a user may still want to continue a training with
-    other settings from its checkpoints.
+    Call this after a successful training. Before that, a user may still want to continue a training
+    with other settings from its checkpoints.
     """
     for other in _others(folder):
         if not _is_running(other, folder):
@@ -193,8 +193,8 @@ def _write_heartbeat(folder: str) -> None:
 def _is_running(other: str, folder: str) -> bool:
     """Return whether the training of the folder `other` seems to be running.
 
-    On this machine its process decides; for another machine, the age of its last heartbeat
-    relative to that of `folder`.
+    For a training on this machine, its process decides. For a training on another machine, the age
+    of its last heartbeat decides, relative to that of `folder`.
     """
     now = _last_heartbeat(folder)
     try:

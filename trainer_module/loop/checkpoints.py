@@ -121,7 +121,8 @@ class Checkpoints:
     def save_best(self) -> None:
         """Save the current weights as those of `state.best_epoch`.
 
-        The previous best weights are kept until the next checkpoint, whose state names these.
+        The previous best weights are kept until the next checkpoint, whose state names the new
+        ones.
         """
         try:
             self._weights().write(os.path.join(self._mine, self._best_name()))

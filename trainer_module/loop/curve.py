@@ -7,7 +7,7 @@ from typing import Any
 from trainer_module.loop.callbacks import StepCallback
 
 MOST_POINTS = 256
-"""The maximum number of points. When there are more, each two neighbours become one."""
+"""The maximum number of points. If there are more, each pair of neighbours is merged into one."""
 
 
 class Curve(StepCallback):

@@ -14,8 +14,8 @@ from trainer_module.loop.checkpoints import Checkpoints
 class EarlyStopping(tf_keras.callbacks.Callback):
     """A callback that ends the training after `patience` epochs without a lower eval loss.
 
-    Keras's EarlyStopping starts anew in every process: after a restart it has lost the best weights
-    and the number of epochs without progress. Here the best epoch is in the state of the
+    Keras's EarlyStopping keeps its state in the process: after a restart it has lost the best
+    weights and the number of epochs without progress. Here the best epoch is in the state of the
     checkpoints, and its weights are in a file next to them, which the training restores at its end.
     This callback must precede the one that saves checkpoints.
     """

@@ -32,6 +32,7 @@ class Plan:
       steps_per_execution: steps that one call of the compiled function executes.
       jit_compile: whether XLA compiles the step.
       workers: number of workers under parameter servers.
+      parse_sent: parses a batch on a worker under parameter servers.
     """
 
     train: Callable[[int], Any]
@@ -44,6 +45,7 @@ class Plan:
     steps_per_execution: int = 1
     jit_compile: bool = False
     workers: int = 1
+    parse_sent: Callable[[Any], Any] = lambda batch: batch
 
     def rounds(self) -> list[tuple[int, int, int]]:
         """Return (first step, epoch to stop before, steps of an epoch) of each call of `fit`.
@@ -68,7 +70,7 @@ class Plan:
 def fit(
     model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
 ) -> None:
-    """Train with Keras's `fit`, `model` being a `steps.Trainable`.
+    """Train with Keras's `fit`; `model` must be a `steps.Trainable`.
 
     Under parameter servers train with `custom`: there Keras does not determine which step reads
     which batch.
@@ -152,9 +154,14 @@ def _executors(model: tf_keras.Model, plan: Plan) -> Sequence[_Synchronous | Sch
     """Return the executors of training steps and of evaluation steps."""
     strategy = model.distribute_strategy
     if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-        steps = (make(model, metrics.sums) for make in (train_step, test_step))
-        return [Scheduled(step, strategy, plan.workers) for step in steps]
+        steps = [make(model, metrics.sums) for make in (train_step, test_step)]
+        return [Scheduled(_parsing(step, plan), strategy, plan.workers) for step in steps]
     return [_Synchronous(make(model), model, plan) for make in (train_step, test_step)]
+
+
+def _parsing(step: Step, plan: Plan) -> Step:
+    """Return `step` for batches that a worker has to parse."""
+    return lambda batch: step(plan.parse_sent(batch))
 
 
 class _Synchronous:
@@ -184,7 +191,8 @@ class _Synchronous:
         self._model.reset_metrics()
 
     def __call__(self, data: Any, count: int) -> dict[str, tf.Tensor]:
-        """Execute `count` steps on the iterator `data`; return the means of a replica's last."""
+        """Execute `count` steps on the iterator `data`; return a replica's means of the last
+        step."""
         return self._steps(data, tf.constant(count))
 
     def means(self) -> dict[str, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 def peak_rss() -> int:
     """Return the peak resident memory of this process so far, in bytes.
 
-    The value is VmHWM of /proc. Not every kernel for containers reports it; the second choice is
+    The value is VmHWM of /proc. Some container runtimes do not report VmHWM; then the value is
     `ru_maxrss` of getrusage, which a new process inherits from its parent.
     """
     with contextlib.suppress(OSError, ValueError, IndexError):

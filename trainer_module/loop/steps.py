@@ -49,7 +49,7 @@ def test_step(model: tf_keras.Model, record: Record | None = None) -> Step:
 
 
 class Trainable(tf_keras.Model):
-    """A functional model that Keras's `fit` and `evaluate` take our steps with.
+    """A functional model for which Keras's `fit` and `evaluate` execute our steps.
 
     `Trainable(net.input, net.output)` has the layers of `net`.
     """

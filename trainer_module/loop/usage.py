@@ -17,7 +17,7 @@ from trainer_module.loop.callbacks import StepCallback
 from trainer_module.loop.gpu_usage import GpuSampler
 from trainer_module.loop.memory import peak_rss
 
-_SECONDS_BETWEEN = 5.0
+_SECONDS_BETWEEN_MEASUREMENTS = 5.0
 
 
 class Usage(StepCallback):
@@ -65,7 +65,7 @@ class Usage(StepCallback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
-        if time.perf_counter() - self._since >= _SECONDS_BETWEEN:
+        if time.perf_counter() - self._since >= _SECONDS_BETWEEN_MEASUREMENTS:
             self._close_window()
             self._open_window()
 

@@ -65,23 +65,26 @@ class NgramBag(tf_keras.layers.Layer):
             tf.distribute.get_strategy(), tf.distribute.ParameterServerStrategy
         )
 
-    def call(self, inputs: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+    def call(self, inputs: tf.RaggedTensor | tf.Tensor, training: bool = False) -> tf.Tensor:
         if isinstance(inputs, tf.RaggedTensor):
             # Equal to value_rowids(), in a tenth of the time.
             rows = inputs.to_sparse().indices[:, 0]
-            totals = tf.math.segment_sum(self._weights(inputs.flat_values), rows)
+            totals = tf.math.segment_sum(self._weights(inputs.flat_values, training), rows)
             # Empty reviews at the end of the batch have no row id.
             totals = tf.pad(totals, [[0, inputs.nrows() - tf.size(totals, tf.int64)]])
         else:
-            weights = self._weights(tf.maximum(inputs, 0))
+            weights = self._weights(tf.maximum(inputs, 0), training)
             totals = tf.reduce_sum(tf.where(inputs < 0, 0.0, weights), axis=1)
         return totals[:, tf.newaxis] + self.bias
 
-    def _weights(self, ids: tf.Tensor) -> tf.Tensor:
-        if not self._is_remote:
+    def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
+        if not self._is_remote and training:
             # The product is gathered, not the table. So the gradient is one dense tensor, which is
             # faster than merging hundreds of thousands of slices.
             return tf.gather(self.table * self.scale, ids)
+        if not self._is_remote:
+            # The product of whole tables would take most of the time of a short prediction.
+            return tf.gather(self.table, ids) * tf.gather(self.scale, ids)
         # The parameter servers send only the rows that the batch needs, each once. The gradient
         # has the same rows.
         unique, places = tf.unique(tf.reshape(ids, [-1]))

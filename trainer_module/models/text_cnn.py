@@ -47,7 +47,7 @@ SEARCH_SPACE: dict[str, Any] = {
 
 
 class PadAround(tf_keras.layers.Layer):
-    """A layer that adds padding to a review: `size` - 1 ids before it and `size` ids behind it.
+    """A layer that adds padding to a review: `size` - 1 ids before it and `size` ids after it.
 
     So for every convolution of up to `size` words, each word is at each position of a window, and
     at least one window contains only padding. More padding adds no other windows and changes no

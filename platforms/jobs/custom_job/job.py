@@ -37,8 +37,8 @@ def make_custom_job(
             worker_pool_specs=_worker_pools(job, job_file, settings),
             scheduling=types.Scheduling(
                 timeout=Duration(seconds=math.ceil(settings.timeout_seconds)),
-                # Workers that sum their gradients cannot replace a lost worker without a restart
-                # of all. With parameter servers they can.
+                # If workers sum their gradients, the loss of one worker requires a restart of all
+                # workers. With parameter servers the lost worker is restarted alone.
                 restart_job_on_worker_restart=job.training.strategy != "parameter_server",
             ),
             service_account=settings.service_account or "",

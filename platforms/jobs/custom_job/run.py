@@ -53,8 +53,8 @@ def run(
 
     A CustomJob with the same label belongs to an earlier attempt of the step. If it still runs,
     this function follows it. If it succeeded and `is_done`, this function returns. Otherwise it
-    creates a new CustomJob. It cancels the CustomJob after SIGTERM in the main thread, after
-    SIGINT, and after the timeout.
+    creates a new CustomJob. This function cancels the CustomJob after SIGTERM in the main thread,
+    after SIGINT, and after the timeout.
 
     Args:
       client: a JobServiceClient.
@@ -104,7 +104,7 @@ def _create_or_find(
         except ApiError as error:
             if attempt == _ATTEMPTS:
                 raise
-            # Vertex AI may have received the request: `_find` shows it.
+            # Vertex AI may have received the request; then `_find` returns the CustomJob.
             logging.warning("%s; retrying", error)
             time.sleep(poll_seconds)
         else:
@@ -179,7 +179,7 @@ def _log_command(name: str) -> str:
 
 
 def _cancel(client: Any, parent: str, label: str) -> None:
-    """Cancel the running CustomJobs with a label; after an early signal the name is unknown."""
+    """Cancel the running CustomJobs with a label; their names are unknown after an early signal."""
     options = {"retry": None, "timeout": _SECONDS_TO_CANCEL / 2}
     try:
         for job in _with_label(client, parent, label, **options):

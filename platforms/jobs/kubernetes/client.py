@@ -39,11 +39,11 @@ class RetryPolicy:
     """Timeouts and pauses of requests, in seconds.
 
     Attributes:
-      timeout: after which a call fails, with all its attempts.
-      first_pause: before the second attempt; it doubles with each attempt.
-      longest_pause: between two attempts.
-      request_timeout: of one attempt.
-      log_timeout: without a new line of a log, after which the request for the log is repeated.
+      timeout: time after which a call fails, all its attempts included.
+      first_pause: pause before the second attempt; each further pause is twice as long.
+      longest_pause: longest pause between two attempts.
+      request_timeout: timeout of one attempt.
+      log_timeout: time without a new line of a log after which the request for the log is repeated.
     """
 
     timeout: float = 300.0

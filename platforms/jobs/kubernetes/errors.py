@@ -53,7 +53,9 @@ def refusal(
         )
     # Quotas and admission webhooks also respond with 403, and no Role would help.
     if error.status == 403 and "cannot" in message:
-        return Forbidden(f"Kubernetes forbids to {request}: {message}; {kind.permissions}")
+        return Forbidden(
+            f"Kubernetes does not allow this step to {request}: {message}; {kind.permissions}"
+        )
     if error.status == 404:
         if status.get("details", {}).get("kind") == "namespaces":
             return InputError(f"there is no namespace {namespace} in this cluster")

@@ -182,7 +182,7 @@ class Follow:
         """Raise JobAborted if the training exceeds a limit or cannot succeed."""
         now = time.monotonic()
         if now - self._started > self._terms.timeout_seconds:
-            # Without `Logs.finish`, which may take a while.
+            # `Logs.finish` is not called here, because it may take a while.
             raise JobAborted(
                 f"{self._label} did not end within {self._terms.timeout_seconds / 3600:g} hours "
                 "(kubeflow.training_timeout_hours); run again to continue from the last checkpoint"

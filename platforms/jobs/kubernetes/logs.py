@@ -21,14 +21,14 @@ LINES_KEPT = 20
 _OVERLAP_SECONDS = 60
 """Seconds of a log that are requested again after its connection broke, for delayed lines."""
 _LAST_ATTEMPTS = 3
-_SECONDS_BETWEEN = 0.5
+_SECONDS_BETWEEN_ATTEMPTS = 0.5
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\S* ?")
 _ERROR_LINES = (
     # The last line of a traceback, which TensorFlow's lines may follow; else a similar line.
     re.compile(r"[\w.]*(Error|Exception)\b"),
     re.compile(r".*(\b\w*(Error|Exception)\b|Check failed|[Ff]atal)"),
 )
-_LONGEST = 500
+_MOST_CHARACTERS = 500
 _NO_OUTPUT = "no output"
 _LOG_RECORD = re.compile(r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING|INFO")
 """The start of log records of absl, of TensorFlow's C++ part and of TensorFlow's import."""
@@ -70,8 +70,8 @@ def error_line(lines: Iterable[str]) -> str:
     for pattern in _ERROR_LINES:
         for text in reversed(texts):
             if pattern.match(text):
-                return text[:_LONGEST]
-    return texts[-1][:_LONGEST]
+                return text[:_MOST_CHARACTERS]
+    return texts[-1][:_MOST_CHARACTERS]
 
 
 def printed_line(lines: Iterable[str]) -> str:
@@ -113,8 +113,8 @@ class _Follower(threading.Thread):
         position = _Position()
         while attempts < _LAST_ATTEMPTS:
             with self._changed:
-                # A broken connection is repeated only after the next update, which shows whether
-                # the pod is still the same and still writes.
+                # After a broken connection the log is requested again only after the next update,
+                # which shows whether the pod is still the same and still writes.
                 while self._updates == updates and not self._finishing:
                     self._changed.wait()
                 updates, pod, finishing = self._updates, self._pod, self._finishing
@@ -132,7 +132,7 @@ class _Follower(threading.Thread):
                 if pod is None or not pod.ended or pod.uid == complete:
                     return
                 attempts += 1
-                time.sleep(_SECONDS_BETWEEN)
+                time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
 
     def _read(self, pod: Pod, position: _Position) -> bool:
         """Copy the lines after `position`; return False if the connection broke before the end."""
@@ -149,7 +149,7 @@ class _Follower(threading.Thread):
         except urllib3.exceptions.ReadTimeoutError:
             return False
         except ApiException as error:
-            # The log does not exist yet, or no longer.
+            # The log does not exist yet, or was deleted.
             logging.debug("No log of %s: %s", self._replica, error.reason)
             return False
         except urllib3.exceptions.HTTPError as error:

@@ -21,7 +21,7 @@ _REFUSED = re.compile("FailedCreate|CreationFailed")
 """In the reasons of the controllers' events: FailedCreatePod, HeadlessServiceCreationFailed."""
 _REFUSED_BY = "is refused by Kubernetes:"
 _PREFIX = re.compile(r"^(\(combined from similar events\): )?Error creating: ")
-_LONGEST = 600
+_MOST_CHARACTERS = 600
 _SUSPENDED = (
     "is suspended",
     "it starts when its queue (kubeflow.queue) admits it, see kubectl get workloads",
@@ -227,7 +227,7 @@ def _newest(events: Sequence[Event]) -> Event:
 
 
 def _refusal(replica: str, verb: str, message: str) -> Refusal:
-    reason = _PREFIX.sub("", message)[:_LONGEST].rstrip(".: ")
+    reason = _PREFIX.sub("", message)[:_MOST_CHARACTERS].rstrip(".: ")
     for pattern, temporary, remedy in _REMEDIES:
         if pattern.search(reason):
             return Refusal(replica, f"{verb} {reason}", remedy, temporary)

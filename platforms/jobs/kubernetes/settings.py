@@ -33,7 +33,7 @@ class KubernetesJobSettings(Section):
       volume_mount: path at which the pods mount the volume.
       grace_seconds: seconds between SIGTERM and SIGKILL, for a checkpoint.
       timeout_seconds: seconds after which the job is deleted.
-      refused_seconds: seconds after which it is deleted if Kubernetes keeps refusing its pods.
+      refused_seconds: seconds after which the job is deleted if Kubernetes refuses its pods.
       poll_seconds: seconds between two requests for the state of the job.
     """
 

@@ -15,7 +15,7 @@ from tfx.utils import io_utils, json_utils
 from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
 
 ATTEMPTS = 3
-"""Attempts of a push whose requests get no response; a retry does only what is missing."""
+"""Attempts of a push whose requests get no response; a retry repeats only the missing steps."""
 _VERSION = "1"
 """Name of the model's folder; TensorFlow Serving requires a number."""
 

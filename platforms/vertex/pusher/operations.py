@@ -48,5 +48,5 @@ def wait_for_earlier(client: Any, resource: str, poll_seconds: float) -> None:
         try:
             wait_for(client, operation, poll_seconds)
         except exceptions.GoogleAPICallError as error:
-            # This attempt repeats whatever is missing.
+            # This attempt repeats the failed operation.
             logging.warning("%s failed: %s", operation.name, error)

@@ -49,7 +49,7 @@ class _RecordTooLong(Exception):
 
 
 class _Lines:
-    """The lines for a csv.reader; the reader can go back to the second line of a record."""
+    """The lines for a csv.reader. `keep_first_only` returns to the second line of a record."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._fresh = stream_lines(stream, keep_cr=True)
@@ -130,7 +130,7 @@ def csv_records(stream: BinaryIO) -> Iterator[tuple[int, list[str]] | Rejected]:
             lines.next_record()
             continue
         lines.keep_first_only()
-        reader = csv.reader(lines, strict=True)  # the state of the old one is inside the field
+        reader = csv.reader(lines, strict=True)  # the old one is still inside the field
 
 
 def sampled_records(stream: BinaryIO) -> Iterator[list[str] | Rejected]:

@@ -1,7 +1,7 @@
 """fastText: `__label__1 Title: body` on each line, where 1 is negative and 2 positive.
 
 The title ends at the first `: `. Title and body keep every character, so `Review.text` equals the
-text of the line. Where labels are optional, the text is what follows any labels.
+text of the line. If labels are optional, all labels at the start of a line are skipped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     def parse(lines: Lines) -> Batch:
         batch = Batch()
         positions, texts, titles, bodies = batch.positions, batch.texts, batch.titles, batch.bodies
-        # Where some line is not UTF-8, or has a NUL, no line is parsed the short way.
+        # If any of the lines is not UTF-8 or has a NUL, `_parse` parses all of them.
         clean = b"\0" not in lines.data
         try:
             lines.data.decode()
@@ -56,7 +56,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
             label, start = usual_labels.get(line[:_USUAL_LENGTH]), _USUAL_LENGTH
             if optional and label is None and clean and not line.startswith(_PREFIX):
                 label, start = 0, 0
-            # A text that starts with a letter or digit is not blank, nor is its title.
+            # If a text starts with a letter or digit, the text and its title are not blank.
             if (
                 label is None
                 or not line[start : start + 1].isalnum()
@@ -78,7 +78,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
 
 def _parse(position: int, line: bytes, labels: LabelReader | None) -> Record:
-    """Return the record of a line; without `labels` any labels are skipped."""
+    """Return the record of a line; `labels` is None if labels are optional."""
     if len(line) > MAX_LINE_BYTES:
         return rejected(position, LINE_TOO_LONG, TOO_LONG)
     if not line.strip():

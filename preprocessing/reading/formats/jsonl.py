@@ -53,7 +53,7 @@ def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
         return rejected(position, NO_TEXT, "a blank line")
     try:
         value = json.loads(text)
-    # A number of thousands of digits is a ValueError too; thousands of brackets, a RecursionError.
+    # A number with thousands of digits raises a ValueError, thousands of brackets a RecursionError.
     except (ValueError, RecursionError) as error:
         return rejected(position, BROKEN_JSON, f"{printable(str(error))[:80]}: {text[:200]}")
     if not isinstance(value, dict):

@@ -113,7 +113,7 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
 def _rows(
     file: pq.ParquetFile, group: int, names: list[str]
 ) -> Iterator[dict[str, list[Any]] | str]:
-    """Yield the batches of a row group as columns of values; if it is damaged, the error last."""
+    """Yield the batches of a row group as columns of values, and the error if it is damaged."""
     try:
         for batch in file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=names):
             present = batch.schema.names

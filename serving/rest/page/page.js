@@ -2,7 +2,7 @@
 "use strict";
 
 const MODEL = "/v1/models/amazon_reviews:predict";
-const PAUSE = 150; // milliseconds without a key before a request
+const PAUSE = 150; // milliseconds between the last key press and a request
 const EXPLAINED = 20; // reviews whose words are shown
 const LISTED = 6; // words in the table of a review
 const NOTABLE = 0.05; // least effect of a word that is marked
@@ -32,7 +32,7 @@ async function post(url, content, signal) {
 }
 
 function lines() {
-  // JSON has no place for half a surrogate pair.
+  // JSON cannot represent half of a surrogate pair.
   return $("reviews").value.toWellFormed().split("\n").filter((line) => line.trim());
 }
 
@@ -51,7 +51,7 @@ async function update() {
     const request = { signature_name: "predict_text", instances: reviews };
     const [{ predictions }, version] = await post(MODEL, request, signal);
     const items = show(reviews, predictions);
-    const positive = predictions.filter((one) => one.label === 1).length;
+    const positive = predictions.filter(({ label }) => label === 1).length;
     $("summary").textContent = reviews.length === 1
       ? verdict(predictions[0])
       : `${reviews.length} reviews: ${positive} positive, ${reviews.length - positive} negative`;
@@ -128,12 +128,12 @@ function showWords(item, { parts }) {
   item.append(table);
 }
 
-function later() {
+function updateLater() {
   clearTimeout(timer);
   timer = setTimeout(update, PAUSE);
 }
 
-$("reviews").addEventListener("input", later);
+$("reviews").addEventListener("input", updateLater);
 $("example").addEventListener("click", () => {
   $("reviews").value = "Great sound and easy to set up, I love it\nIt broke after two days, a waste of money";
   update();
@@ -143,4 +143,4 @@ $("clear").addEventListener("click", () => {
   update();
   $("reviews").focus();
 });
-if ($("reviews").value) update(); // what the browser kept when the page was reloaded
+if ($("reviews").value) update(); // the browser keeps the text when the page is reloaded

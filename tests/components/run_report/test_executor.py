@@ -11,7 +11,7 @@ from kfp.dsl import ClassificationMetrics
 
 from components.artifacts import SYSTEM_TYPES
 from components.run_report.cluster_pages import classification, metrics
-from components.run_report.evaluation import Evaluation, Metric
+from components.run_report.evaluation import Evaluation, Interval, Metric
 from components.run_report.predictions import predict
 from tests.components.run_report.artifacts import write_run
 
@@ -45,8 +45,8 @@ def test_the_figures_have_the_form_of_kfps_own_class(tmp_path):
 
 
 def test_an_undefined_metric_is_left_out():
-    known = Metric("accuracy", 0.5, 0.4, 0.6, None)
-    undefined = Metric("precision", float("nan"), None, None, None)
+    known = Metric("accuracy", 0.5, Interval(0.4, 0.6))
+    undefined = Metric("precision", float("nan"))
     assert metrics(Evaluation(10, [known, undefined], [], [])) == {"accuracy": 0.5}
 
 

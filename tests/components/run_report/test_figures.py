@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from components.run_report import predictions
-from components.run_report.evaluation import accuracy_interval, auc_interval
+from components.run_report.evaluation import (
+    accuracy_interval,
+    auc_interval,
+    difference_interval,
+)
 from components.run_report.input_data import read_input
 from components.run_report.page import figure, highlighted
 from components.run_report.predictions import Mistake, predict, roc_curve, worst_mistakes
@@ -21,6 +25,13 @@ def test_the_interval_of_an_accuracy_is_wilsons():
     # Newcombe, "Two-sided confidence intervals for the single proportion" (1998): 81 of 263.
     low, high = accuracy_interval(81 / 263, 263)
     assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))
+
+
+def test_the_interval_of_a_difference_is_newcombes():
+    # The first example of his paper: 56 of 70 and 48 of 80.
+    mine, others = accuracy_interval(56 / 70, 70), accuracy_interval(48 / 80, 80)
+    low, high = difference_interval(56 / 70, mine, 48 / 80, others)
+    assert (low, high) == (pytest.approx(0.0524, abs=1e-4), pytest.approx(0.3339, abs=1e-4))
 
 
 def test_the_interval_of_an_auc_is_that_of_hanley_and_mcneil():
@@ -64,7 +75,7 @@ def test_the_predictions_of_the_test_split(tmp_path, monkeypatch):
     assert dict(found.ngrams)["good"] == pytest.approx(4.39, abs=0.01)
     assert sum(each.reviews for each in found.bins) == len(REVIEWS)
     monkeypatch.setattr(predictions, "MOST_REVIEWS", 2)
-    assert predict(*_uris(_again(tmp_path)), with_ngrams=False).reviews == 2
+    assert predict(*_uris(_sources_in(tmp_path)), with_ngrams=False).reviews == 2
 
 
 def test_no_test_review_gives_no_predictions(tmp_path):
@@ -113,7 +124,7 @@ def _uris(sources):
     return sources.examples, sources.model
 
 
-def _again(folder):
+def _sources_in(folder):
     from components.run_report.sources import Sources
 
     return dataclasses.replace(

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from components.run_report.evaluation import Evaluation, Interval, Metric, Slice
 from components.run_report.page import collect, render
 from components.run_report.sources import Sources
 from tests.browser import open_browser
@@ -51,7 +52,7 @@ def test_the_text_of_a_review_is_no_markup(page):
     ],
 )
 def test_the_verdict(sources, change, verdict):
-    # Without a model, so that it is quick.
+    # Without a model the report is ready quickly.
     page = render(collect(dataclasses.replace(sources, model=None, **change)))
     assert f'id="verdict">{verdict}<' in page
 
@@ -59,6 +60,22 @@ def test_the_verdict(sources, change, verdict):
 def test_a_run_that_failed_in_its_first_component_has_a_report():
     page = render(collect(Sources("amazon_reviews", "1", failure="ReviewExampleGen: no file <x>")))
     assert "ReviewExampleGen: no file &lt;x&gt;" in page
+
+
+def test_the_key_figures_and_slices_have_intervals():
+    accuracy = Metric("accuracy", 0.9, Interval(0.88, 0.92), 0.85, Interval(0.0212, 0.0788))
+    recall = Metric("recall", 0.8)
+    slices = [Slice("length_bucket 0", 50, 0.7, Interval(0.56, 0.81))]
+    content = collect(Sources("amazon_reviews", "1"))
+    page = render(content._replace(evaluation=Evaluation(1000, [accuracy, recall], slices, [])))
+    rows = {
+        key: re.sub(r"<[^>]+>", " ", row).split()
+        for key, row in re.findall(r'<tr><th scope="row">(.+?)</th>(.*?)</tr>', page, re.DOTALL)
+    }
+    intervals = ["0.8800", "–", "0.9200"], ["+0.0212", "–", "+0.0788"]
+    assert rows["accuracy"] == ["0.9000", *intervals[0], "0.8500", "+0.0500", *intervals[1]]
+    assert rows["recall"] == ["0.8000", "–"]
+    assert rows["length_bucket 0"] == ["50", "0.7000", "0.5600", "–", "0.8100"]
 
 
 def test_a_damaged_artifact_is_named_and_the_rest_is_shown(sources, tmp_path):

@@ -1,7 +1,7 @@
 """A Kubernetes API server for tests.
 
-It keeps jobs, pods and events, and answers what a real one answers to the few requests that
-following a job takes, errors included.
+It stores jobs, pods and events. To the few requests that are required to follow a job it
+responds like a real server, errors included.
 """
 
 import json
@@ -20,17 +20,17 @@ class KubernetesServer:
     """A server on 127.0.0.1, whose address is in `kube_config(folder)`.
 
     Attributes:
-      requests: what was asked, as `METHOD path?query`.
+      requests: the received requests, as `METHOD path?query`.
       kinds: title -> each kind of job whose CRD is installed.
       runtimes: name -> ClusterTrainingRuntime.
       jobs: name -> TFJob, TrainJob or JobSet.
       pods: name -> pod.
       logs: uid of a pod -> its Log.
-      events: what was reported about jobs and pods.
-      admission: called with the name and the spec of each pod that is to be made; text: the pod is
-        refused with it, as by a quota or a policy.
+      events: the events about jobs and pods.
+      admission: called with the name and the spec of each new pod; returns the message with which
+        the pod is refused, as by a quota or a policy, or None.
       on_create: called with each new job.
-      on_delete: called with each job that is to be deleted; None: it is gone at once.
+      on_delete: called with each job that is to be deleted; None: the job is deleted at once.
     """
 
     def __init__(self):
@@ -59,9 +59,10 @@ class KubernetesServer:
     def fail(self, method, path, *answers):
         """Replace the responses to the next requests of a kind.
 
-        An answer is (code, Status or text), with headers as a third; `drop`, for none; `hang`, for
-        none and a connection that stays; `lose`, for the real one that does not arrive. With
-        `always` behind it the only one is for all requests.
+        An answer is (code, Status or text), optionally with headers as the third element; or
+        `drop`: the connection is closed without a response; `hang`: the connection stays open
+        for 5 s without a response; `lose`: the request is executed, but its response is lost. If
+        the second answer is `always`, the first one is for all requests.
         """
         with self.lock:
             self._faults.append((method, re.compile(path), deque(answers)))
@@ -75,7 +76,7 @@ class KubernetesServer:
                     return answers.popleft()
         return None
 
-    def asked(self, method, path):
+    def find_requests(self, method, path):
         with self.lock:
             return [each for each in self.requests if re.match(f"{method} .*{path}", each)]
 

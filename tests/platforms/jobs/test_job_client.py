@@ -144,7 +144,7 @@ INVALID = 'TFJob.kubeflow.org "x" is invalid: spec.tfReplicaSpecs: Required valu
         (
             "POST",
             forbidden("create", "tfjobs", "kubeflow.org"),
-            "forbids to create tfjobs in namespace kubeflow: .*default-editor.*cannot create.*; "
+            "does not allow this step to create tfjobs in namespace kubeflow: .*default-editor.*; "
             ".* a Role with the verbs create, get and delete on tfjobs",
         ),
         (
@@ -171,7 +171,7 @@ def test_a_refusal_is_one_line_and_not_retried(server, kubernetes, method, answe
 
 def test_the_log_of_a_pod_may_be_forbidden(server, kubernetes):
     server.fail("GET", "/log", forbidden("get", "pods/log"))
-    with pytest.raises(Forbidden, match=r"forbids to get pods/log .*get on pods/log"):
+    with pytest.raises(Forbidden, match=r"allow this step to get pods/log .*get on pods/log"):
         kubernetes.log("pod", None)
 
 

@@ -135,13 +135,15 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
     step.run(strategy, epochs, checkpoint_steps=20, **training)
     killer.join()
 
-    assert len(server.asked("POST", f"/{kind}s")) == 1
+    assert len(server.find_requests("POST", f"/{kind}s")) == 1
     [job] = server.jobs.values()
     steps = json.loads((step.job_file.parent / "training.json").read_text())["steps_per_epoch"]
     if lost != "worker 1":
-        [resumed] = re.findall(r"\[chief\] .*Resuming after step (\d+)", log.text)
-        assert steps <= int(resumed) < epochs * steps
-    # Nobody is restarted more often than the loss of one replica explains.
+        # On a busy machine the chief may start before the replica that it needs, and start again.
+        resumed = re.findall(r"\[chief\] .*Resuming after step (\d+)", log.text)
+        assert resumed
+        assert all(steps <= int(step) < epochs * steps for step in resumed)
+    # No replica is restarted more often than the loss of one replica explains.
     [each] = server.kinds.values()
     assert 1 <= operator.restarts <= 3 * len(each.expected_pods(job))
 

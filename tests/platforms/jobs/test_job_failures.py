@@ -35,7 +35,7 @@ def test_a_failure_names_the_replica_its_exit_code_and_its_last_lines(ground, lo
     assert title == "The last lines of worker 0:"
     expected = [f"line {i}" for i in range(12, 30)] + ["ValueError: no such thing", "bye"]
     assert last == expected
-    # It stays, to be looked at.
+    # The failed job is kept for inspection.
     assert len(ground.jobs) == 1
 
 
@@ -105,7 +105,7 @@ def test_replicas_that_lost_a_killed_one_are_restarted_and_the_training_continue
     ground.release("end")
     thread.join(120)
     assert raised == []
-    assert len(ground.server.asked("POST", ground.path)) == 1
+    assert len(ground.server.find_requests("POST", ground.path)) == 1
     assert ground.operator.restarts == 3
 
 
@@ -144,8 +144,8 @@ def test_a_replica_that_is_always_killed_is_named_and_not_those_that_lose_it(
             quiet.server.start_pod(pod)
             quiet.server.end_pod(pod, code)
         if times <= 3:
-            looks = len(quiet.server.asked("GET", "/pods"))
-            wait(lambda before=looks: len(quiet.server.asked("GET", "/pods")) > before + 2)
+            looks = len(quiet.server.find_requests("GET", "/pods"))
+            wait(lambda before=looks: len(quiet.server.find_requests("GET", "/pods")) > before + 2)
             quiet.server.remove_pod(chief["metadata"]["name"])
             quiet.server.remove_pod(worker["metadata"]["name"])
     thread.join(120)
@@ -165,9 +165,9 @@ def test_restarts_are_counted_from_the_last_progress_on(quiet, log, monkeypatch)
     for times in range(5):
         quiet.progress = f"checkpoint {min(times, 3)}"
         pod = quiet.server.add_pod(job, "worker", 0)
-        looks = len(quiet.server.asked("GET", "/pods"))
+        looks = len(quiet.server.find_requests("GET", "/pods"))
         if times < 4:
-            wait(lambda before=looks: len(quiet.server.asked("GET", "/pods")) > before + 2)
+            wait(lambda before=looks: len(quiet.server.find_requests("GET", "/pods")) > before + 2)
             assert thread.is_alive()
             quiet.server.remove_pod(pod["metadata"]["name"])
     thread.join(120)
@@ -184,8 +184,8 @@ def test_a_chief_that_is_lost_when_the_others_have_ended_is_not_waited_for(quiet
     chief["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     quiet.server.start_pod(chief)
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
-    looks = len(quiet.server.asked("GET", "/pods"))
-    wait(lambda: len(quiet.server.asked("GET", "/pods")) > looks + 2)
+    looks = len(quiet.server.find_requests("GET", "/pods"))
+    wait(lambda: len(quiet.server.find_requests("GET", "/pods")) > looks + 2)
     assert thread.is_alive()
     quiet.server.remove_pod(chief["metadata"]["name"])
     chief = quiet.server.add_pod(job, "chief", 0)
@@ -205,7 +205,7 @@ def test_a_chief_that_succeeded_is_enough(quiet, log):
     quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 1)
     quiet.done = False
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
-    wait(lambda: quiet.server.asked("GET", "/pods"))
+    wait(lambda: quiet.server.find_requests("GET", "/pods"))
     quiet.server.set_condition(job["metadata"]["name"], "Failed", "1 Worker replica(s) failed.")
     thread.join(120)
     assert raised == []
@@ -225,7 +225,7 @@ def test_the_error_of_too_little_memory_names_the_setting(quiet):
     [job] = quiet.jobs
     quiet.server.end_pod(quiet.server.add_pod(job, "worker", 0), 137, "OOMKilled")
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
-    wait(lambda: quiet.server.asked("GET", "/log"))
+    wait(lambda: quiet.server.find_requests("GET", "/log"))
     quiet.server.set_condition(job["metadata"]["name"], "Failed", "1 Worker replica(s) failed.")
     thread.join(120)
     assert "worker 0 was killed, exit code 137, OOMKilled" in str(raised[0])

@@ -41,7 +41,7 @@ def test_a_refused_pod_is_reported_and_ends_the_step(ground, log, why, remedy):
     )
     assert why in message and remedy in message and len(message.splitlines()) == 1
     assert message.endswith("minutes (kubeflow.refused_timeout_minutes)")
-    # The log has it from the first look on.
+    # The log has the reason after the first poll.
     assert [line for line in warnings(log) if why in line and remedy in line]
     # No step would follow the job if its pods started later.
     wait(lambda: not ground.jobs)
@@ -61,8 +61,8 @@ def test_a_quota_is_reported_and_does_not_end_the_step(ground, log):
     wait(lambda: [line for line in warnings(log) if "worker 0 is refused" in line])
     [line] = [line for line in warnings(log) if "worker 0 is refused" in line]
     assert QUOTA in line and "starts when the quota allows it" in line
-    asked = len(ground.server.asked("GET", ground.path))
-    wait(lambda: len(ground.server.asked("GET", ground.path)) > asked + 10)
+    polls = len(ground.server.find_requests("GET", ground.path))
+    wait(lambda: len(ground.server.find_requests("GET", ground.path)) > polls + 10)
     ground.server.admission = lambda name, spec: None
     wait(lambda: "[worker 0] I am worker 0" in lines(log))
     ground.release("end")
@@ -109,9 +109,9 @@ def test_an_old_refusal_does_not_concern_a_restarted_replica(quiet, log):
         quiet.server.start_pod(pod)
     quiet.server.set_condition(name, "Running", "is running.")
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
-    wait(lambda: len(quiet.server.asked("GET", "/pods")) > 1)
+    wait(lambda: len(quiet.server.find_requests("GET", "/pods")) > 1)
     quiet.server.remove_pod(worker)
-    wait(lambda: len(quiet.server.asked("GET", "/events")) > 3)
+    wait(lambda: len(quiet.server.find_requests("GET", "/events")) > 3)
     quiet.server.set_condition(name, "Succeeded", "successfully completed.")
     thread.join(120)
     assert raised == []

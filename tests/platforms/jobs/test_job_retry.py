@@ -22,14 +22,14 @@ def test_a_running_job_of_an_earlier_attempt_is_followed(ground, log):
     ground.release("end")
     thread.join(120)
     assert raised == []
-    assert len(ground.server.asked("POST", ground.path)) == 1
+    assert len(ground.server.find_requests("POST", ground.path)) == 1
 
 
 def test_a_job_that_succeeded_is_not_repeated(ground):
     manifest = ground.manifest()
     ground.run_manifest(manifest)
     ground.run_manifest(manifest)
-    assert len(ground.server.asked("POST", ground.path)) == 1
+    assert len(ground.server.find_requests("POST", ground.path)) == 1
 
 
 def test_a_job_that_succeeded_without_a_model_is_repeated(ground):
@@ -37,12 +37,12 @@ def test_a_job_that_succeeded_without_a_model_is_repeated(ground):
     ground.run_manifest(manifest)
     ground.done = False
     ground.run_manifest(manifest)
-    assert len(ground.server.asked("POST", ground.path)) == 2
+    assert len(ground.server.find_requests("POST", ground.path)) == 2
 
 
 def test_a_job_that_failed_is_repeated_after_the_end_of_its_pods(ground, tmp_path, log):
     mark = tmp_path / "mark"
-    # The other one is slow to end.
+    # The other replica ends slowly.
     script = (
         f"if me == 'worker 0' and not os.path.exists({str(mark)!r}):\n"
         f"    open({str(mark)!r}, 'w')\n"
@@ -73,21 +73,21 @@ def test_a_new_job_is_created_after_the_deletion_of_the_old_one(quiet):
     name = job["metadata"]["name"]
     quiet.client.delete(name)
     thread, raised = in_background(lambda: quiet.run_manifest(manifest))
-    asked = len(quiet.server.asked("GET", quiet.path))
-    wait(lambda: len(quiet.server.asked("GET", quiet.path)) > asked + 2)
+    polls = len(quiet.server.find_requests("GET", quiet.path))
+    wait(lambda: len(quiet.server.find_requests("GET", quiet.path)) > polls + 2)
     assert quiet.jobs == [job]
     del quiet.server.jobs[name]
     wait(lambda: quiet.jobs)
     quiet.server.set_condition(name, "Succeeded", "successfully completed.")
     thread.join(120)
     assert raised == []
-    assert len(quiet.server.asked("POST", quiet.path)) == 2
+    assert len(quiet.server.find_requests("POST", quiet.path)) == 2
 
 
 def test_a_lost_response_creates_no_second_job(ground, log):
     ground.server.fail("POST", ground.path, "lose")
     ground.run("print('I am', me)")
-    assert len(ground.server.asked("POST", ground.path)) == 2
+    assert len(ground.server.find_requests("POST", ground.path)) == 2
     assert "[chief] I am chief 0" in lines(log)
 
 

@@ -113,7 +113,7 @@ def test_an_unreachable_api_ends_the_step_and_not_the_training(ground):
     thread.join(120)
     assert isinstance(raised[0], Unreachable)
     assert len(ground.operator.running) == 2
-    assert not ground.server.asked("DELETE", ground.path)
+    assert not ground.server.find_requests("DELETE", ground.path)
 
 
 def test_a_step_without_permission_to_list_pods_follows_the_job(ground, log):
@@ -146,9 +146,9 @@ def test_a_log_whose_connection_breaks_is_copied_once(quiet, log):
     quiet.server.start_pod(pod)
     written.break_off()
     wait(lambda: "[worker 0] line 2" in lines(log))
-    # Quiet for longer than a request waits.
-    asked = len(quiet.server.asked("GET", "/log"))
-    wait(lambda: len(quiet.server.asked("GET", "/log")) > asked + 1)
+    # The log has no new line for longer than the timeout of a request.
+    polls = len(quiet.server.find_requests("GET", "/log"))
+    wait(lambda: len(quiet.server.find_requests("GET", "/log")) > polls + 1)
     written.write("step 1\rstep 2\rstep 3")
     written.write("line 3")
     wait(lambda: "[worker 0] line 3" in lines(log))

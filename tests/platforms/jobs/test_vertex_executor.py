@@ -65,9 +65,9 @@ def test_every_replica_trains_with_the_parameters_of_the_run_and_ends_well(step,
     summary = json.loads((step.job_file.parent / "training.json").read_text())
     assert (summary["processes"], summary["replicas"], summary["epochs"]) == (2, 2, 2)
     wait(lambda: len(replicas.codes) == 2)
-    # None requires the model that only the chief writes, none crashes on its way out.
+    # No replica requires the model that only the chief writes, and none crashes when it exits.
     assert replicas.codes == {"chief-0": 0, "worker-0": 0}, replicas.output
-    [request] = replicas.server.asked("CreateCustomJob")
+    [request] = replicas.server.find_requests("CreateCustomJob")
     assert request.parent == "projects/my-project/locations/europe-west4"
     spec = request.custom_job.job_spec
     assert (spec.service_account, spec.network) == ("me@x", "net")

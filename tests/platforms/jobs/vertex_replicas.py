@@ -18,8 +18,8 @@ class Replicas:
 
     Attributes:
       codes: name of a replica -> its exit code, once it has ended by itself.
-      output: of all replicas.
-      server: the CustomJobs are of.
+      output: the output of all replicas.
+      server: the VertexServer of the CustomJobs.
     """
 
     def __init__(self, server):

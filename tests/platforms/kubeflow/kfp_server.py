@@ -25,9 +25,9 @@ class Server:
     """A server whose responses are those of `answer`, unless `fail` replaces them.
 
     Attributes:
-      url: where it listens.
-      requests: all that it was asked.
-      states: what a run is in, one for each time that it is asked for; the last one stays.
+      url: the URL of the server.
+      requests: all received requests.
+      states: the states of a run, one for each request of the state; the last one is repeated.
     """
 
     def __init__(self, states: list[dict[str, Any]]):
@@ -44,7 +44,7 @@ class Server:
         text = body if isinstance(body, str) else json.dumps(body)
         self._failures += [(method, part, status, text)] * times
 
-    def asked(self, method: str, part: str = "") -> list[Request]:
+    def find_requests(self, method: str, part: str = "") -> list[Request]:
         return [r for r in self.requests if r.method == method and part in r.path]
 
     def handle(self, request: Request) -> tuple[int, str] | None:
@@ -71,7 +71,7 @@ class KfpServer(Server):
     """A server with the responses of Kubeflow Pipelines 2.4.
 
     Attributes:
-      multi_user: whether it is one that tells users apart.
+      multi_user: whether the server has several users.
       recurring: the recurring runs.
     """
 
@@ -118,8 +118,8 @@ class VertexServer(Server):
     """Vertex AI's PipelineService.
 
     Attributes:
-      jobs: what was submitted, by id.
-      schedules: the schedules, by resource name.
+      jobs: id -> submitted job.
+      schedules: resource name -> schedule.
     """
 
     def __init__(self, states: list[dict[str, Any]]):

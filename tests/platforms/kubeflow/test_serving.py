@@ -28,7 +28,7 @@ def manifest(overrides):
     return inference_service(load_config("sample", environ={"PIPELINE_SET": overrides}))
 
 
-def test_tensorflow_serving_reads_what_the_pusher_left():
+def test_tensorflow_serving_reads_the_pushed_models():
     service = manifest(f"{BUCKET},name=my_reviews,kubeflow.namespace=ml")
     assert (service["metadata"]["name"], service["metadata"]["namespace"]) == ("my-reviews", "ml")
     predictor = service["spec"]["predictor"]
@@ -37,7 +37,7 @@ def test_tensorflow_serving_reads_what_the_pusher_left():
     assert "serviceAccountName" not in predictor
     # The default of KServe is a TensorFlow Serving that cannot load the model.
     assert predictor["model"]["runtimeVersion"] == RUNTIME_VERSION
-    # Without a server that is always there, the first question would wait for one to start.
+    # Without a server that always runs, the first request would wait for the start of one.
     assert predictor["minReplicas"] == 1
     resources = predictor["model"]["resources"]
     assert resources["requests"] == resources["limits"] == {"cpu": "1", "memory": "2Gi"}
@@ -50,7 +50,7 @@ def test_the_server_satisfies_the_restricted_pod_security_standard():
     init = {"name": "storage-initializer", "securityContext": container["securityContext"]}
     pod = {**predictor, "containers": [container], "initContainers": [init]}
     assert violations(pod) == []
-    # TensorFlow Serving's image names no user, and Kubernetes starts no root where none is allowed.
+    # TensorFlow Serving's image names no user, and under this standard Kubernetes starts no root.
     assert container["securityContext"]["runAsUser"] > 0
 
 
@@ -80,12 +80,12 @@ def test_a_path_on_the_volume_is_one_of_its_claim(place, uri):
         (f"{BUCKET},name={'r' * 54}", "name"),
     ],
 )
-def test_what_no_pod_could_serve_is_refused(overrides, key):
+def test_a_model_that_no_pod_could_serve_is_refused(overrides, key):
     with pytest.raises(ConfigError, match=f"^{key}: "):
         manifest(overrides)
 
 
-def test_the_server_is_no_older_than_what_trains():
+def test_the_server_is_not_older_than_the_tensorflow_that_trains():
     def number(version):
         return [int(part) for part in version.split(".")[:2]]
 
@@ -96,7 +96,7 @@ def test_the_server_is_no_older_than_what_trains():
         assert number(RUNTIME_VERSION) >= number(trained_with), file.name
 
 
-def test_the_command_writes_what_kubectl_takes(tmp_path, monkeypatch):
+def test_the_command_writes_a_manifest_for_kubectl(tmp_path, monkeypatch):
     monkeypatch.setenv("PIPELINE_SET", BUCKET)
     printed = CliRunner().invoke(app, ["kserve", "--config", "sample"]).stdout
     CliRunner().invoke(
@@ -105,19 +105,19 @@ def test_the_command_writes_what_kubectl_takes(tmp_path, monkeypatch):
     assert printed == (tmp_path / "isvc.yaml").read_text()
     assert yaml.safe_load(printed) == manifest(BUCKET)
     assert printed == render(load_config("sample"))
-    # For people to read: no anchors, and the kind before the details.
+    # The manifest is readable: it has no YAML anchors, and the kind comes before the details.
     assert "&" not in printed and printed.index("kind:") < printed.index("spec:")
 
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("overrides", [BUCKET, f"{VOLUME},kubeflow.service_account=reader"])
-def test_the_real_crd_knows_all_of_it(real_data, overrides):
+def test_the_real_crd_accepts_the_service(real_data, overrides):
     crd = real_data / "crds" / "inferenceservice-2026-08.yaml"
     assert problems(manifest(overrides), crd) == []
 
 
 @pytest.mark.real_data
-def test_the_check_against_the_crd_sees_what_is_wrong(real_data):
+def test_the_check_against_the_crd_finds_wrong_fields(real_data):
     wrong = manifest(BUCKET)
     model = wrong["spec"]["predictor"]["model"]
     del model["modelFormat"]["name"]

@@ -11,9 +11,9 @@ from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import PLATFORM, kfp_state, kfp_task
 
 
-def test_kubeflow_is_given_the_run(kubeflow, capsys):
+def test_kubeflow_gets_the_run(kubeflow, capsys):
     assert kubeflow("epochs=3", "min_accuracy=1", "strategy=mirrored") == 0
-    (run,) = kubeflow.server.asked("POST", "/runs")
+    (run,) = kubeflow.server.find_requests("POST", "/runs")
     assert run.body["runtime_config"] == {
         "parameters": {"epochs": 3, "min_accuracy": 1.0, "strategy": "mirrored"},
         "pipeline_root": "gs://bucket/root",
@@ -32,20 +32,20 @@ def test_kubeflow_is_given_the_run(kubeflow, capsys):
 @pytest.mark.parametrize(("cache", "cached"), [(True, [False, True]), (False, [False, False])])
 def test_kubeflow_never_caches_more_than_was_compiled(kubeflow, cache, cached):
     kubeflow(cache=cache)
-    (run,) = kubeflow.server.asked("POST", "/runs")
+    (run,) = kubeflow.server.find_requests("POST", "/runs")
     tasks = run.body["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
     found = [tasks[name]["cachingOptions"].get("enableCache", False) for name in sorted(tasks)]
     assert found == cached
 
 
 def sent_tasks(kubeflow):
-    run = kubeflow.server.asked("POST", "/runs")[-1]
+    run = kubeflow.server.find_requests("POST", "/runs")[-1]
     return run.body["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
 
 
 @pytest.fixture
 def reviews(kubeflow, tmp_path):
-    """A folder of raw files that this machine sees, which the compiled pipeline reads."""
+    """A folder of raw files that this machine can list, and that the compiled pipeline reads."""
     folder = tmp_path / "raw"
     folder.mkdir()
     (folder / "reviews.csv").write_text("label,text\n1,bad\n")
@@ -61,7 +61,7 @@ def reviews(kubeflow, tmp_path):
     return folder
 
 
-def test_unchanged_input_can_be_answered_from_the_cache_and_changed_input_cannot(kubeflow, reviews):
+def test_unchanged_input_is_a_cache_hit_and_changed_input_is_not(kubeflow, reviews):
     def key():
         assert kubeflow() == 0
         task = sent_tasks(kubeflow)["ReviewExampleGen"]
@@ -77,13 +77,13 @@ def test_unchanged_input_can_be_answered_from_the_cache_and_changed_input_cannot
     second = key()
     (reviews / "more.csv").write_text("label,text\n2,good\n")
     assert len({first, second, key()}) == 3
-    # Started from the page of Kubeflow, nobody would compare the files.
+    # The compiled file itself stays unchanged, because a run from the UI compares no files.
     assert kubeflow.file.read_text() == compiled
-    run = kubeflow.server.asked("POST", "/runs")[-1]
+    run = kubeflow.server.find_requests("POST", "/runs")[-1]
     assert run.body["pipeline_spec"]["platform_spec"] == PLATFORM
 
 
-def test_input_that_only_the_pods_see_is_read_again(kubeflow, reviews, caplog):
+def test_input_that_only_the_pods_can_access_is_read_again(kubeflow, reviews, caplog):
     compiled = kubeflow.file.read_text()
     kubeflow.file.write_text(compiled.replace(str(reviews), "/only/in/the/pods"))
     assert kubeflow() == 0
@@ -108,7 +108,7 @@ def test_kubeflow_with_users_gets_namespace_and_token(kubeflow, monkeypatch, tmp
     assert kubeflow() == 0
     for request in kubeflow.server.requests:
         assert request.headers["authorization"] == "Bearer s3cret"
-    assert kubeflow.server.asked("POST", "/experiments")[0].body["namespace"] == "team-a"
+    assert kubeflow.server.find_requests("POST", "/experiments")[0].body["namespace"] == "team-a"
     assert kubeflow.lines[1] == "https://kubeflow.example/pipeline/#/runs/details/r-1"
 
 
@@ -209,10 +209,10 @@ def test_kubeflow_denies_access(kubeflow, part, status, body, message):
     with pytest.raises(ConfigError, match=f"^kubeflow.{message}") as caught:
         kubeflow()
     assert "\n" not in str(caught.value)
-    assert not kubeflow.server.asked("POST")
+    assert not kubeflow.server.find_requests("POST")
 
 
-def test_kubeflow_comes_back_in_time(kubeflow):
+def test_kubeflow_responds_after_retries(kubeflow):
     kubeflow.server.fail("GET", "healthz", 503, "no healthy upstream", times=2)
     assert kubeflow() == 0
 
@@ -241,6 +241,6 @@ def test_kubeflow_refuses_the_pipeline(kubeflow):
 def test_kubeflow_is_never_sent_a_run_twice(kubeflow, status):
     kubeflow.server.fail("POST", "/runs", status, "upstream request timeout", times=5)
     assert kubeflow() == 1
-    (run,) = kubeflow.server.asked("POST", "/runs")
+    (run,) = kubeflow.server.find_requests("POST", "/runs")
     (line,) = kubeflow.lines
     assert f"whether {run.body['display_name']} was submitted, check" in line

@@ -1,4 +1,4 @@
-"""One run at a time on a local root: who holds it, and that every end releases it."""
+"""One run at a time on a local root: the holder of the lock, and its release at every end."""
 
 import errno
 import fcntl

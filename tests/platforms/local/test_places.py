@@ -18,7 +18,7 @@ NOBODY = 65534
 
 
 def run(folder, **paths):
-    """`amazon-reviews run` with these `paths`, relative to `folder`."""
+    """Run `amazon-reviews run` with these `paths`, relative to `folder`."""
     overrides = ",".join(f"paths.{key}={value}" for key, value in paths.items())
     return subprocess.run(
         [COMMAND, "run"],
@@ -60,7 +60,7 @@ def test_a_place_that_cannot_be_is_2_and_one_line(tmp_path, paths, expected):
 
 
 def check_as_nobody(paths):
-    """The line that a user without rights gets; root may write everywhere."""
+    """Return the line that a user without rights gets; root may write everywhere."""
     script = (
         "import json, os, sys\n"
         "from pipeline.config import PipelineConfig\n"

@@ -32,7 +32,7 @@ def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch, key):
         check(config(tmp_path, paths={key: "gs://bucket/x"}))
 
 
-def test_tpu_needs_one(tmp_path, monkeypatch):
+def test_the_strategy_tpu_requires_a_tpu(tmp_path, monkeypatch):
     monkeypatch.delenv("TPU_NAME", raising=False)
     tpu = config(tmp_path, training={"strategy": "tpu"})
     with pytest.raises(ConfigError, match=r"training.strategy: tpu, but there is no TPU: training"):
@@ -41,7 +41,7 @@ def test_tpu_needs_one(tmp_path, monkeypatch):
     check(tpu)
 
 
-def test_more_devices_than_gpus_are_told(tmp_path, monkeypatch):
+def test_more_devices_than_gpus_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     with pytest.raises(
         ConfigError, match=r"training.devices: 3 devices, but only 2 GPUs are available"
@@ -49,14 +49,14 @@ def test_more_devices_than_gpus_are_told(tmp_path, monkeypatch):
         check(config(tmp_path, training={"strategy": "mirrored", "devices": 3}))
 
 
-def test_a_hyperparameter_that_the_model_does_not_know_is_told(tmp_path):
+def test_a_hyperparameter_that_the_model_does_not_know_is_an_error(tmp_path):
     wrong = config(tmp_path, training={"model": "cnn_lstm", "hyperparameters": {"layers": 3}})
     expected = r"hyperparameters.layers: unknown key, known here: embedding.*is cnn_lstm"
     with pytest.raises(ConfigError, match=expected):
         check(wrong)
 
 
-def test_a_root_that_is_a_file_is_told(tmp_path):
+def test_a_root_that_is_a_file_is_an_error(tmp_path):
     (tmp_path / "runs").write_text("")
     with pytest.raises(
         ConfigError, match=r"paths.root: .*runs cannot be created, because .* is a file"
@@ -85,7 +85,7 @@ def test_files_that_repeat_each_other_are_both_named(tmp_path):
     for name in ("train.ft.txt", "train.ft.txt.bz2"):
         (inputs / name).write_text(REVIEWS)
     data = {"input_base": str(inputs), "splits": {"train": "train.ft.txt*"}}
-    with pytest.raises(InputError, match=r"train\.ft\.txt and .*train\.ft\.txt\.bz2 hold"):
+    with pytest.raises(InputError, match=r"train\.ft\.txt and .*train\.ft\.txt\.bz2 contain"):
         check(config(tmp_path, data=data))
 
 
@@ -94,11 +94,11 @@ def test_files_that_contradict_each_other_are_both_named(tmp_path):
     inputs.mkdir()
     (inputs / "a.csv").write_text("label,text\n0,bad\n1,good\n")
     (inputs / "b.csv").write_text("label,text\n4,good\n5,good\n")
-    with pytest.raises(InputError, match=r"a\.csv has the label 0 and .*b\.csv the label 5"):
+    with pytest.raises(InputError, match=r"a\.csv has the label 0 and .*b\.csv has the label 5"):
         check(config(tmp_path, data={"input_base": str(inputs)}))
 
 
-def test_the_files_are_looked_at_as_they_will_be_read(tmp_path):
+def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):
     inputs = tmp_path / "input"
     inputs.mkdir()
     (inputs / "a.txt").write_text("given,said\n0,__label__2\n4,good\n")

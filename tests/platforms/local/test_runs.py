@@ -134,7 +134,7 @@ def test_two_runs_are_compared_in_settings_and_results(metadata, call):
     ("arguments", "message"),
     [
         (("runs", "compare", "2026-01-01", "1999"), "run 1999: no run has this id"),
-        (("runs", "compare", "2026", "2026-01-01"), "run 2026: 2 runs begin with it"),
+        (("runs", "compare", "2026", "2026-01-01"), "run 2026: 2 ids begin with 2026;"),
         (("report", "--run", "x"), "run x: no run has this id"),
         (("report", "--output", "gs://bucket/report.html"), "--output: gs://bucket/report.html"),
         (("report", "--output", "/missing/report.html"), "--output: /missing/report.html cannot"),

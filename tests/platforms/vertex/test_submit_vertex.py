@@ -82,7 +82,7 @@ def test_vertex_is_followed_to_success(vertex):
 def test_vertex_starts_one_run_whatever_the_number_of_requests(vertex, status):
     vertex.server.fail("POST", "pipelineJobs", status, "upstream", times=2)
     assert vertex() == 0
-    assert len(vertex.server.asked("POST")) == 3
+    assert len(vertex.server.find_requests("POST")) == 3
     assert len(vertex.server.jobs) == 1
 
 

@@ -1,4 +1,4 @@
-"""A push to an endpoint of Vertex AI: the container, the traffic, the model before; kills."""
+"""A push to an endpoint of Vertex AI: the container, the traffic, the previous model, kills."""
 
 import json
 import os
@@ -35,7 +35,7 @@ ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployM
 
 
 def push(folder, blessed=True, checked=True):
-    """The Pusher's step as TFX runs it; the PushedModel."""
+    """Run the Pusher's step as TFX does; return the PushedModel."""
     model, blessing, checked_blessing, pushed = (
         kind()
         for kind in (
@@ -72,13 +72,13 @@ def vertex(log, monkeypatch):
 
 
 def served(vertex):
-    """(model, traffic) of all that is deployed to the one endpoint."""
+    """Return (model, traffic) of each model that is deployed to the only endpoint."""
     [endpoint] = vertex.endpoints.values()
     split = dict(endpoint.traffic_split)
     return [(d.model.rpartition("/")[2], split.get(d.id, 0)) for d in endpoint.deployed_models]
 
 
-def test_the_first_push_makes_an_endpoint_that_serves_the_model(vertex, tmp_path):
+def test_the_first_push_creates_an_endpoint_that_serves_the_model(vertex, tmp_path):
     pushed = push(tmp_path)
     [model] = vertex.models.values()
     assert model.artifact_uri == str(tmp_path / "pushed")
@@ -107,14 +107,14 @@ def test_the_first_push_makes_an_endpoint_that_serves_the_model(vertex, tmp_path
     assert pushed.get_string_custom_property("pushed_version") == model_id
 
 
-def test_the_next_push_takes_the_traffic_and_undeploys_the_model_before(vertex, tmp_path):
+def test_the_next_push_moves_the_traffic_and_undeploys_the_previous_model(vertex, tmp_path):
     push(tmp_path / "first")
     [(old, _)] = served(vertex)
     del vertex.requests[:]
     vertex.slow = {"DeployModel"}
     thread, raised = in_background(lambda: push(tmp_path / "second"))
-    wait(lambda: vertex.asked("GetOperation"))
-    # Until the new one is there, the old one serves.
+    wait(lambda: vertex.find_requests("GetOperation"))
+    # The old model serves until the new one is deployed.
     assert served(vertex) == [(old, 100)]
     vertex.finish()
     thread.join(60)
@@ -123,12 +123,12 @@ def test_the_next_push_takes_the_traffic_and_undeploys_the_model_before(vertex, 
     assert (new != old, traffic) == (True, 100)
     order = [name for name, _ in vertex.requests if name in ENDPOINT_FIELDS]
     assert order == ["DeployModel", "UpdateEndpoint", "UndeployModel"]
-    # The model before stays in the registry, to go back to.
+    # The previous model stays in the registry, for a rollback.
     assert len(vertex.models) == 2
 
 
 @pytest.mark.parametrize("missing", ["blessed", "checked"])
-def test_a_model_that_lacks_a_blessing_goes_nowhere(vertex, tmp_path, missing):
+def test_a_model_that_lacks_a_blessing_is_not_deployed(vertex, tmp_path, missing):
     pushed = push(tmp_path, **{missing: False})
     assert pushed.get_int_custom_property("pushed") == 0
     assert not vertex.requests
@@ -138,13 +138,13 @@ def test_the_same_push_again_changes_nothing(vertex, tmp_path):
     push(tmp_path)
     del vertex.requests[:]
     push(tmp_path)
-    asked = {name for name, _ in vertex.requests}
-    assert asked <= {"ListOperations", "GetModel", "ListEndpoints", "GetEndpoint"}
+    received = {name for name, _ in vertex.requests}
+    assert received <= {"ListOperations", "GetModel", "ListEndpoints", "GetEndpoint"}
 
 
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("method", ["UploadModel", *ENDPOINT_FIELDS])
-def test_a_push_that_breaks_off_is_finished_by_the_next_try(
+def test_an_interrupted_push_is_completed_by_the_next_attempt(
     vertex, tmp_path, monkeypatch, method, done
 ):
     push(tmp_path / "first")
@@ -158,15 +158,15 @@ def test_a_push_that_breaks_off_is_finished_by_the_next_try(
     push(tmp_path / "second")
     [(_, traffic)] = served(vertex)
     assert traffic == 100
-    # What was done is not done again.
-    assert len(vertex.asked(method)) == 2 - done
+    # Completed requests are not repeated.
+    assert len(vertex.find_requests(method)) == 2 - done
     assert len(vertex.models) == 2
 
 
-def test_an_answer_that_is_lost_is_no_failure(vertex, tmp_path):
+def test_a_lost_response_is_not_a_failure(vertex, tmp_path):
     vertex.fail("DeployModel", grpc.StatusCode.UNAVAILABLE, "lost", done=True)
     push(tmp_path)
-    assert len(vertex.asked("DeployModel")) == 1
+    assert len(vertex.find_requests("DeployModel")) == 1
 
 
 STEP = """
@@ -181,7 +181,7 @@ push(Path(sys.argv[2]))
 
 
 @pytest.mark.parametrize("method", ["UploadModel", "DeployModel", "UndeployModel"])
-def test_a_push_that_is_killed_is_finished_by_the_next_try(vertex, tmp_path, method):
+def test_a_killed_push_is_completed_by_the_next_attempt(vertex, tmp_path, method):
     push(tmp_path / "first")
     del vertex.requests[:]
     vertex.slow = {method}
@@ -192,20 +192,20 @@ def test_a_push_that_is_killed_is_finished_by_the_next_try(vertex, tmp_path, met
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait(lambda: vertex.asked(method) or step.poll() is not None)
+        wait(lambda: vertex.find_requests(method) or step.poll() is not None)
         step.send_signal(signal.SIGKILL)
     finally:
         step.kill()
         step.wait()
-    asked = len(vertex.requests)
+    received = len(vertex.requests)
     thread, raised = in_background(lambda: push(tmp_path / "second"))
-    wait(lambda: len(vertex.requests) > asked + 2)
+    wait(lambda: len(vertex.requests) > received + 2)
     vertex.finish()
     thread.join(60)
     assert raised == []
     [(_, traffic)] = served(vertex)
     assert traffic == 100
-    assert len(vertex.asked(method)) == 1
+    assert len(vertex.find_requests(method)) == 1
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_push_that_is_killed_is_finished_by_the_next_try(vertex, tmp_path, met
         ("DeployModel", "INVALID_ARGUMENT", "no machine", "refuses to deploy the model: no mach"),
     ],
 )
-def test_what_vertex_refuses_is_one_line(vertex, tmp_path, method, code, message, expected):
+def test_a_refusal_by_vertex_is_one_line(vertex, tmp_path, method, code, message, expected):
     vertex.fail(method, grpc.StatusCode[code], message)
     with pytest.raises(InputError, match=expected):
         push(tmp_path)

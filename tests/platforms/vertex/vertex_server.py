@@ -52,7 +52,7 @@ class VertexServer:
 
     Attributes:
       address: host:port.
-      requests: (method, message) of all that it was asked.
+      requests: (method, message) of each received request.
       jobs, models, endpoints: resource name -> message.
       on_create: called with each new CustomJob.
       on_cancel: called with a CustomJob that is to be cancelled.
@@ -87,7 +87,7 @@ class VertexServer:
         """Respond to the next requests with an error; `done`: after their execution."""
         self._failures += [(method, code, message, done)] * times
 
-    def asked(self, method):
+    def find_requests(self, method):
         return [message for name, message in self.requests if name == method]
 
     def end_job(self, job, state, message=""):

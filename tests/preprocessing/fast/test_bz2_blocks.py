@@ -16,7 +16,7 @@ from preprocessing.fast import bz2_blocks
 from preprocessing.fast.bz2_blocks import Content, Damage, find_marks, read_blocks
 
 POOL = ThreadPoolExecutor(2)
-# Level 1 has blocks of 100 kB, so that there are some; this takes up 25 kB in each.
+# Level 1 has blocks of 100 kB of content, so that the archive has several blocks.
 CONTENT = b"".join(b"%07d %s\n" % (n, b"word" * (n % 7)) for n in range(30_000))
 ARCHIVE = bz2.compress(CONTENT, 1)
 EMPTY = bz2.compress(b"")
@@ -61,7 +61,7 @@ def test_every_block_belongs_to_one_piece_wherever_a_file_is_cut(cuts: list[int]
     assert (content(found), damage(found)) == (CONTENT, [])
 
 
-def test_a_mark_by_chance_does_not_part_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_by_chance_does_not_split_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = marks()[2] + 5000
     true = bz2_blocks.find_marks
 
@@ -87,7 +87,7 @@ def test_a_truncated_archive_gives_its_whole_blocks(cut: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_damage_costs_the_blocks_it_hits_and_no_other(seed: int) -> None:
+def test_damage_loses_only_the_blocks_that_contain_it(seed: int) -> None:
     at = random.Random(seed).randrange(50, len(ARCHIVE) - 100)
     wrong = bytes(byte ^ 0xFF for byte in ARCHIVE[at : at + 64])
     archive = ARCHIVE[:at] + wrong + ARCHIVE[at + 64 :]

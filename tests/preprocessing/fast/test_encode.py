@@ -1,4 +1,4 @@
-"""Examples made by hand are what protobuf reads them as."""
+"""Protobuf reads the expected values from the Examples of `encode_examples`."""
 
 from __future__ import annotations
 

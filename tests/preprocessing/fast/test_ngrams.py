@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocessing import normalise
+from preprocessing import features, normalise
 from preprocessing.fast import ngrams
 
 TEXT = (
@@ -53,3 +53,12 @@ def test_words_of_every_length_have_the_hash_of_tensorflow() -> None:
 def test_no_texts_have_no_ids() -> None:
     found = ngrams.ngram_ids([], 2, 2**20)
     assert found.ids.shape == found.row_lengths.shape == (0,)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_the_length_bucket_follows_from_the_number_of_ngrams(longest: int) -> None:
+    texts = [b"word " * words for words in range(300)]
+    found = ngrams.length_buckets(ngrams.ngram_ids(texts, longest, 8).row_lengths, longest)
+    limits = {20: "1-19", 50: "20-49", 100: "50-99", 200: "100-199", 300: "200+"}
+    wanted = [next(name for limit, name in limits.items() if n < limit) for n in range(300)]
+    assert [features.LENGTH_BUCKETS[index] for index in found] == wanted

@@ -161,7 +161,7 @@ def test_garbage_after_the_archive_is_damage(folder: Path, suffix: str) -> None:
 @pytest.mark.parametrize("line", [b"%07d the same text again and again\n", b"%07d\n"])
 def test_every_bz2_block_before_the_damage_is_read(folder: Path, line: bytes) -> None:
     content = b"".join(line % number for number in range(200_000))
-    # Level 1 has blocks of 100 kB, of which a step holds many: none may be lost.
+    # Level 1 has blocks of 100 kB of content, and a step reads many of them. None may be lost.
     archive = bytearray(bz2.compress(content, 1))
     at = len(archive) * 9 // 10
     archive[at : at + 64] = bytes(64)

@@ -123,7 +123,7 @@ def test_a_broken_first_record_does_not_hide_a_headerless_file(folder: Path) -> 
 # ---- labels
 
 
-def test_labels_that_could_mean_anything(folder: Path) -> None:
+def test_labels_that_fit_scales_with_opposite_meanings_are_refused(folder: Path) -> None:
     path = write(folder, "ones.csv", "label,text\n1,a\n1,b\n")
     with pytest.raises(InputError) as error:
         read_reviews(path)
@@ -152,7 +152,7 @@ def test_the_scale_of_labels(folder: Path, values: list[Any], scale: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_the_scale_is_found_by_looking_at_the_file(folder: Path, kind: str) -> None:
+def test_the_scale_is_found_in_the_labels_of_the_file(folder: Path, kind: str) -> None:
     for values, labels in [
         ([1, 0, 1], [1, 0, 1]),
         ([1, 2, 1], [0, 1, 0]),
@@ -202,7 +202,7 @@ def test_the_treatment_of_three_stars(
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_a_scale_that_is_set_counts_whatever_the_name_of_the_column(
+def test_a_configured_scale_applies_whatever_the_name_of_the_column(
     folder: Path, kind: str
 ) -> None:
     path = write(
@@ -210,7 +210,7 @@ def test_a_scale_that_is_set_counts_whatever_the_name_of_the_column(
     )
     assert labels_of(read(path)) == [0, 0, 1]
     found = read(path, ReadOptions(label_scale="one_two"))
-    # A scale that is set is not in doubt.
+    # A number that is not on a configured scale is only a bad label.
     assert labels_of(found) == [0, 1] and reasons(found)[2] == "bad_label"
 
 
@@ -274,7 +274,7 @@ def test_files_that_contradict_the_options(folder: Path) -> None:
     one_line(error, "missing.csv", "cannot be opened")
 
 
-def test_options_that_do_not_exist(folder: Path) -> None:
+def test_unknown_values_of_options_are_refused(folder: Path) -> None:
     path = write(folder, "fine.csv", "rating,text\n5,x\n")
     for setting in ("format", "label_scale", "neutral"):
         with pytest.raises(InputError) as error:

@@ -95,7 +95,7 @@ PART = st.just("**") | st.lists(st.sampled_from(TOKENS), min_size=1, max_size=3)
 @settings(max_examples=400)
 @given(glob=st.lists(PART, min_size=1, max_size=4).map("/".join))
 def test_globs_match_like_the_standard_library(folder: Path, glob: str) -> None:
-    # To the standard library a set may hold a slash, `a**` is `a*`, and `a/**` has the file `a/`.
+    # In the standard library a set may contain a slash, `a**` means `a*`, and `a/**` matches `a/`.
     assume(not re.search(r"\[[^\]]*/", glob))
     assume(all(part == "**" or "**" not in part for part in glob.split("/")))
     assume(glob == "**" or not glob.endswith("/**") or glob.endswith("**/**"))

@@ -91,13 +91,13 @@ def test_a_file_that_contradicts_itself_is_named(tmp_path: Path) -> None:
     one_line(error, path, "labels 0 and 2", "data.label_scale")
 
 
-def test_a_column_of_stars_is_no_witness_for_0_and_1_but_makes_1_and_2_ambiguous(
+def test_beside_a_column_of_stars_1_and_2_are_ambiguous_and_0_and_1_are_not(
     tmp_path: Path,
 ) -> None:
     stars = write(tmp_path, "stars.csv", "rating,text\n1,a\n5,b\n")
     other = write(tmp_path, "b.csv", content("csv", [0, 1]))
     assert scales(tmp_path) == {"b.csv": "zero_one", "stars.csv": "stars"}
-    # As the pieces of a file of ratings, of which only the first has a header.
+    # These may be parts of one file of ratings, of which only the first part has a header.
     write(tmp_path, "b.csv", content("headerless", [1, 2]))
     with pytest.raises(InputError) as error:
         scales(tmp_path)
@@ -122,7 +122,7 @@ def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 @KINDS
 @pytest.mark.parametrize("suffix", ["", ".bz2"])
 @pytest.mark.parametrize("scale", SORTED)
-def test_a_sorted_file_whose_head_has_only_1_is_not_misjudged(
+def test_the_scale_of_a_sorted_file_whose_head_has_only_1_is_found(
     tmp_path: Path, small_samples: None, kind: str, suffix: str, scale: str
 ) -> None:
     data = content(kind, SORTED[scale], 'a line break,\nan odd " quote and more than a few words')
@@ -132,10 +132,10 @@ def test_a_sorted_file_whose_head_has_only_1_is_not_misjudged(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_samples_of_csv_are_never_read_as_labels_that_are_not_there(
+def test_lines_inside_the_fields_of_csv_are_not_read_as_labels(
     tmp_path: Path, small_samples: None, seed: int
 ) -> None:
-    # Lines inside of fields that look like reviews of another scale.
+    # The noise puts lines into the texts that look like reviews of another scale.
     dice = random.Random(seed)
     noise = ["\n5,no label", '\n"5","no label"', ', "', '"', "\n", "word " * 40, '\n""5"",x\n']
     rows = [
@@ -150,7 +150,7 @@ def test_samples_of_csv_are_never_read_as_labels_that_are_not_there(
 def test_a_later_number_of_another_scale_has_a_reason_of_its_own(
     tmp_path: Path, small_samples: None, kind: str
 ) -> None:
-    # Of gzip only the head is looked at.
+    # Only the head of a gzip file is inspected.
     data = content(kind, [1, 2] * 1_000 + [4, "x" if kind != "parquet" else 9])
     path = write(tmp_path, "a.gz", COMPRESS[".gz"](data))
     if kind == "parquet":
@@ -163,7 +163,7 @@ def test_a_later_number_of_another_scale_has_a_reason_of_its_own(
     assert len(labels_of(configured)) == 2_000
 
 
-def test_copies_under_unlike_names_are_refused(tmp_path: Path) -> None:
+def test_copies_with_different_names_are_refused(tmp_path: Path) -> None:
     data = content("csv", [0, 1] * 500)
     one = write(tmp_path, "a.csv", data)
     other = write(tmp_path, "copy of a.csv.gz", COMPRESS[".gz"](data))
@@ -172,10 +172,10 @@ def test_copies_under_unlike_names_are_refused(tmp_path: Path) -> None:
     one_line(error, one, other, "the same content", "data.splits")
     write(tmp_path, "a.csv", content("csv", [0, 1]))
     write(tmp_path, "copy of a.csv.gz", content("csv", [0, 1]))
-    assert len(scales(tmp_path)) == 2  # so little may be equal by coincidence
+    assert len(scales(tmp_path)) == 2  # short files may be equal by coincidence
 
 
-def test_a_title_that_only_a_sibling_has_at_its_head_is_read(tmp_path: Path) -> None:
+def test_a_title_that_only_the_head_of_another_file_has_is_read(tmp_path: Path) -> None:
     write(tmp_path, "a.jsonl", '{"rating": 5, "text": "a"}\n')
     write(tmp_path, "b.jsonl", '{"rating": 1, "title": "t", "text": "b"}\n')
     layouts = decide_layouts(find_sources(str(tmp_path), {"all": "*"}), ReadOptions())

@@ -1,4 +1,4 @@
-"""The lines of a stream do not depend on how it is read, and are never too long."""
+"""The lines of a stream: they do not depend on the sizes of its reads, and have a limit."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_overlong_line_of_a_piece_is_not_held_in_memory() -> None:
     assert peak < 8 << 20
 
 
-def test_no_lines_in_nothing() -> None:
+def test_streams_without_text() -> None:
     assert list(stream_lines(io.BytesIO(b""))) == []
     assert list(stream_lines(io.BytesIO(b"\n"))) == [(1, b"")]
     assert list(stream_lines(io.BytesIO(b"\r"))) == [(1, b"")]

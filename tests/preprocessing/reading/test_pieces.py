@@ -175,7 +175,7 @@ def test_blocks_behind_the_damage_are_read(
     assert len(damaged) == 1
     texts = [values[1] for _, values in found if values[0] != "corrupt_archive"]
     everything = [line[11:] for line in lines]
-    # One or two blocks of 100 kB, of 13 in all, and the lines that their edges cut.
+    # One or two of the 13 blocks of 100 kB are lost, and the lines that their edges cut.
     before, after = texts[: damaged[0]], texts[damaged[0] :]
     assert before == everything[: len(before)] and after == everything[-len(after) :]
     assert 0 < len(everything) - len(texts) < 2 * 100_000 / 50
@@ -187,7 +187,7 @@ def test_blocks_behind_the_damage_are_read(
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-def test_a_truncated_archive_is_read_as_far_as_it_goes(folder: Path, suffix: str) -> None:
+def test_a_truncated_archive_is_read_up_to_its_end(folder: Path, suffix: str) -> None:
     archive = COMPRESS[suffix](b"\n".join(numbered(8_000)))
     for part in (0, 3, len(archive) // 3, len(archive) - 1):
         path = write(folder, f"cut{suffix}", archive[:part])
@@ -212,7 +212,7 @@ def test_damage_in_gzip_ends_the_reading_and_is_counted(
     archive[middle : middle + 20_000] = random.Random(0).randbytes(20_000)
     path = write(folder, "hit.gz", bytes(archive))
     ((_, found),) = batches(path, options)
-    # What the decompression makes of the first damaged bytes may be anything.
+    # The first damaged bytes may be decompressed to any content.
     (damage,) = (
         item for batch in found for item in batch.rejected if item.reason == "corrupt_archive"
     )
@@ -224,7 +224,7 @@ def test_damage_in_gzip_ends_the_reading_and_is_counted(
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_a_piece_knows_about_how_large_it_is_unpacked(folder: Path, suffix: str) -> None:
+def test_the_estimated_size_of_a_piece_is_about_right(folder: Path, suffix: str) -> None:
     """The estimate decides how the work is divided and how many files are written."""
     sample = Path(sample_data.__file__).with_name("reviews.ft.txt").read_bytes()[:300_000]
     path = write(folder, f"sample.txt{suffix}", COMPRESS[suffix](sample))

@@ -94,7 +94,7 @@ def test_rejected_json_lines(folder: Path) -> None:
     ]
     path = write(folder, "wrong.jsonl", b"\n".join(line for line, _ in lines))
     found = reasons(read(path))
-    # Newer Pythons refuse to read a number that long, older ones read it.
+    # Newer versions of Python refuse to parse such a long number. Older versions parse it.
     at = next(index for index, (_, reason) in enumerate(lines) if reason == "BAD NUMBER")
     assert found.pop(at) in ("bad_label", "broken_json")
     assert found == [reason for _, reason in lines if reason != "BAD NUMBER"]
@@ -136,7 +136,7 @@ def test_rejected_csv_records(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("lines_after", [3, 30_000])
-def test_an_open_quote_costs_its_own_line(folder: Path, lines_after: int) -> None:
+def test_an_open_quote_loses_only_its_own_line(folder: Path, lines_after: int) -> None:
     after = "".join(f"5,t,number {number} {'x' * 40}\n" for number in range(lines_after))
     for open_quote in ('5,"never closed,b\n', '"5,t,b\n', '5,t,"\n'):
         path = write(folder, "open.csv", "rating,title,text\n1,t,b\n" + open_quote + after)
@@ -152,7 +152,7 @@ def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> 
     table = csv_text([("label", "title", "text"), *rows])
     assert len(table) > MAX_LINE_BYTES
     assert got(read(write(folder, "healthy.csv", table))) == rows
-    # The lines behind this quote are taken as one field, up to the limit, and given back.
+    # The lines behind this quote are read as one field, up to the limit, and then read again.
     plain = "".join(f"0,t,{n}{words}\n" for n in range(600))
     found = read(write(folder, "healed.csv", 'label,title,text\n1,"open,b\n' + plain + table))
     assert reasons(found[:1]) == ["broken_csv"]
@@ -256,7 +256,7 @@ def test_everything_before_the_damage_is_read(folder: Path, kind: str, suffix: s
         assert f"byte {cut:,} of the compressed file" in str(last)
         if before and len(before) < len(whole):
             assert last.position == whole[len(before)].position
-    # What was lost at the last cut is the archive's checksum and no content.
+    # The last cut removes only a part of the archive's checksum, and no content.
     assert len(before) == len(whole)
 
 

@@ -1,4 +1,4 @@
-"""Every format there and back through every compression; nothing crashes, nothing is lost."""
+"""Round trips of every format and compression; no content crashes a reader or loses a line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.preprocessing.reading.review_files import (
 @ALL_ARCHIVES
 @MANY
 @given(lines=st.lists(st.tuples(st.sampled_from([1, 2]), TEXT), max_size=8), end=st.booleans())
-def test_fasttext_there_and_back(
+def test_fasttext_round_trip(
     folder: Path, suffix: str, lines: list[tuple[int, str]], end: bool
 ) -> None:
     clean = [(label, text.replace("\n", " ").rstrip("\r")) for label, text in lines]
@@ -57,7 +57,7 @@ def test_fasttext_there_and_back(
 @ALL_ARCHIVES
 @MANY
 @given(rows=ROWS, ending=st.sampled_from(["\n", "\r\n"]), bom=st.booleans())
-def test_csv_there_and_back(
+def test_csv_round_trip(
     folder: Path, suffix: str, rows: list[tuple[int, str, str]], ending: str, bom: bool
 ) -> None:
     table = [("id", "label", "title", "content"), *[("7", *row) for row in rows]]
@@ -65,7 +65,7 @@ def test_csv_there_and_back(
     path = write(folder, f"x{suffix}", COMPRESS[suffix](data))
     records = read(path, ReadOptions(label_scale="zero_one"))
     assert got(records) == expected(rows)
-    # A record starts where the lines of those before it end.
+    # A record starts at the line after the records before it.
     heights = [1 + (title + body).count("\n") for _, title, body in rows]
     assert [record.position for record in records] == [
         2 + sum(heights[:index]) for index in range(len(rows))
@@ -75,7 +75,7 @@ def test_csv_there_and_back(
 @ALL_ARCHIVES
 @MANY
 @given(rows=st.lists(ROW, min_size=1, max_size=8))
-def test_headerless_csv_there_and_back(
+def test_headerless_csv_round_trip(
     folder: Path, suffix: str, rows: list[tuple[int, str, str]]
 ) -> None:
     data = csv_text([(label + 1, title, body) for label, title, body in rows]).encode()
@@ -86,7 +86,7 @@ def test_headerless_csv_there_and_back(
 @ALL_ARCHIVES
 @MANY
 @given(rows=st.lists(ROW, min_size=1, max_size=8), ascii_=st.booleans(), bom=st.booleans())
-def test_jsonl_there_and_back(
+def test_jsonl_round_trip(
     folder: Path, suffix: str, rows: list[tuple[int, str, str]], ascii_: bool, bom: bool
 ) -> None:
     stars = [{"overall": label * 4 + 1.0, "summary": t, "reviewText": b} for label, t, b in rows]
@@ -99,9 +99,7 @@ def test_jsonl_there_and_back(
 @ALL_ARCHIVES
 @MANY
 @given(rows=ROWS)
-def test_parquet_there_and_back(
-    folder: Path, suffix: str, rows: list[tuple[int, str, str]]
-) -> None:
+def test_parquet_round_trip(folder: Path, suffix: str, rows: list[tuple[int, str, str]]) -> None:
     data = parquet_bytes(
         {
             "content": pa.array([body for _, _, body in rows], pa.string()),
@@ -155,7 +153,6 @@ def test_no_bytes_crash_a_reader(folder: Path, data: bytes, kind: str) -> None:
             assert "\n" not in str(error)
 
 
-# Always the same damage: what pyarrow makes of random bytes is not what is tested here.
 @settings(max_examples=100)
 @given(data=st.data())
 def test_a_damaged_parquet_file_accounts_for_every_row(folder: Path, data: st.DataObject) -> None:

@@ -1,4 +1,4 @@
-"""Reviews whose labels are optional: what has a text is read, whatever its label."""
+"""Reviews whose labels are optional: every line with a text is read, whatever its label."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def batches(path: str, options: ReadOptions) -> list[Batch]:
 
 
 def found(path: str, options: ReadOptions = OPTIONAL) -> dict[int, str]:
-    """Position -> the text, or the reason of a rejected line."""
+    """Return position -> the text, or the reason of a rejected line."""
     lines: dict[int, str] = {}
     for batch in batches(path, options):
         lines |= {n: text.decode() for n, text in zip(batch.positions, batch.texts, strict=True)}
@@ -70,7 +70,9 @@ def test_plain_text_without_any_label_is_a_review_on_each_line(folder: Path) -> 
 
 @settings(max_examples=80)
 @given(st.lists(st.sampled_from([line for line, _ in FASTTEXT]), max_size=12))
-def test_labelled_lines_have_the_text_of_a_training(folder: Path, lines: list[bytes]) -> None:
+def test_labelled_lines_have_the_same_text_as_with_required_labels(
+    folder: Path, lines: list[bytes]
+) -> None:
     path = write(folder, "same.ft.txt", b"\n".join([b"__label__1 first", *lines]))
     optional = found(path)
     for batch in batches(path, ReadOptions()):
@@ -127,6 +129,6 @@ def test_columns_that_are_set(folder: Path) -> None:
     assert found(path, options) == {2: "first", 3: "second"}
 
 
-def test_a_treatment_that_does_not_exist(folder: Path) -> None:
+def test_an_unknown_value_of_labels_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match="required, optional"):
         found(write(folder, "any.txt", "__label__1 x"), ReadOptions(labels="no"))

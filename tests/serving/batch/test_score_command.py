@@ -15,7 +15,7 @@ from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
 
-# Units of some hundred lines, of which a run has many.
+# With units of some hundred lines, a run has many units.
 SMALL_UNITS = """
 from preprocessing.reading import cut
 from serving.batch import units
@@ -63,7 +63,7 @@ def test_a_run_that_is_ended_leaves_no_output_and_the_next_one_completes(root, t
     process = start(root, "--input", source, "--output", output)
     out, error = process.communicate(timeout=300)
     assert process.returncode == 0, error
-    assert b"200,000 reviews scored" in out and b"were finished before" in out
+    assert b"200,000 reviews scored" in out and b"already finished" in out
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "scores.csv"}
     with output.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -81,7 +81,8 @@ def test_standard_input_and_output(root):
         ("-", "1", "0.9", "positive"),
         ("-", "3", "0.100000024", "negative"),
     ]
-    # Libraries warn about Python 3.10 before, because the program imports them unsilenced.
+    # Before these lines, libraries warn about Python 3.10, because the test program does not
+    # silence their import.
     rejected, counts = error.decode().splitlines()[-2:]
     assert json.loads(rejected)["reason"] == "invalid_utf8"
     assert counts.startswith("2 reviews scored in")
@@ -94,7 +95,10 @@ def test_standard_input_and_output(root):
         (["--input", "x.csv"], "--input requires --output"),
         (["--output", "x.csv"], "--output requires --input"),
         (["-i", "x.csv", "-o", "x.xlsx"], "must end in .csv, .jsonl or .parquet"),
-        (["-i", "x.csv", "-o", "-.csv", "--format", "csv"], "--format is that of standard output"),
+        (
+            ["-i", "x.csv", "-o", "-.csv", "--format", "csv"],
+            "--format applies to `--output -` only",
+        ),
         (["-i", "-", "-o", "x.csv", "y.csv"], "cannot be combined with files"),
         (["-i", "missing.csv", "-o", "x.csv"], "missing.csv matches no file"),
     ],

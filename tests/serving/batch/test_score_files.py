@@ -160,12 +160,12 @@ def test_every_line_is_in_the_output_or_in_the_rejected_file(score, small_units,
     scored = {row[:2] for row in rows(tmp_path / "scores.csv")}
     everything = {(path, n) for n in range(1, 3001)} | {(other, n) for n in range(1, 4)}
     assert scored == everything - set(reasons)
-    # The rejected lines of an earlier output do not stay.
+    # The rejected lines of an earlier output are removed.
     score(write(tmp_path, "fine.txt", "good"))
     assert not (tmp_path / "scores.csv.rejected.jsonl").exists()
 
 
-def test_an_archive_that_ends_too_early_is_scored_as_far_as_it_goes(score, tmp_path):
+def test_a_truncated_archive_is_scored_up_to_its_end(score, tmp_path):
     archive = gzip.compress("\n".join(f"{text} {text.encode().hex()}" for text in TEXTS).encode())
     path = write(tmp_path, "cut.txt.gz", archive[: len(archive) // 2])
     summary = score(path)
@@ -180,7 +180,7 @@ class Broken(Exception):
 
 
 def fail_after(monkeypatch, count):
-    """Let the scoring of the batch with this number fail; return the list of scored batches."""
+    """Make the scoring of the batch with this number fail; return the list of scored batches."""
     scored = []
     plain = Scorer.score
 
@@ -214,7 +214,7 @@ def test_a_failed_run_leaves_no_output_and_the_next_one_resumes(
 
 
 @pytest.mark.parametrize("change", ["input", "model", "options"])
-def test_another_input_model_or_option_starts_afresh(
+def test_another_input_model_or_option_starts_from_the_beginning(
     score, small_units, tmp_path, monkeypatch, model, change
 ):
     path = write(tmp_path, "in.txt", FILES["plain"])

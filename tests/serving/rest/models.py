@@ -8,7 +8,7 @@ from preprocessing import features
 
 
 class Small(tf.Module):
-    """A model that predicts `probability` for texts that contain "good", and its rest to 1 else."""
+    """A model that predicts `probability` for texts that contain "good", else 1 - `probability`."""
 
     def __init__(self, probability):
         super().__init__()
@@ -39,10 +39,10 @@ class Small(tf.Module):
 
 
 def push(serving, version, probability=0.9, names=None):
-    """Write a version to the folder `serving`, complete at once.
+    """Write a version to the folder `serving` atomically.
 
     Args:
-      names: its signatures; None: all three.
+      names: the names of its signatures; None: all three.
     """
     model = Small(probability)
     names = names or ("serving_default", "predict_text", "transform_features")

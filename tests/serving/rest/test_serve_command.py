@@ -95,8 +95,8 @@ def test_predict_uses_a_running_server(server, root):
     _, address, _ = server
     here = f",serve.port={address.port}"
     assert address.is_well()
-    asked = start(root, "predict", "good", "bad thing", settings=here)
-    out, error = asked.communicate(timeout=60)
+    client = start(root, "predict", "good", "bad thing", settings=here)
+    out, error = client.communicate(timeout=60)
     assert (out, error) == ("positive\t0.900\tgood\nnegative\t0.100\tbad thing\n", "")
     count = r'requests_total\{code="200",kind="predict"\} (\S+)'
     counted = re.search(count, address.get("/metrics").content.decode())

@@ -78,7 +78,7 @@ def test_pushes_under_load_fail_no_request_and_mix_no_versions(folder):
     assert last.headers["x-model-version"] == str(PUSHES + 1)
 
 
-def test_a_broken_version_is_rejected_and_the_old_one_goes_on(folder, caplog):
+def test_a_broken_version_is_rejected_and_the_previous_one_still_answers(folder, caplog):
     with running(folder, poll_seconds=0.05) as server:
         push_broken(folder, 2)
         push(folder, 3, names=["serving_default"])
@@ -88,7 +88,7 @@ def test_a_broken_version_is_rejected_and_the_old_one_goes_on(folder, caplog):
         assert two["status"]["error_message"].startswith("cannot be loaded: ")
         assert three["status"]["error_code"] == "INVALID_ARGUMENT"
         assert three["status"]["error_message"].startswith("has no signature predict_text")
-        # It is not tried again and again, and a better version still replaces the old one.
+        # The broken version is loaded only once, and a newer version still replaces the old one.
         time.sleep(0.3)
         assert caplog.text.count(f"{folder}/2 is rejected: it cannot be loaded") == 1
         push(folder, 4)
@@ -96,7 +96,7 @@ def test_a_broken_version_is_rejected_and_the_old_one_goes_on(folder, caplog):
         assert states(server)[1] == "END"
 
 
-def test_after_the_newest_is_deleted_the_one_before_answers(folder):
+def test_after_the_newest_is_deleted_the_previous_one_answers(folder):
     push(folder, 2)
     with running(folder, poll_seconds=0.05) as server:
         assert server.predict("good").headers["x-model-version"] == "2"

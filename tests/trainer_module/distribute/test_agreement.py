@@ -9,7 +9,7 @@ GONE = tf.errors.UnavailableError(None, None, "Collective ops is aborted by: Soc
 
 
 class Peer:
-    """Return an agreement with another process that has ended before sum number `gone`."""
+    """An agreement with another process that has ended before sum number `gone`."""
 
     def __init__(self, monkeypatch, gone=None):
         self.sums = 0
@@ -37,13 +37,13 @@ def test_a_process_that_has_ended_since_is_no_failure(monkeypatch):
     assert peer.sums == 2
 
 
-def test_a_process_that_never_comes_is_a_failure(monkeypatch):
+def test_a_process_that_ended_before_the_sum_is_a_failure(monkeypatch):
     peer = Peer(monkeypatch, gone=1)
     with pytest.raises(tf.errors.UnavailableError):
         peer.agreement.wait_for_all()
 
 
-def test_one_process_alone_waits_for_nobody(monkeypatch):
+def test_a_single_process_does_not_wait(monkeypatch):
     peer = Peer(monkeypatch)
     peer.agreement.processes = 1
     peer.agreement.wait_for_all()

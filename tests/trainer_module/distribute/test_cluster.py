@@ -41,7 +41,7 @@ def test_no_variable_is_no_cluster():
     assert Cluster.from_environ({}) is None
 
 
-def test_worker_0_is_chief_where_there_is_none():
+def test_worker_0_is_the_chief_of_a_cluster_without_one():
     first, second = read(config("worker", 0, worker=2)), read(config("worker", 1, worker=2))
     assert first.chief and not second.chief
     assert (first.name, second.name) == ("worker 0", "worker 1")
@@ -131,8 +131,8 @@ WORKERS = {"worker": ["a:1", "b:1"]}
         (config("worker", True, worker=2), "task.index is True, not a whole number"),
         (config("worker", 1.0, worker=2), "task.index is 1.0, not a whole number"),
         (config("worker", "one", worker=2), "task.index is 'one', not a whole number"),
-        (config("worker", 0, worker=1, chief=2), "2 chiefs; a cluster has one chief"),
-        (config("worker", 0, worker=2, ps=1), "ps tasks but no chief; they need a chief and at"),
+        (config("worker", 0, worker=1, chief=2), "2 chiefs; a cluster has at most one"),
+        (config("worker", 0, worker=2, ps=1), "ps tasks but no chief; ps tasks need a chief"),
         (config("chief", 0, chief=1, ps=1), "ps tasks but no worker"),
         (config("ps", 0, ps=1), "ps tasks but no chief"),
     ],

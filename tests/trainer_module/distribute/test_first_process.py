@@ -1,4 +1,4 @@
-"""SIGTERM to the first process of a container: Linux hands on no signal without a handler."""
+"""SIGTERM to the first process of a container, which ignores signals without a handler."""
 
 import signal
 import subprocess
@@ -27,7 +27,7 @@ def test_a_parameter_server_in_a_pod_ends_at_sigterm(prepared, tmp_path):
     from tests.trainer_module.conftest import make_job
 
     if not can_unshare():
-        pytest.skip("this user may make no namespace for processes")
+        pytest.skip("this user may not create a namespace for processes")
     job = make_job(prepared, tmp_path, strategy="parameter_server")
     file = tmp_path / "job.json"
     file.write_text(job.model_dump_json())

@@ -96,7 +96,7 @@ def opened_to_children(folder):
     """Return the open pipes, sockets, and files in the folder of the children."""
     opened = set()
     for link in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):  # what lists the folder is closed by now
+        with contextlib.suppress(OSError):  # the descriptor that listed the folder is closed by now
             opened.add(os.readlink(link))
     return {target for target in opened if target.startswith(("pipe:", "socket:", str(folder)))}
 
@@ -105,7 +105,7 @@ def test_nothing_is_left_open(scripted, tmp_path):
     opened, threads = opened_to_children(tmp_path), set(threading.enumerate())
     for _ in range(3):
         scripted.run("")
-    # Others' threads and files, of tests before this one, may still come and go.
+    # Threads and files of earlier tests may still appear and disappear.
     ours = {thread for thread in threading.enumerate() if thread not in threads}
     scripted.wait(lambda: not any(thread.is_alive() for thread in ours))
     assert opened_to_children(tmp_path) <= opened
@@ -143,7 +143,7 @@ def test_a_worker_that_fails_when_the_chief_has_succeeded_is_no_failure(scripted
     )
 
 
-# Who needs a local cluster.
+# The trainings that need a local cluster.
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_a_command_that_cannot_be_started_is_an_error(scripted):
         local_cluster.run(job, ["/no/such/program"])
 
 
-def test_one_that_ignores_sigterm_is_killed(scripted, monkeypatch, caplog):
+def test_a_process_that_ignores_sigterm_is_killed(scripted, monkeypatch, caplog):
     monkeypatch.setattr(local_cluster, "_SECONDS_TO_END", 0.3)
     message = failure(
         scripted,
@@ -146,7 +146,7 @@ def run_with_servers(scripted, script, **training):
     scripted.run(script, strategy="parameter_server", **training)
 
 
-def test_servers_are_ended_when_the_chief_has(scripted):
+def test_servers_are_ended_when_the_chief_has_ended(scripted):
     run_with_servers(scripted, f'{SERVE}wait_for("started", "worker 1")')
     assert set(scripted.texts("started")) >= {"chief 0", "worker 1"}
 
@@ -209,7 +209,7 @@ note("listens")
 
 
 def take_ports(monkeypatch, held, times):
-    """The first `times` clusters are given a port that `held` listens on, for worker 1."""
+    """Give worker 1 of the first `times` clusters a port on which `held` listens."""
     free_ports = machine._free_ports
     calls = []
 

@@ -43,7 +43,7 @@ def test_coordinator_and_parameter_servers_have_all_cores(scripted):
     ],
 )
 def test_shares_are_neighbours_and_about_as_large(items, count, expected):
-    assert ["".join(share) for share in machine.stretches(items, count)] == expected
+    assert ["".join(share) for share in machine.split_evenly(items, count)] == expected
 
 
 def gpus_of(counts):
@@ -126,11 +126,11 @@ def test_auto_depends_on_the_cluster_and_the_devices(counts, devices, gpus, stra
         (None, {"TPU_ACCELERATOR_TYPE": "v4"}, "local"),
     ],
 )
-def test_a_tpu_is_where_the_settings_say_or_else_the_environment(tpu, environ, address):
+def test_the_settings_have_priority_over_the_environment_for_the_tpu(tpu, environ, address):
     assert machine.tpu_address(Training(tpu=tpu), environ) == address
 
 
-def test_a_proxy_is_not_asked_for_the_way_to_this_machine(monkeypatch):
+def test_connections_to_this_machine_use_no_proxy(monkeypatch):
     monkeypatch.delenv("no_grpc_proxy", raising=False)
     monkeypatch.setenv("no_proxy", "intranet,.example.com")
     [place, _] = machine.share({"worker": 2})

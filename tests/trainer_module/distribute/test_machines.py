@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import learned_negation, make_job, predict
 from tests.trainer_module.scripted_cluster import REPOSITORY
 from trainer_module.distribute import machine
@@ -15,11 +16,11 @@ from trainer_module.training import train
 pytestmark = pytest.mark.slow
 
 OWN = "/proc/self/cwd"
-"""A folder of a process's own: the same path is another folder to each process."""
+"""A path that is another folder for each process."""
 
 
 def run_on_machines(job, folder, counts):
-    """(exit code, log) of the chief; every process has a folder and a TMPDIR of its own."""
+    """Return (exit code, log) of the chief; every process has a folder and a TMPDIR of its own."""
     file = folder / "job.json"
     file.write_text(job.model_dump_json())
     processes = {}
@@ -51,7 +52,7 @@ def run_on_machines(job, folder, counts):
     return code, (folder / "chief" / "log").read_text()
 
 
-@pytest.mark.parametrize("model", ["ngram_linear", "text_cnn"])
+@pytest.mark.parametrize("model", ["ngram_linear", exhaustive("text_cnn")])
 def test_parameter_servers_on_other_machines_start_warm_and_export(prepared, tmp_path, model):
     # A table of more than 256 KiB is cut over the servers.
     transform = {"ngrams": 2, "ngram_buckets": 1 << 18, "vocabulary_size": 9000, "max_tokens": 12}
@@ -76,7 +77,7 @@ def test_parameter_servers_on_other_machines_start_warm_and_export(prepared, tmp
     job = job.model_copy(
         update={
             "transform": base.transform,
-            # Data and checkpoints are shared, as on a bucket; nothing else has to be.
+            # Only data and checkpoints are shared, as in a bucket.
             "model_run_dir": f"{OWN}/run",
             "serving_model_dir": f"{OWN}/model",
         }

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import (
     FILES,
     learned_negation,
@@ -53,9 +54,9 @@ def strategy(environ=None, **training):
 @pytest.mark.parametrize(
     ("training", "expected", "reason"),
     [
-        ({}, "OneDeviceStrategy 1", "auto: no TPU, no TF_CONFIG, 0 GPUs"),
+        exhaustive({}, "OneDeviceStrategy 1", "auto: no TPU, no TF_CONFIG, 0 GPUs"),
         ({"devices": 2}, "MirroredStrategy 2", "training.devices 2"),
-        ({"strategy": "mirrored"}, "MirroredStrategy 1", "as set"),
+        exhaustive({"strategy": "mirrored"}, "MirroredStrategy 1", "as set"),
         ({"strategy": "central_storage", "devices": 3}, "CentralStorageStrategy 3", "as set"),
     ],
 )
@@ -101,7 +102,7 @@ def test_a_strategy_of_one_process_is_refused_in_a_cluster(monkeypatch):
     ids=str,
 )
 def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expected):
-    """Any of them makes a strategy of one device here, where there is no such cluster."""
+    """Each strategy is replaced by that of one device, because there is no such cluster."""
     for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_ACCELERATOR_TYPE"):
         monkeypatch.delenv(variable, raising=False)
     for name in strategies._MAKERS:
@@ -142,7 +143,8 @@ def test_each_strategy_trains_a_model_that_learned(prepared, tmp_path, training)
     else:
         assert figures["replicas"] == replicas
         per_step = replicas * training["batch_size_per_replica"]
-        # By file two workers get 120 and 130 of 250 Examples, and the epoch is the longer one's.
+        # With whole files two workers get 120 and 130 of 250 Examples. The larger share determines
+        # the steps of the epoch.
         most = 130 * 2 if training["strategy"] == "multi_worker_mirrored" else examples
         assert figures["steps_per_epoch"] == -(-most // per_step)
     assert not (tmp_path / "checkpoints").exists()

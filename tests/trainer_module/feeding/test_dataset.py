@@ -16,6 +16,7 @@ from preprocessing import features
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import FILES, make_job
 from trainer_module.distribute import machine
+from trainer_module.feeding import counts
 from trainer_module.feeding.dataset import Batching, Split, endless, make_dataset
 from trainer_module.models import ngram_linear
 
@@ -65,6 +66,16 @@ def test_files_are_counted(write):
     split = write([3, 0, 5])
     assert split.counts == (3, 0, 5)
     assert split.examples == 8
+
+
+def test_stored_numbers_of_examples_are_believed_and_other_files_counted(tmp_path):
+    files = [tmp_path / split / f"{split}.gz" for split in ("Split-train", "Split-eval")]
+    for file in files:
+        file.parent.mkdir()
+        with tf.io.TFRecordWriter(str(file), "GZIP") as writer:
+            writer.write(example(1))
+    counts.write(str(tmp_path), {"Split-train/Split-train.gz": 7})
+    assert counts.count_examples([str(file) for file in files]) == [7, 1]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +137,7 @@ def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, cache):
     tf.random.set_seed(1)
     assert two_epochs(6) != first
     tf.random.set_seed(1)
-    assert two_epochs(5, done=13) == first[13 * 8 :], "a training that goes on sees other data"
+    assert two_epochs(5, done=13) == first[13 * 8 :], "a resumed training reads other data"
 
 
 def test_a_cached_input_is_read_from_its_files_once(write, tmp_path):
@@ -188,7 +199,7 @@ def test_a_resumed_training_opens_no_finished_file(write, tmp_path, shuffle_buff
     share = Split.find([str(tmp_path / "*.gz")]).shares(1)[0]
     batching = Batching(NGRAMS, TRANSFORM, 10)
     options = {"shuffle_buffer": shuffle_buffer, "seed": 3}
-    # In the second of passes of 64 batches.
+    # The training is resumed in the second pass; a pass has 64 batches.
     both = list(endless(share, batching, 64, **options).take(128))
     left = set(numbers(both[114:]))
     place = {int(Path(file).stem): file for file in share.files}

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import FILES, make_job, predict, reviews, run_task, summary
 from trainer_module.distribute import local_cluster, machine
 
@@ -29,13 +30,13 @@ def evaluated_by_hand(folder):
     "training",
     [
         {"loop": "fit"},
-        {"loop": "custom"},
-        {"loop": "fit", "jit_compile": True},
+        exhaustive({"loop": "custom"}),
+        exhaustive({"loop": "fit", "jit_compile": True}),
         {"loop": "custom", "jit_compile": True, "steps_per_execution": 3},
         {"strategy": "mirrored", "devices": 3},
-        {"strategy": "central_storage", "devices": 2},
+        exhaustive({"strategy": "central_storage", "devices": 2}),
         {"strategy": "multi_worker_mirrored", "workers": 2},
-        {"strategy": "parameter_server", "workers": 2, "parameter_servers": 2},
+        exhaustive({"strategy": "parameter_server", "workers": 2, "parameter_servers": 2}),
         {"strategy": "parameter_server", "workers": 2, "loop": "custom", "steps_per_execution": 3},
     ],
     ids=lambda training: "-".join(str(value) for value in training.values()),
@@ -90,7 +91,8 @@ inputs = Inputs(job, module.FEATURES, strategy, cluster, agreement, static_shape
 model = build_model(job, module, inputs, strategy, static_shapes=False)
 train = train_step(model, metrics.sums)
 
-def step(data):
+def step(sent):
+    data = inputs.parse_sent(sent)
     ids = data[0]['ngrams'].flat_values
     seen = tf.math.bincount(tf.cast(ids, tf.int32), minlength=job.transform.ngram_buckets)
     return {**train(data), 'seen': tf.cast(seen, tf.float32)}
@@ -104,7 +106,7 @@ print('RESULT', json.dumps([inputs.steps, totals]))
 
 
 @pytest.mark.parametrize(
-    ("replicas", "interrupted_after", "steps"), [(1, 0, 16), (1, 5, 16), (2, 3, 8)]
+    ("replicas", "interrupted_after", "steps"), [exhaustive(1, 0, 16), (1, 5, 16), (2, 3, 8)]
 )
 def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
     prepared, tmp_path, replicas, interrupted_after, steps
@@ -146,7 +148,7 @@ def occurrences(prepared):
     return np.bincount(np.concatenate(ids), minlength=TRANSFORM["ngram_buckets"])
 
 
-ENDING_AT_STEP_21 = """
+END_AT_STEP_21 = """
 import os, signal, sys
 from trainer_module import task
 
@@ -171,11 +173,11 @@ def test_a_resumed_training_under_parameter_servers_equals_an_uninterrupted_one(
     done = run_task(make_job(prepared, alone), alone)
     assert done.code == 0, done.log
     job = make_job(prepared, ended, strategy="parameter_server")
-    command = [sys.executable, "-c", ENDING_AT_STEP_21]
+    command = [sys.executable, "-c", END_AT_STEP_21]
     with pytest.raises(local_cluster.TrainingFailed, match=r"chief was killed \(SIGTERM\)"):
         local_cluster.run(job, [*command, "end"])
     assert not (ended / "model").exists()
-    local_cluster.run(job, [*command, "go on"])
+    local_cluster.run(job, [*command, "resume"])
     texts = ["very good number3", "not bad", "bad", ""]
     expected = predict(alone, texts)["probability"].numpy()
     assert predict(ended, texts)["probability"].numpy() == pytest.approx(expected, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Batches of about the same length: every record once, no wider than it has to be."""
+"""Batches of similar length: every record once, in the narrowest possible batch."""
 
 import math
 
@@ -18,7 +18,7 @@ MAX_TOKENS = 40
 
 
 def dataset(lengths):
-    """Records whose tokens are their own number, 1 onwards, `length` times; the label is it too."""
+    """Return records numbered from 1; the number is each of the `length` tokens, and the label."""
     serialized = []
     for number, length in enumerate(lengths, 1):
         ints = {features.TOKENS: [number] * length, features.LABEL: [number]}

@@ -20,7 +20,7 @@ from trainer_module.run_fn import make_job, run_fn
 
 
 class Execution:
-    """Executions of a Trainer, as TFX hands them to `run_fn`: each with places of its own."""
+    """Executions of a Trainer, as TFX passes them to `run_fn`: each with folders of its own."""
 
     def __init__(self, prepared, folder):
         self._prepared = prepared
@@ -133,7 +133,7 @@ run_fn(SimpleNamespace(**json.loads(sys.argv[1])))
 
 
 def kill_one(fn_args):
-    """A training that is killed after two of its three epochs."""
+    """Run a training that is killed after two of its three epochs."""
     arguments = [sys.executable, "-c", KILLED, json.dumps(vars(fn_args))]
     assert subprocess.run(arguments, timeout=400).returncode == -signal.SIGKILL
 
@@ -147,12 +147,12 @@ def test_the_next_execution_resumes_and_removes_all_checkpoints(execution, log):
     run_fn(last)
     assert "Resuming after step 32" in log.text
     assert json.loads((execution.folder / "3" / "run" / "training.json").read_text())["steps"] == 48
-    # That of other settings, too, was of a process that is no more.
+    # The folder of the other settings also belonged to a process that has ended.
     assert list(execution.checkpoints.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_two_at_the_same_time_both_succeed(execution):
+def test_two_executions_at_the_same_time_both_succeed(execution):
     both = [execution.job(), execution.job()]
     code = "import sys; from trainer_module import task; sys.exit(task.main(sys.argv[1:]))"
     processes = []
@@ -179,7 +179,7 @@ class TestStale:
             then = file.stat().st_mtime - age
             os.utime(file, (then, then))
 
-    def test_only_folders_of_trainings_that_do_not_run_go(self, folder, tmp_path):
+    def test_only_folders_of_trainings_that_do_not_run_are_removed(self, folder, tmp_path):
         this = checkpoint_folders._process(os.getpid())
         far = {**this, "host": "another"}
         self.left_by(folder(1))
@@ -202,13 +202,13 @@ class TestStale:
             wait(lambda: mark.stat().st_mtime_ns > before)
         assert not folder(0).exists()
 
-    def test_a_folder_that_a_person_named_has_no_neighbours(self, tmp_path, folder):
+    def test_a_folder_with_a_name_from_a_person_has_no_siblings(self, tmp_path, folder):
         self.left_by(folder(1))
         with checkpoint_folders.claimed(str(tmp_path / "mine")):
             checkpoint_folders.remove_stale(str(tmp_path / "mine"))
         assert folder(1).exists()
 
-    def test_where_nothing_can_be_written_is_one_line(self, tmp_path):
+    def test_a_folder_that_cannot_be_written_is_one_line(self, tmp_path):
         (tmp_path / "file").touch()
         with (
             pytest.raises(CheckpointError, match="file/x: no checkpoint can be written here"),
@@ -217,7 +217,7 @@ class TestStale:
             pass
 
 
-class TestTakeOver:
+class TestAdopt:
     @pytest.fixture
     def folder(self, tmp_path):
         """(number) -> the folder of an execution; the identity is the same for all below 10."""
@@ -231,14 +231,14 @@ class TestTakeOver:
     def steps(self, folder):
         return int(tf.train.load_variable(str(folder), checkpoint_folders._STEPS))
 
-    def test_the_furthest_of_the_same_identity_is_taken(self, folder):
+    def test_the_furthest_checkpoint_of_the_same_identity_is_adopted(self, folder):
         for number, steps in enumerate([8, 20, 12], 1):
             self.left_by(folder(number), steps)
         self.left_by(folder(11), 40)
         with checkpoint_folders.claimed(str(folder(0))):
             assert self.steps(folder(0)) == 20
             assert (folder(0) / "best-0.index").exists()
-            # Those of other settings may be what somebody goes on with.
+            # A user may still resume from the checkpoints of other settings.
             assert [number for number in (1, 2, 3, 11) if folder(number).exists()] == [11]
 
     def test_the_checkpoints_of_this_execution_come_first(self, folder):
@@ -248,7 +248,9 @@ class TestTakeOver:
             assert self.steps(folder(0)) == 8
 
     @pytest.mark.parametrize("broken", ["checkpoint", "ckpt-1.index"])
-    def test_one_that_cannot_be_read_is_one_line_and_no_fresh_start(self, folder, broken):
+    def test_an_unreadable_checkpoint_is_one_line_and_no_training_from_scratch(
+        self, folder, broken
+    ):
         self.left_by(folder(1), 20)
         (folder(1) / broken).write_bytes(b"")
         with (
@@ -259,7 +261,7 @@ class TestTakeOver:
         assert len(str(error.value).splitlines()) == 1
         assert folder(1).exists()
 
-    def test_one_that_another_training_writes_at_this_moment_is_left_alone(self, folder, caplog):
+    def test_a_checkpoint_that_another_training_is_writing_is_skipped(self, folder, caplog):
         self.left_by(folder(1), 20)
         (folder(1) / "ckpt-1.index").write_bytes(b"")
         mark = json.dumps(checkpoint_folders._process(os.getpid()))
@@ -269,7 +271,7 @@ class TestTakeOver:
         assert folder(1).exists()
         assert "skipped an unreadable checkpoint" in caplog.text
 
-    def test_one_whose_removal_was_interrupted_counts_as_empty(self, folder, monkeypatch):
+    def test_a_folder_whose_removal_was_interrupted_counts_as_empty(self, folder, monkeypatch):
         self.left_by(folder(1), 20)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(tf.io.gfile, "rmtree", killed)

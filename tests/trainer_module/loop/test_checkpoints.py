@@ -55,7 +55,7 @@ def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
     assert known.keys() == asdict(State()).keys(), "a field that this test does not know"
     for trained in (model, other):
         take_step(trained)
-    assert weight(other) == weight(model), "the optimizer has forgotten what it knew"
+    assert weight(other) == weight(model), "the state of the optimizer was lost"
     assert int(other.optimizer.iterations) == 2
 
 
@@ -108,7 +108,9 @@ BREAKAGES = {
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES)
-def test_a_checkpoint_that_cannot_be_read_is_one_line_and_no_fresh_start(make, folder, breakage):
+def test_a_checkpoint_that_cannot_be_read_is_one_line_and_no_training_from_scratch(
+    make, folder, breakage
+):
     _, checkpoints = make()
     checkpoints.save(1)
     checkpoints.save(2)
@@ -130,13 +132,13 @@ def test_a_checkpoint_that_cannot_be_written_is_one_line(make, folder):
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_the_best_weights_come_back_and_older_ones_go(make, folder):
+def test_the_best_weights_are_restored_and_older_ones_removed(make, folder):
     model, checkpoints = make()
     for epoch, value in enumerate([1.0, 2.0]):
         set_weight(model, value)
         checkpoints.state.best_epoch = epoch
         checkpoints.save_best()
-        # Both are there: the checkpoint that knows of the second one is not written yet.
+        # Both files exist, because the checkpoint that names the second one is not written yet.
         assert len([name for name in names(folder) if name.endswith("index")]) == 1 + 2 * epoch
         checkpoints.save(epoch)
         assert f"best-{epoch}.index" in names(folder)
@@ -190,7 +192,7 @@ class TestSaveRegularly:
         regularly = callback(3)
         for number in range(3):
             self.epoch(regularly, number, range(5))
-        # From the one of an epoch's end on the steps are counted anew.
+        # After the checkpoint at the end of an epoch the count of the steps starts again.
         assert saved == [3, 5, 8, 10, 13, 15]
 
     def test_an_epoch_s_end_is_saved_although_its_last_step_was(self, callback, saved):
@@ -222,5 +224,5 @@ class TestSaveRegularly:
         with pytest.raises(SystemExit) as ended:
             getattr(callback(100, 4, State(epochs=0, trained={}), vote), hook)(0)
         assert ended.value.code == 143
-        # Nothing has changed where an evaluation has just begun.
+        # An evaluation that has just begun has changed nothing.
         assert saved == {"on_train_batch_end": [5], "on_test_batch_end": []}.get(hook, [4])

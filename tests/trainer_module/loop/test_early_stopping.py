@@ -38,7 +38,7 @@ def stopping(tmp_path):
         (2, [0.5, 0.4, 0.45, 0.41, 0.1], 4, 2),
         (2, [0.5, 0.4, 0.45, 0.3, 0.35, 0.36, 0.1], 6, 4),
         (3, [0.5, 0.4, 0.45, 0.41], 4, 2),
-        # A loss that is no smaller is no better one.
+        # An equal loss is not a better one.
         (1, [0.5, 0.5, 0.1], 2, 1),
         (1, [np.nan, 0.5, 0.6], 3, 2),
     ],

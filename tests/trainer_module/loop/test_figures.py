@@ -16,7 +16,7 @@ CPU_SECONDS_A_SECOND = 1.5
 
 
 class Clock:
-    """Stands in for the module `time`."""
+    """A stand-in for the module `time`."""
 
     def __init__(self):
         self.now = 1000.0
@@ -104,7 +104,7 @@ def test_a_resumed_training_adds_to_the_earlier_measurements(measure):
     measure.epoch(0, 4, 1.0)
     measure.usage.on_epoch_begin(1)
     measure.steps(3, 2.0)
-    # As the checkpoint has it: up to the measurement before the last one.
+    # The checkpoint contains the values up to the measurement before the last one.
     kept = json.loads(json.dumps(measure.so_far))
     assert kept["seconds_per_epoch"] == [4.0, 6.0]
     measure.start(first_step=7, so_far=kept)
@@ -149,7 +149,7 @@ def test_training_json_has_the_settings_and_durations_of_a_training(
             clock.now += 7.0
 
     class SlowSteps(training.StopOnNonFiniteLoss):
-        """Comes before `Usage`."""
+        """A callback that is called before `Usage`."""
 
         def on_train_batch_end(self, batch, logs=None):
             super().on_train_batch_end(batch, logs)

@@ -31,7 +31,7 @@ def loss_of(numbers):
 
 @functools.cache
 def traced_model(steps_per_execution):
-    """A model for all tests, which none of them changes, because tracing it takes a while."""
+    """Return a model that all tests share and none changes, because tracing it takes a while."""
     inputs = tf_keras.Input([1])
     logit = tf_keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs)
     model = Trainable(inputs, logit)
@@ -69,7 +69,7 @@ class Seen(StepCallback):
         self.events.append(("evaluation", self.step))
 
     def on_test_batch_end(self, batch, logs=None):
-        self.events.append(("step of it", batch + 1))
+        self.events.append(("eval step", batch + 1))
 
     def on_epoch_end(self, epoch, logs=None):
         super().on_epoch_end(epoch, logs)
@@ -84,7 +84,7 @@ class Seen(StepCallback):
 
 def evaluation(epoch):
     """Return the events of an evaluation."""
-    steps = [("step of it", step) for step in range(1, EVAL_STEPS + 1)]
+    steps = [("eval step", step) for step in range(1, EVAL_STEPS + 1)]
     return [("evaluation", (epoch + 1) * STEPS), *steps, ("end", epoch)]
 
 
@@ -153,7 +153,7 @@ def test_an_interrupted_evaluation_comes_first(loop, first_step, evaluated):
     trained = {"loss": 7.0, "accuracy": 0.25}
     state = State(epochs=evaluated, trained=trained)
     seen = run(loop, first_step, state)
-    # Nothing comes before it, and its epoch does not begin once more.
+    # No step precedes the evaluation, and its epoch does not begin again.
     assert seen.events[: EVAL_STEPS + 2] == evaluation(evaluated)
     assert seen.of("epoch") == list(range(evaluated + 1, EPOCHS))
     assert seen.of("end") == list(range(evaluated, EPOCHS))

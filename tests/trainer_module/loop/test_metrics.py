@@ -11,15 +11,15 @@ LABEL = tf.constant([[1.0], [0.0], [1.0], [0.0]])
 LOGIT = tf.constant([[2.0], [1.0], [-1.0], [-3.0]])
 LOSSES = [math.log1p(math.exp(x)) for x in (-2.0, 1.0, 1.0, -3.0)]
 """The losses of the four Examples; the first and the last prediction are right."""
-THERE = [
-    # the weights of the Examples, their losses, how many are right
+CASES = [
+    # the weights of the Examples, the losses of those with a weight, the right predictions
     (None, LOSSES, 2),
     ([1.0, 1.0, 1.0, 1.0], LOSSES, 2),
     ([1.0, 1.0, 0.0, 0.0], LOSSES[:2], 1),
 ]
 
 
-@pytest.mark.parametrize(("weight", "losses", "right"), THERE)
+@pytest.mark.parametrize(("weight", "losses", "right"), CASES)
 def test_sums_and_means_ignore_padding(weight, losses, right):
     weight = weight and tf.constant(weight)
     sums = metrics.sums(LABEL, LOGIT, weight)
@@ -31,7 +31,7 @@ def test_sums_and_means_ignore_padding(weight, losses, right):
     assert means == {"loss": pytest.approx(mean), "accuracy": right / len(losses)}
 
 
-@pytest.mark.parametrize(("weight", "losses", "right"), THERE)
+@pytest.mark.parametrize(("weight", "losses", "right"), CASES)
 def test_keras_computes_the_same_over_several_batches(weight, losses, right):
     weight = weight and tf.constant(weight)
     for metric in metrics.keras_metrics():
@@ -41,12 +41,12 @@ def test_keras_computes_the_same_over_several_batches(weight, losses, right):
         assert float(metric.result()) == pytest.approx(expected[metric.name])
 
 
-def test_a_batch_of_nothing_has_a_loss_of_nothing():
+def test_a_batch_without_examples_has_a_loss_of_0():
     assert float(metrics.mean_loss(LABEL, LOGIT, tf.zeros([4]))) == 0.0
     assert float(metrics.mean_loss(LABEL[:0], LOGIT[:0], None)) == 0.0
     assert metrics.means({"loss": (0.0, 0.0)}) == {"loss": 0.0}
 
 
-def test_a_logit_of_nothing_is_negative():
+def test_a_logit_of_0_is_negative():
     sums = metrics.sums(tf.constant([[0.0], [1.0]]), tf.zeros([2, 1]), None)
     assert sums["accuracy"].numpy().tolist() == [1.0, 2.0]

@@ -163,7 +163,7 @@ def slow(self, batch, logs=None):
     original(self, batch, logs)
     time.sleep(1)
     if self.step == 6 and '"index": 1' in os.environ["TF_CONFIG"]:
-        print("TOLD", flush=True)
+        print("SIGNALLED", flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
 callbacks.StopOnNonFiniteLoss.on_train_batch_end = slow
 sys.exit(task.main(sys.argv[1:]))
@@ -193,7 +193,7 @@ def test_workers_with_slow_steps_end_after_a_step_or_two(prepared, tmp_path):
     ]
     logs = [worker.communicate(timeout=400)[0] for worker in workers]
     assert [worker.returncode for worker in workers] == [143, 143], logs
-    assert "TOLD" in logs[1]
+    assert "SIGNALLED" in logs[1]
     saved = [
         int(line.split("saved after step ")[1].split(",")[0])
         for log in logs

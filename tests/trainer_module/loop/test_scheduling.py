@@ -10,7 +10,7 @@ WORKERS = 2
 
 
 class Coordinator:
-    """Stands in for TensorFlow's: a step is taken when its result is fetched, here."""
+    """A stand-in for TensorFlow's coordinator that executes a step when its result is fetched."""
 
     def __init__(self, strategy):
         self.waiting = self.most = 0
@@ -93,7 +93,7 @@ def test_sums_are_exact_beyond_the_precision_of_float32(steps):
 def test_the_loss_is_that_of_the_last_step_that_is_done(steps, clock):
     clock.now = 1e9
     data = numbers()
-    # With two workers four steps wait.
+    # With two workers four steps are queued.
     means = [steps(data, 1) for _ in range(7)]
     assert [each["loss"] for each in means] == [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0]
     assert means[-1]["accuracy"] == 1.0

@@ -45,7 +45,7 @@ def clock(monkeypatch):
 
 
 def votes_after(steps, seconds, clock):
-    """The steps after which there is a vote, when each takes that long."""
+    """Return the steps after which there is a vote, if each step takes `seconds`."""
     agreement = OfTwo()
     vote, seen = Vote(StubTermination(), agreement), []
     for step in range(1, steps + 1):

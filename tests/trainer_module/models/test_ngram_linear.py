@@ -12,6 +12,7 @@ import tf_keras
 
 from preprocessing import features
 from preprocessing.settings import Transform
+from tests.exhaustive import exhaustive
 from trainer_module.models import ngram_linear
 
 BUCKETS = 50
@@ -129,7 +130,7 @@ def test_mixed_precision_leaves_weights_and_logit_in_float32(policy, name):
 
 
 @pytest.mark.parametrize("static_shapes", [False, True])
-def test_a_batch_of_no_example_moves_nothing(static_shapes):
+def test_a_batch_without_examples_changes_no_weight(static_shapes):
     ids, labels = reviews(40)
     model = compiled(build(static_shapes=static_shapes))
     cast = padded if static_shapes else tf.identity
@@ -208,7 +209,7 @@ print(json.dumps({
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shards", [1, 2])
+@pytest.mark.parametrize("shards", [exhaustive(1), 2])
 def test_parameter_servers_hand_out_slices_and_the_checkpoint_fits_a_plain_model(tmp_path, shards):
     checkpoint = str(tmp_path / "weights")
     done = subprocess.run(

@@ -33,7 +33,7 @@ def compiled(module, *, static_shapes=False, **options):
     model.compile(
         module.optimizer(0.01), tf_keras.losses.BinaryCrossentropy(from_logits=True), **options
     )
-    # As in training: AutoGraph has nothing to rewrite in Keras and takes seconds to find out.
+    # As in a training: AutoGraph would analyse Keras for seconds and change nothing.
     model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
     return model
 

@@ -1,0 +1,12 @@
+"""The custom properties and files of artifacts that several packages read; imports no TFX."""
+
+from __future__ import annotations
+
+BLESSED_PROPERTY = "blessed"
+"""1 if the model passed the serving check, else 0. TFX's Pusher reads this property."""
+CAUSE_PROPERTY = "cause"
+"""The reason for which the model did not pass, in one line; empty if it passed."""
+CHECK_FILE = "check.json"
+"""The file with all results of the serving check."""
+PUSHED_DESTINATION = "pushed_destination"
+"""The property of TFX's `PushedModel` with the folder of the pushed model."""

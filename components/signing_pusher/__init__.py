@@ -1,0 +1,1 @@
+"""SigningPusher: TFX's Pusher, with a signature in each pushed model."""

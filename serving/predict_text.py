@@ -1,0 +1,128 @@
+"""The signature `predict_text`, with the n-grams computed by NumPy where the model allows it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from preprocessing.fast.ngrams import NgramIds, ngram_ids
+from serving.signing.model import verified
+
+PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
+"""Signatures of a pushed model; only a model that reads nothing but n-grams has the second one."""
+
+Outputs = Mapping[str, np.ndarray]
+"""`probability` of being positive, float32, and `label`, int64; both of shape [batch]."""
+
+_SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
+"""The key of `trainer_module.export.ServedNgramModel.ngram_settings` in the model's variables."""
+_COMPARED = 64
+"""Reviews of the first call for which both signatures must have the same answer."""
+_SAMPLE = (
+    b"",
+    b"It's GREAT!!! (well... 5/5), don't_miss it; 'quoted' & <b>bold</b>",
+    "Größe ÉTÉ İstanbul Σίσυφος ΣΑΣ 日本語 \u212a".encode(),
+    b"tabs\tand\nlines \x0b\x0c\x1c " + b"antidisestablishmentarianism " * 3 + b"x" * 70,
+)
+
+
+class PredictText:
+    """A function from texts to the outputs of `predict_text`.
+
+    NumPy computes the ids of n-grams several times as fast as the operations of the model. A model
+    may have been exported by a version of the code with other words or n-grams. So both signatures
+    are compared, on a sample of difficult texts and on the first reviews. If their answers are not
+    equal bit for bit, only `predict_text` is used.
+
+    Attributes:
+      is_fast: whether NumPy computes the n-grams.
+      ngram_settings: the longest n-gram and the number of buckets; (0, 0) for a model without the
+        signature `predict_ngrams`.
+    """
+
+    def __init__(
+        self,
+        by_text: Callable[[Sequence[bytes]], Outputs],
+        by_ngrams: Callable[[NgramIds], Outputs] | None,
+        folder: str,
+    ):
+        """Compare the signatures on the sample.
+
+        Args:
+          by_text: the signature `predict_text`.
+          by_ngrams: the signature `predict_ngrams`; None if the model does not have it.
+          folder: folder or URL of the SavedModel.
+        """
+        self._by_text = by_text
+        self._by_ngrams = by_ngrams
+        self._compared = False
+        self.is_fast = by_ngrams is not None
+        self.ngram_settings = (0, 0)
+        if self.is_fast:
+            variables = tf.train.load_checkpoint(f"{folder}/variables/variables")
+            longest, buckets = variables.get_tensor(_SETTINGS).tolist()
+            self.ngram_settings = (longest, buckets)
+            self._compare(_SAMPLE)
+
+    def __call__(self, texts: Sequence[bytes]) -> Outputs:
+        """Return the outputs for texts in UTF-8. Several threads may call this method."""
+        if self.is_fast and not self._compared:
+            self._compare(texts[:_COMPARED])
+            self._compared = True
+        return self._fast(texts) if self.is_fast else self._by_text(texts)
+
+    def from_ngrams(self, ngrams: NgramIds) -> Outputs:
+        """Return the outputs for the n-grams of texts, which have the `ngram_settings`."""
+        assert self._by_ngrams is not None
+        return self._by_ngrams(ngrams)
+
+    def _fast(self, texts: Sequence[bytes]) -> Outputs:
+        return self.from_ngrams(ngram_ids(texts, *self.ngram_settings))
+
+    def _compare(self, texts: Sequence[bytes]) -> None:
+        if not texts:
+            return
+        by_text, by_ngrams = self._by_text(texts), self._fast(texts)
+        if not all(np.array_equal(by_text[name], by_ngrams[name]) for name in by_text):
+            logging.warning(
+                "The model was exported by a version of this code with other n-grams. Its "
+                "signature predict_text is used, which is slower. Push a new model"
+            )
+            self.is_fast = False
+
+
+def load_predict_text(folder: str, public_key: bytes | None = None) -> PredictText:
+    """Load a pushed model.
+
+    Args:
+      folder: local folder or URL of the model.
+      public_key: PEM of the key that must have signed it; None: any model is loaded.
+
+    Raises:
+      SignatureError: see `serving.signing.model.verified`.
+    """
+    with verified(folder, public_key) as trusted:
+        return predict_text_of(tf.saved_model.load(trusted), trusted)
+
+
+def predict_text_of(model: Any, folder: str) -> PredictText:
+    """Return the function of a model that was loaded from `folder`."""
+    # A signature does not keep the variables of its model, so the closures keep the model.
+
+    def by_text(texts: Sequence[bytes]) -> Outputs:
+        return _arrays(model.signatures[PREDICT_TEXT](texts=tf.constant(list(texts), tf.string)))
+
+    def by_ngrams(grams: NgramIds) -> Outputs:
+        ids, row_lengths = map(tf.constant, grams)
+        return _arrays(model.signatures[PREDICT_NGRAMS](ngrams=ids, row_lengths=row_lengths))
+
+    has_ngrams = PREDICT_NGRAMS in model.signatures
+    return PredictText(by_text, by_ngrams if has_ngrams else None, folder)
+
+
+def _arrays(outputs: Mapping[str, tf.Tensor]) -> Outputs:
+    return {name: tensor.numpy() for name, tensor in outputs.items()}

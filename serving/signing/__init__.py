@@ -1,0 +1,1 @@
+"""Signatures of pushed models: `settings`, the `bundle` in a file, the `model` in a folder."""

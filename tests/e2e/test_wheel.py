@@ -1,0 +1,81 @@
+"""The wheel of `python -m build` runs the pipeline where there is no checkout."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+
+from tests.checkout import CHECKOUT, copy_of_the_checkout
+
+pytestmark = pytest.mark.slow
+
+# Every process of the environment imports it. Only the libraries of the checkout's .venv may be
+# read: the sources, and the metadata of their installation, are not.
+SITECUSTOMIZE = f"""
+import os, sys
+
+CHECKOUT = {str(CHECKOUT)!r} + os.sep
+LIBRARIES = os.path.join(CHECKOUT, ".venv") + os.sep
+
+
+def hook(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, bytes)):
+        path = os.path.abspath(os.fsdecode(arguments[0]))
+        if path.startswith(CHECKOUT) and not path.startswith(LIBRARIES):
+            raise PermissionError(f"{{path}} is a file of the checkout")
+
+
+sys.addaudithook(hook)
+"""
+# Two thousand reviews are too few for a good model.
+SETTINGS = "data.max_examples.train=2000,data.max_examples.eval=200,data.max_examples.test=200"
+SETTINGS += ",training.epochs=1,evaluation.min_accuracy=0.3,serving.min_golden=0"
+
+
+@pytest.fixture(scope="module")
+def bin_folder(tmp_path_factory):
+    """The programs of an environment with the wheel, and with the libraries of this one."""
+    pytest.importorskip("build", reason="build is not installed: make install")
+    folder = tmp_path_factory.mktemp("wheel")
+    tree = copy_of_the_checkout(folder / "tree")
+    dist, venv = folder / "dist", folder / "venv"
+    _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", dist, cwd=tree)
+    assert len(list(dist.glob("amazon_reviews-*.tar.gz"))) == 1
+    [wheel] = dist.glob("amazon_reviews-*.whl")
+    _run(sys.executable, "-m", "venv", "--without-pip", venv)
+    install = ["--python", venv / "bin" / "python", "install", "--no-deps", "--no-index", wheel]
+    _run(sys.executable, "-m", "pip", "--quiet", *install)
+    [site] = venv.glob("lib/python*/site-packages")
+    # Python reads no .pth in a folder that a .pth names, so the checkout is not on the path.
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (site / "sitecustomize.py").write_text(SITECUSTOMIZE)
+    shutil.rmtree(tree)
+    return venv / "bin"
+
+
+def _run(*command, **options):
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    words = [str(word) for word in command]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, **options)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+    return done.stdout
+
+
+def test_the_wheel_pushes_a_model_without_a_checkout(bin_folder, tmp_path):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    origin = "import cli; print(cli.__file__)"
+    assert str(bin_folder.parent) in _run(bin_folder / "python", "-c", origin, cwd=folder)
+    # The environment would notice a file of the checkout.
+    checked = (
+        f"try: open({str(CHECKOUT / 'README.md')!r})\nexcept PermissionError: print('refused')"
+    )
+    assert _run(bin_folder / "python", "-c", checked) == "refused\n"
+    overrides = [f"--set={each}" for each in SETTINGS.split(",")]
+    printed = _run(bin_folder / "amazon-reviews", "run", *overrides, cwd=folder)
+    assert "\nblessed\n" in printed
+    [pushed] = (folder / "runs" / "serving").iterdir()
+    assert (pushed / "saved_model.pb").is_file()

@@ -1,0 +1,114 @@
+"""The workflows of GitHub, which do not run here: what they name exists, and actions are pinned."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+CHECKOUT = Path(__file__).parents[1]
+FILES = sorted((CHECKOUT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.fixture(params=FILES, ids=lambda file: file.stem)
+def workflow(request):
+    return yaml.safe_load(request.param.read_text())
+
+
+def steps(workflow):
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+def test_there_are_workflows_for_tests_image_and_release():
+    assert [file.stem for file in FILES] == ["image", "release", "tests"]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_action_is_pinned_by_its_commit_with_its_version(file):
+    lines = [line for line in file.read_text().splitlines() if re.search(r"\buses:", line)]
+    assert len(lines) == sum("uses" in step for step in steps(yaml.safe_load(file.read_text())))
+    for line in lines:
+        assert re.fullmatch(r" +(- )?uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+
+
+def test_one_version_of_each_action():
+    text = "".join(file.read_text() for file in FILES)
+    pinned = set(re.findall(r"uses: (\S+)@(\S+)", text))
+    assert len(pinned) == len({action for action, _ in pinned})
+
+
+def test_a_workflow_has_no_rights_but_those_that_a_job_names(workflow):
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"]
+    for step in steps(workflow):
+        if "actions/checkout@" in step.get("uses", ""):
+            assert step["with"]["persist-credentials"] is False
+
+
+def test_scripts_contain_no_text_that_others_choose(workflow):
+    """An expression in a script is code: the name of a branch may contain a command."""
+    for step in steps(workflow):
+        expressions = re.findall(r"\$\{\{\s*(.+?)\s*\}\}", step.get("run", ""))
+        assert [each for each in expressions if not each.startswith("matrix.")] == []
+
+
+def test_every_target_of_make_exists(workflow):
+    scripts = "\n".join(step.get("run", "") for step in steps(workflow))
+    called = re.findall(r"\bmake (PYTHON=\S+ )?([a-z -]+)", scripts)
+    targets = {target for _, words in called for target in words.split()} - {"python"}
+    known = re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
+    assert targets and targets <= set(known)
+
+
+def test_both_stacks_are_tested():
+    workflow = yaml.safe_load((CHECKOUT / ".github/workflows/tests.yml").read_text())
+    stacks = {each["tfx"] for each in workflow["jobs"]["test"]["strategy"]["matrix"]["include"]}
+    files = (CHECKOUT / "requirements").glob("tfx-*-py*.txt")
+    assert stacks == {file.name.split("-")[1] for file in files}
+
+
+def test_no_file_names_a_registry_or_an_address():
+    for file in [*FILES, CHECKOUT / ".github" / "dependabot.yml"]:
+        assert not re.search(r"://|\b(ghcr|docker|quay|gcr)\.io\b", file.read_text()), file
+
+
+def test_updates_are_proposed_for_actions_image_and_pins():
+    updates = yaml.safe_load((CHECKOUT / ".github" / "dependabot.yml").read_text())["updates"]
+    folders = {each["package-ecosystem"]: each["directory"] for each in updates}
+    assert folders == {"github-actions": "/", "docker": "/kubeflow", "pip": "/requirements"}
+    for folder in folders.values():
+        assert (CHECKOUT / folder.strip("/")).is_dir()
+
+
+def test_every_accepted_vulnerability_has_a_reason():
+    """`make audit` passes the first word of a line to the auditor."""
+    folder = CHECKOUT / "requirements"
+    lines = (folder / "accepted-vulnerabilities.txt").read_text().splitlines()
+    pins = "\n".join(file.read_text() for file in folder.glob("*.txt"))
+    for line in lines:
+        if line and not line.startswith("#"):
+            _, pin, reason = line.split(maxsplit=2)
+            assert re.match(r"(PYSEC|GHSA|CVE)-\S+ ", line) and len(reason) > 20, line
+            assert re.search(rf"^{re.escape(pin)} ", pins, re.MULTILINE), line
+
+
+def test_make_audit_passes_the_accepted_identifiers_to_the_auditor(tmp_path):
+    folder = tmp_path / "requirements"
+    folder.mkdir()
+    (folder / "docs.txt").write_text("")
+    accepted = "# A comment.\nPYSEC-2026-1 keras==3 The function is not called.\n"
+    (folder / "accepted-vulnerabilities.txt").write_text(accepted)
+    makefile = str(CHECKOUT / "Makefile")
+    printed = subprocess.run(
+        ["make", "-n", "-f", makefile, "PYTHON=true", "audit"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "for file in requirements/docs.txt;" in printed
+    assert "--ignore-vuln PYSEC-2026-1 --requirement" in printed

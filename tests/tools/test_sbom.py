@@ -1,0 +1,108 @@
+"""The bill of materials: valid CycloneDX, complete, and the same for the same content."""
+
+import json
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cyclonedx", reason="cyclonedx-python-lib is not installed: make install")
+
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from tools import bootstrap
+from tools.sbom import __main__ as command
+from tools.sbom import bill, collect
+
+FOUND = {
+    "python": {
+        "amazon-reviews": {
+            "version": "1.0",
+            "license": "Apache-2.0",
+            "requires": ["tfx"],
+            "needed": True,
+        },
+        "tfx": {"version": "1.21.0", "license": "Apache 2.0", "requires": [], "needed": True},
+        "pytest": {"version": "9.0", "license": "MIT", "requires": [], "needed": False},
+    },
+    "debian": [["libc6", "2.41-12", "amd64"], ["python3", "3.13.5-1", "amd64"]],
+}
+
+
+def checked(document):
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(document) is None
+    return json.loads(document)
+
+
+def purls(document):
+    return {each["purl"] for each in document["components"]}
+
+
+@pytest.fixture(scope="module")
+def installed():
+    return {"python": collect.python_packages()}
+
+
+def test_the_package_lists_what_it_requires_with_the_pinned_versions(installed):
+    document = checked(bill.package_bill(installed, 0))
+    subject = document["metadata"]["component"]
+    version = metadata.version("amazon-reviews")
+    assert (subject["name"], subject["version"]) == ("amazon-reviews", version)
+    found = purls(document)
+    assert {f"pkg:pypi/tfx@{metadata.version('tfx')}"} < found
+    stack = bootstrap.OLD if sys.version_info < (3, 11) else bootstrap.NEW
+    pins = (Path(bootstrap.ROOT) / stack.requirements).read_text()
+    names = {line.split("==")[0] for line in pins.splitlines() if "==" in line}
+    assert {each.split("@")[0].removeprefix("pkg:pypi/") for each in found} <= names
+    assert not {"pytest", "ruff"} & {each["name"] for each in document["components"]}
+    [direct] = [e["dependsOn"] for e in document["dependencies"] if e["ref"] == subject["bom-ref"]]
+    assert "pypi:tfx" in direct and "pypi:absl-py" not in direct
+
+
+def test_an_image_lists_all_packages_of_python_and_debian():
+    document = checked(bill.image_bill(FOUND, "host/amazon-reviews:1", "1.0", 0))
+    assert document["metadata"]["component"]["type"] == "container"
+    assert purls(document) == {
+        "pkg:pypi/amazon-reviews@1.0",
+        "pkg:pypi/tfx@1.21.0",
+        "pkg:pypi/pytest@9.0",
+        "pkg:deb/debian/libc6@2.41-12?arch=amd64",
+        "pkg:deb/debian/python3@3.13.5-1?arch=amd64",
+    }
+
+
+def test_the_same_content_gives_the_same_document():
+    documents = {bill.package_bill(FOUND, 1_700_000_000) for _ in range(3)}
+    assert len(documents) == 1
+    [document] = documents
+    assert json.loads(document)["metadata"]["timestamp"].startswith("2023-11-14T22:13:20")
+    other = {**FOUND["python"], "tfx": {**FOUND["python"]["tfx"], "version": "1.22.0"}}
+    changed = json.loads(bill.package_bill({"python": other}, 1_700_000_000))
+    assert changed["serialNumber"] != json.loads(document)["serialNumber"]
+
+
+def test_the_command_writes_the_files_of_a_release(tmp_path, monkeypatch, installed):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    command.main()
+    version, tfx = metadata.version("amazon-reviews"), metadata.version("tfx")
+    file = Path("dist", f"amazon-reviews-{version}-tfx-{tfx}.cdx.json")
+    assert file.read_text() == bill.package_bill(installed, 0)
+    monkeypatch.setattr(command, "collected_in", lambda image: FOUND)
+    command.main("host/project/amazon-reviews:1")
+    document = checked(Path("dist", "amazon-reviews-image-amazon-reviews-1.cdx.json").read_text())
+    assert document["metadata"]["component"]["name"] == "host/project/amazon-reviews:1"
+
+
+def test_the_image_runs_the_collection_without_this_package():
+    """The file runs as text, by whatever Python the image has."""
+    source = Path(collect.__file__).read_text()
+    command = [sys.executable, "-c", source]
+    printed = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True).stdout
+    found = json.loads(printed)
+    assert found["python"]["tfx"]["version"] == metadata.version("tfx")
+    assert found["python"]["amazon-reviews"]["needed"]
+    assert not found["python"]["pytest"]["needed"]

@@ -1,0 +1,1 @@
+"""The bill of materials of a release, in the format of CycloneDX: `python -m tools.sbom`."""
