@@ -25,8 +25,8 @@ def run(client: JobClient, manifest: dict[str, Any], terms: Terms) -> None:
 
     A job of the same name belongs to an earlier attempt of the step. If it still runs, this
     function follows it. If it succeeded and `terms.is_done`, this function returns. Otherwise it
-    deletes it and creates a new job. It deletes the job after SIGTERM in the main thread, after
-    SIGINT, and after a timeout. A failed job is kept for an inspection.
+    deletes that job and creates a new one. This function deletes the job after SIGTERM in the main
+    thread, after SIGINT, and after a timeout. A failed job is kept for an inspection.
 
     Args:
       client: a client for the namespace of the manifest.
