@@ -8,13 +8,15 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from cli.options import ConfigOption, SetOption, make_app
 from core.errors import ConfigError, UserError
-from pipeline.config import PipelineConfig, load_config
+
+if TYPE_CHECKING:
+    from pipeline.config import PipelineConfig
 
 Pusher = Literal["docker", "buildah"]
 Builder = Literal["docker", "buildah", "cloudbuild"]
@@ -43,6 +45,8 @@ def build(
 
     Exit code 2: a setting is missing or wrong. 1: the build failed.
     """
+    from pipeline.config import load_config
+
     settings = load_config(config, overrides or ())
     _image_name(settings)
     checkout = _find_checkout()
@@ -61,6 +65,8 @@ def push(
 
     Exit code 2: a setting is missing or wrong. 1: the push failed.
     """
+    from pipeline.config import load_config
+
     image = _image_name(load_config(config, overrides or ()))
     _run([tool or _find_tool(), "push", image])
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -197,6 +197,21 @@ def run_watched(
                 f"the pipeline's process ended with exit code {code}",
                 interrupted=code in _INTERRUPTED_CODES,
             )
+    return watched
+
+
+def show_unchanged(
+    console: Console, names: Sequence[str], outcome: Mapping[str, Any] | None
+) -> Watched:
+    """Show a run as finished whose components, with these names, would all be cache hits."""
+    watched = Watched(
+        [_end(Component(name), events.CACHED) for name in names], outcome=dict(outcome or {})
+    )
+    if console.is_terminal:
+        console.print(watched)
+    else:
+        for component in watched.components:
+            _print_line(console, watched, {"event": events.FINISHED}, component)
     return watched
 
 

@@ -58,9 +58,10 @@ def predict(
     2. The output appears when it is complete; after a kill the same command resumes.
     """
     from cli.console import silent_stderr
-    from cli.model import last_pushed_model
+    from cli.model import avoid_keras_3, last_pushed_model
     from core import exit_codes
     from core.errors import InputError
+    from core.imports import large_imports
     from pipeline.config import load_config
     from serving.answers import answer, read_arguments, read_lines
     from serving.rest.client import find_server
@@ -68,6 +69,7 @@ def predict(
 
     settings = load_config(config, overrides or ())
     public_key = verification_key(settings.signing)
+    avoid_keras_3()
     if inputs or output or format:
         from cli.score import score
 
@@ -86,7 +88,7 @@ def predict(
         raise InputError("no review given: pass reviews as arguments or on standard input")
 
     def load() -> Predictor:
-        with silent_stderr():
+        with silent_stderr(), large_imports():
             return Predictor(folder, public_key)
 
     predictor = find_server(settings.serve, folder, load) if texts else load()

@@ -16,6 +16,8 @@ app = make_app()
 def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """Run the pipeline on this machine and show its progress.
 
+    If nothing has changed since the last run, its result is shown again.
+
     Exit code 0: a model was pushed. 2: settings or input are wrong, or another run uses paths.root.
     3: the model was not blessed or failed the serving check. 130: Ctrl-C. 1: anything else.
     """
@@ -25,11 +27,18 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from cli.console import out
     from pipeline import nodes
     from pipeline.config import load_config
-    from platforms.local import locks, places
+    from platforms.local import locks, places, unchanged
 
     settings = load_config(config, overrides or ())
     places.check_places(settings)
     lock = locks.lock_root(settings.paths.root)
+    names = nodes.node_ids(settings)
+    last = unchanged.find_unchanged(settings)
+    if last:
+        text = f"  unchanged since the run {last.id}"
+        out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
+        watched = monitor.show_unchanged(out, names, last.outcome)
+        raise typer.Exit(summary.show(out, settings, watched))
     folder = places.log_folder(settings)
     places.make_folder("paths.root", folder)
     log = Path(folder) / time.strftime("%Y%m%d-%H%M%S.log")
@@ -38,7 +47,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
         out,
         log,
         monitor.local_runner(config, overrides or ()),
-        names=nodes.node_ids(settings),
+        names=names,
         lock=lock,
     )
     raise typer.Exit(summary.show(out, settings, watched, log))

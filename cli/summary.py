@@ -13,8 +13,17 @@ from core import exit_codes
 from pipeline.config import PipelineConfig
 
 
-def show(console: Console, config: PipelineConfig, watched: Watched, log: Path) -> int:
-    """Print the result of a run; return the exit code of the command."""
+def show(
+    console: Console, config: PipelineConfig, watched: Watched, log: Path | None = None
+) -> int:
+    """Print the result of a run; return the exit code of the command.
+
+    Args:
+      console: the output.
+      config: the settings.
+      watched: the state of the run after its end.
+      log: its log file; None if no process was started.
+    """
     if watched.failure:
         return _show_failure(console, watched.failure, log)
     assert watched.outcome is not None
@@ -38,7 +47,7 @@ def show(console: Console, config: PipelineConfig, watched: Watched, log: Path) 
     return exit_codes.PUSHED
 
 
-def _show_failure(console: Console, failure: dict[str, Any], log: Path) -> int:
+def _show_failure(console: Console, failure: dict[str, Any], log: Path | None) -> int:
     where = f": {failure['component']}" if failure["component"] else ""
     if failure.get("interrupted"):
         _line(console, ("interrupted", "red"), f"{where}; run again to continue")

@@ -14,9 +14,11 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfx.dsl.components.base.base_component import BaseComponent
-from tfx.dsl.components.base.base_node import BaseNode
+if TYPE_CHECKING:
+    from tfx.dsl.components.base.base_component import BaseComponent
+    from tfx.dsl.components.base.base_node import BaseNode
 
 CODE_KEY = "code"
 
@@ -51,6 +53,9 @@ def add_code(node: BaseNode) -> None:
 
     A Resolver has no execution properties, and is never cached.
     """
+    # TFX takes seconds to import, and `all_code` does not use it.
+    from tfx.dsl.components.base.base_component import BaseComponent
+
     if isinstance(node, BaseComponent):
         node.spec.exec_properties[CODE_KEY] = fingerprint(roots(node))
 
@@ -78,8 +83,21 @@ def fingerprint(modules: Iterable[str]) -> str:
     Args:
       modules: dotted names of modules, or of functions in them.
     """
+    return _digest(sources(modules))
+
+
+def all_code() -> str:
+    """Return a hash of all files of our packages, and of the libraries' versions.
+
+    It does not parse the sources, and takes a quarter of a second.
+    """
+    files = (file for name in _PACKAGES for file in (_ROOT / name).rglob("*") if file.is_file())
+    return _digest(sorted(file for file in files if file.parent.name != "__pycache__"))
+
+
+def _digest(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for path in sources(modules):
+    for path in files:
         digest.update(f"{path.relative_to(_ROOT)}\0".encode() + path.read_bytes() + b"\0")
     for library in _LIBRARIES:
         digest.update(f"{library} {metadata.version(library)}\0".encode())

@@ -7,6 +7,7 @@ ML Metadata is the only store.
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from components.properties import PUSHED_DESTINATION
 from components.run_report.sources import NODE_ID, Sources, Step
 
-SETTINGS, OUTCOME, ERROR = "settings", "outcome", "error"
-"""Custom properties of the context: the settings as JSON, the outcome as JSON, the error."""
+SETTINGS, OUTCOME, ERROR, STATE = "settings", "outcome", "error", "state"
+"""Custom properties of the context: the settings as JSON, the outcome as JSON, the error, and a
+digest of everything that the run read and of the models that are served after it."""
 RUN_TYPE = "pipeline_run"
 """Type of the context of a run."""
 
@@ -108,6 +110,20 @@ def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
     if context is not None:
         context.custom_properties[key].string_value = value
         store.put_contexts([context])
+
+
+def last_state(store: MetadataStore) -> tuple[str, str] | None:
+    """Return the id and the `STATE` of the last run that began; None if there is no run."""
+    contexts = store.get_contexts_by_type(RUN_TYPE)
+    if not contexts:
+        return None
+    last = max(contexts, key=lambda context: context.id)
+    return last.name, _text(last, STATE)
+
+
+def exists(artifact: mlmd.Artifact) -> bool:
+    """Return whether an artifact on this machine is in the state in which TFX's cache uses it."""
+    return artifact.state == mlmd.Artifact.LIVE and os.path.exists(artifact.uri)
 
 
 def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, str]) -> Run:

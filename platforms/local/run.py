@@ -14,6 +14,7 @@ from tfx.proto.orchestration import pipeline_pb2
 from components.run_report import history
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
+from platforms.local import unchanged
 from platforms.local.locks import waiting_lock
 from platforms.local.outcome import Outcome, run_outcome
 from platforms.local.pushed_models import mark_replaced
@@ -32,6 +33,7 @@ class Runner(LocalDagRunner):
         self._config = config
         self._paths = config.paths
         self.run_id: str | None = None
+        self._fingerprint = unchanged.fingerprint(config)
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
         """See TFX's LocalDagRunner."""
@@ -59,6 +61,7 @@ class Runner(LocalDagRunner):
             outcome = run_outcome(handle, self.run_id)
             result = json.dumps(dataclasses.asdict(outcome))
             history.record(handle.store, self.run_id, history.OUTCOME, result)
+            unchanged.record(handle.store, self.run_id, self._config, self._fingerprint)
         return outcome
 
     def record_failure(self, error: str) -> None:

@@ -19,7 +19,7 @@ NEEDED = {
     "compile": ("--target", "vertex"),
     "submit": ("--target", "kubeflow"),
 }
-HEAVY = {"apache_beam", "kfp", "numpy", "pyarrow", "requests", "tensorflow", "tfx"}
+HEAVY = {"apache_beam", "kfp", "ml_metadata", "numpy", "pyarrow", "requests", "tensorflow", "tfx"}
 LOADED = """
 import sys
 sys.argv = ["amazon-reviews", *sys.argv[1:]]
@@ -27,7 +27,7 @@ from cli.command import main
 try:
     main()
 finally:
-    print("LOADED", *{name.split(".")[0] for name in sys.modules})
+    print("LOADED", *{name.split(".")[0] for name in sys.modules}, *sys.modules)
 """
 
 
@@ -53,7 +53,7 @@ def test_help_imports_no_large_library(command):
         text=True,
     )
     [line] = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
-    assert set(line.split()) & HEAVY == set()
+    assert set(line.split()) & {*HEAVY, "pipeline.config"} == set()
     if command:
         assert "[default: $PIPELINE_CONFIG or" in " ".join(done.stdout.split())
 
@@ -66,6 +66,14 @@ def test_the_list_of_runs_needs_no_tensorflow(tmp_path):
     assert "no run in" in done.stderr
     [line] = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
     assert set(line.split()) & {"apache_beam", "tensorflow", "tfx"} == set()
+
+
+def test_a_manifest_needs_no_tensorflow():
+    words = ["kserve", "--set", "paths.serving=gs://b/s"]
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True
+    )
+    assert set(done.stdout.splitlines()[-1].split()) & HEAVY == set()
 
 
 def test_overrides_may_be_repeated_and_the_last_one_wins(monkeypatch):

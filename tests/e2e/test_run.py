@@ -79,10 +79,21 @@ def test_the_evaluation_has_every_metric_overall_and_by_text_length(finished):
     assert all(values.keys() >= expected for values in metrics.values())
 
 
-def test_an_unchanged_second_run_does_no_work(finished):
+def test_an_unchanged_second_run_shows_the_result_of_the_first_one(finished):
+    workspace, output = finished
+    before, executions = workspace.artifacts(), workspace.executions()
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout
+    assert workspace.states(done.stdout) == dict.fromkeys(PIPELINE_NODES, "cached")
+    result = output[output.index("reviews   ") :]
+    assert done.stdout.endswith(result)
+    assert (workspace.artifacts(), workspace.executions()) == (before, executions)
+
+
+def test_a_setting_that_no_component_reads_causes_no_work_but_a_report(finished):
     workspace, _ = finished
     before = workspace.artifacts()
-    done = workspace.run()
+    done = workspace.run("serve.port=8600")
     assert done.returncode == 0, done.stdout
     states = workspace.states(done.stdout)
     assert {states.pop(name) for name in ALWAYS} == {"done"}

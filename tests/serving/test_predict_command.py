@@ -30,6 +30,38 @@ def start(root, *words, **options):
     return subprocess.Popen([*COMMAND, *words], env=environment, **{**pipes, **options})
 
 
+LOADED = """
+import sys
+from cli.command import main
+sys.argv = ["amazon-reviews", "predict", "good phone"]
+try:
+    main()
+finally:
+    print("LOADED", *{name.split(".")[0] for name in sys.modules})
+"""
+NOT_NEEDED = {
+    "IPython",
+    "apache_beam",
+    "keras",
+    "matplotlib",
+    "sklearn",
+    "tensorflow_transform",
+    "tfx",
+}
+
+
+def test_one_prediction_loads_tensorflow_and_no_other_large_library(root):
+    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
+    environment.pop("TF_USE_LEGACY_KERAS", None)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=True
+    )
+    answer, loaded = done.stdout.splitlines()
+    assert answer == "positive\t0.900\tgood phone"
+    assert "tensorflow" in loaded.split()
+    assert set(loaded.split()) & NOT_NEEDED == set()
+
+
 def test_the_prediction_of_a_line_precedes_the_next_line(root):
     process = start(root)
     process.stdin.write(b"good phone\n")

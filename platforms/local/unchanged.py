@@ -1,0 +1,114 @@
+"""Find out that a run would repeat the last one, without TFX; this module imports no TensorFlow.
+
+TFX's local engine finds the same out by looking up each component in ML Metadata. To do so it
+imports TensorFlow, Beam and all of TFX's components, whether or not one of them will run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from components.run_report import history
+from core.metadata import connection_config
+from pipeline.code_version import all_code
+from pipeline.config import PipelineConfig, recorded_settings
+from platforms.local import checks
+from serving.versions import versions
+
+
+def fingerprint(config: PipelineConfig) -> str | None:
+    """Return a digest of everything that a run reads, before the run: code, settings and input.
+
+    It changes more often than TFX's cache keys, for example with a file that no glob matches.
+
+    Returns:
+      None if the next run may do something else in any case, or if a file system other than that
+      of this machine is used, whose files cannot be listed without TensorFlow.
+    """
+    paths = config.paths
+    folders = (paths.root, paths.metadata, paths.serving, config.data.input_base or "")
+    # A warm start continues from the model that the last run pushed. A baseline of the user's own
+    # may have other content.
+    if not config.cache or config.training.warm_start or config.evaluation.baseline_model:
+        return None
+    if any("://" in folder for folder in folders):
+        return None
+    digest = hashlib.sha256(f"{all_code()}\0{recorded_settings(config)}\0".encode())
+    try:
+        for line in _input(config):
+            digest.update(line + b"\0")
+    except OSError:  # The run reports what is wrong with the file.
+        return None
+    return digest.hexdigest()
+
+
+def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
+    """Record the state after a run in ML Metadata.
+
+    Args:
+      store: the MetadataStore.
+      run_id: id of the run.
+      config: its settings.
+      before: the `fingerprint` before the run.
+    """
+    if before:
+        history.record(store, run_id, history.STATE, _state(config, before))
+
+
+def find_unchanged(config: PipelineConfig) -> history.Run | None:
+    """Return the last run if a new run with these settings would only repeat it, else None.
+
+    This is so if the last run finished, nothing that it read has changed, all of its outputs exist,
+    and the serving folder contains the same models as after the run.
+
+    Raises:
+      ConfigError: a setting is impossible on this machine.
+    """
+    before = fingerprint(config)
+    if before is None or not os.path.exists(config.paths.metadata):
+        return None
+    checks.check(config)
+    from ml_metadata import MetadataStore
+
+    store = MetadataStore(connection_config(config.paths.metadata))
+    state = history.last_state(store)
+    if not state or state[1] != _state(config, before):
+        return None
+    [run] = history.read_runs(store, state[0])
+    outputs = [artifact for of_node in run.outputs.values() for artifact in of_node.values()]
+    if run.outcome is None or not all(map(history.exists, outputs)):
+        return None
+    return run if os.path.exists(run.outcome["report"]) else None
+
+
+def _input(config: PipelineConfig) -> Iterator[bytes]:
+    """Yield a line for each file that the settings name or that is in the input folder.
+
+    Raises:
+      OSError: a file or folder cannot be read, or the input contains a link to a folder.
+    """
+    if config.serving.golden:
+        yield Path(config.serving.golden).read_bytes()
+    # The sample is a part of the code.
+    waiting = [config.data.input_base] if config.data.input_base else []
+    while waiting:
+        for entry in sorted(os.scandir(waiting.pop()), key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+                continue
+            if entry.is_dir():
+                raise NotADirectoryError(f"{entry.path} is a link")
+            status = entry.stat()
+            # Unlike the time of modification, that of the last change cannot be set to an earlier
+            # one, as `cp --preserve` does.
+            values = f"\0{status.st_size}\0{status.st_ino}\0{status.st_ctime_ns}"
+            yield os.fsencode(entry.path) + values.encode()
+
+
+def _state(config: PipelineConfig, before: str) -> str:
+    content = "\0".join([before, *versions(config.paths.serving)])
+    return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,198 @@
+"""A run that would repeat the last one, and every change after which it would not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ml_metadata import MetadataStore
+from ml_metadata.proto import metadata_store_pb2 as mlmd
+
+from components.run_report import history
+from core.metadata import connection_config
+from pipeline import code_version
+from pipeline.config import load_config
+from platforms.local import unchanged
+
+RUN = "2026-01-01T10:00:00"
+OUTCOME = {
+    "lines": {"examples_train": 8, "examples_eval": 1, "examples_test": 1},
+    "accuracy": 0.9,
+    "auc": 0.95,
+    "blessed": True,
+    "reasons": [],
+    "refused": "",
+    "strategy": "OneDeviceStrategy",
+}
+NOT_LOADED = {"apache_beam", "keras", "kfp", "numpy", "pyarrow", "tensorflow", "tfx"}
+LOADED = """
+import sys
+sys.argv = ["amazon-reviews", *sys.argv[1:]]
+from cli.command import main
+try:
+    main()
+finally:
+    print("LOADED", *{name.split(".")[0] for name in sys.modules})
+"""
+
+
+class Finished:
+    """A folder in the state after a run that pushed a model."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.inputs = folder / "reviews"
+        self.reviews = self.inputs / "deep" / "reviews.txt"
+        self.reviews.parent.mkdir(parents=True)
+        self.reviews.write_text("__label__1 bad\n__label__2 good\n")
+        self.golden = folder / "golden.txt"
+        self.golden.write_text("positive\tgood\n")
+        self.model = folder / "runs" / "serving" / "7"
+        self.model.mkdir(parents=True)
+        (self.model / "saved_model.pb").touch()
+        self.artifact = folder / "runs" / "Trainer" / "model" / "1"
+        self.artifact.mkdir(parents=True)
+        self.report = folder / "runs" / "report.html"
+        self.report.touch()
+        self.store = MetadataStore(connection_config(str(folder / "runs" / "metadata.sqlite")))
+        self._run_type = self.store.put_context_type(mlmd.ContextType(name=history.RUN_TYPE))
+        self._record()
+
+    def config(self, *overrides):
+        paths = (
+            f"paths.root={self.folder}/runs",
+            f"data.input_base={self.inputs}",
+            f"serving.golden={self.golden}",
+        )
+        return load_config(None, [*paths, *overrides], environ={})
+
+    def begin_run(self, name):
+        [run] = self.store.put_contexts([mlmd.Context(type_id=self._run_type, name=name)])
+        return run
+
+    def _record(self):
+        run = self.begin_run(RUN)
+        node_type = self.store.put_context_type(mlmd.ContextType(name="node"))
+        [node] = self.store.put_contexts([mlmd.Context(type_id=node_type, name="p.Trainer")])
+        kind = self.store.put_artifact_type(mlmd.ArtifactType(name="Model"))
+        artifact = mlmd.Artifact(type_id=kind, uri=str(self.artifact), state=mlmd.Artifact.LIVE)
+        event = mlmd.Event(type=mlmd.Event.OUTPUT)
+        event.path.steps.add().key = "model"
+        execution = mlmd.Execution(
+            type_id=self.store.put_execution_type(mlmd.ExecutionType(name="component")),
+            last_known_state=mlmd.Execution.COMPLETE,
+        )
+        contexts = self.store.get_contexts_by_id([run, node])
+        self.store.put_execution(execution, [(artifact, event)], contexts)
+        outcome = {**OUTCOME, "report": str(self.report), "pushed_to": str(self.model)}
+        history.record(self.store, RUN, history.OUTCOME, json.dumps(outcome))
+        config = self.config()
+        unchanged.record(self.store, RUN, config, unchanged.fingerprint(config))
+
+
+@pytest.fixture
+def finished(tmp_path):
+    return Finished(tmp_path)
+
+
+def test_a_run_with_the_same_code_settings_and_input_is_unchanged(finished):
+    assert unchanged.find_unchanged(finished.config()).id == RUN
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "training.epochs=7",
+        "cache=false",
+        "training.warm_start=true",
+        "evaluation.baseline_model=/models/1",
+        "paths.serving=gs://bucket/serving",
+        "data.input_base=gs://bucket/reviews",
+        "data.input_base=null",
+    ],
+)
+def test_other_settings_are_a_change(finished, override):
+    assert unchanged.find_unchanged(finished.config(override)) is None
+
+
+def rewrite_with_the_same_size_and_time(finished):
+    times = finished.reviews.stat()
+    finished.reviews.write_text("__label__2 bad\n__label__1 good\n")
+    os.utime(finished.reviews, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def push_a_second_model(finished):
+    shutil.copytree(finished.model, finished.model.with_name("8"))
+
+
+def mark_the_artifact(finished):
+    [artifact] = finished.store.get_artifacts()
+    artifact.state = mlmd.Artifact.MARKED_FOR_DELETION
+    finished.store.put_artifacts([artifact])
+
+
+def link_a_folder(finished):
+    (finished.inputs / "link").symlink_to(finished.folder)
+
+
+CHANGES = {
+    "input rewritten": rewrite_with_the_same_size_and_time,
+    "input added": lambda finished: (finished.inputs / "more.txt").touch(),
+    "input removed": lambda finished: finished.reviews.unlink(),
+    "input folder removed": lambda finished: shutil.rmtree(finished.inputs),
+    "link to a folder": link_a_folder,
+    "golden sentences": lambda finished: finished.golden.write_text("negative\tbad\n"),
+    "golden sentences removed": lambda finished: finished.golden.unlink(),
+    "model pushed": push_a_second_model,
+    "model incomplete": lambda finished: (finished.model / "saved_model.pb").unlink(),
+    "artifact deleted": lambda finished: finished.artifact.rmdir(),
+    "artifact marked": mark_the_artifact,
+    "report deleted": lambda finished: finished.report.unlink(),
+    "another run": lambda finished: finished.begin_run("2026-01-02T10:00:00"),
+    "metadata deleted": lambda finished: (finished.folder / "runs/metadata.sqlite").unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_every_other_change_is_found(finished, change):
+    change(finished)
+    assert unchanged.find_unchanged(finished.config()) is None
+
+
+@pytest.mark.parametrize("file", ["cli/app.py", "preprocessing/schema/schema.pbtxt"])
+def test_changed_code_is_found(finished, file, tmp_path, monkeypatch):
+    checkout = Path(code_version.__file__).parents[1]
+    for name in code_version._PACKAGES:
+        shutil.copytree(checkout / name, tmp_path / "code" / name)
+    monkeypatch.setattr(code_version, "_ROOT", tmp_path / "code")
+    assert unchanged.find_unchanged(finished.config()) is not None
+    with (tmp_path / "code" / file).open("a") as text:
+        text.write("\n")
+    assert unchanged.find_unchanged(finished.config()) is None
+
+
+def test_an_upgraded_library_is_a_change(finished, monkeypatch):
+    monkeypatch.setattr(code_version.metadata, "version", lambda name: "99.0")
+    assert unchanged.find_unchanged(finished.config()) is None
+
+
+def test_an_unchanged_run_shows_the_last_result_and_loads_neither_tensorflow_nor_tfx(finished):
+    words = ["run"]
+    for word in (f"paths.root={finished.folder}/runs", f"data.input_base={finished.inputs}"):
+        words += ["--set", word]
+    words += ["--set", f"serving.golden={finished.golden}"]
+    environ = {name: value for name, value in os.environ.items() if "PIPELINE" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *words], capture_output=True, text=True, env=environ
+    )
+    *lines, loaded = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert lines[0] == f"amazon_reviews  unchanged since the run {RUN}"
+    assert "Trainer              cached       0.0 s" in lines
+    assert "accuracy  0.9000   AUC 0.9500 (test split)" in lines
+    assert f"pushed to {finished.model}" in lines
+    assert set(loaded.split()) & NOT_LOADED == set()
+    assert not (finished.folder / "runs" / "logs").exists()
