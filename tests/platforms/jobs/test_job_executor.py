@@ -113,8 +113,13 @@ def kill_after_first_checkpoint(step, server, operator, replica):
         ("tfjob", "parameter_server", "chief", {"workers": 1}),
         ("tfjob", "parameter_server", "worker 1", {"workers": 2}),
         ("trainjob", "multi_worker_mirrored", "chief", {"workers": 2, **SMALL_BATCHES}),
-        ("trainjob", "parameter_server", "ps 0", {"workers": 1}),
-        ("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
+        pytest.param(
+            *("trainjob", "parameter_server", "ps 0", {"workers": 1}), marks=pytest.mark.exhaustive
+        ),
+        pytest.param(
+            *("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
+            marks=pytest.mark.exhaustive,
+        ),
         ("jobset", "parameter_server", "chief", {"workers": 1}),
     ],
 )
