@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 # Every process of the environment imports it. Only the libraries of the checkout's .venv may be
 # read: the sources, and the metadata of their installation, are not.
-SITECUSTOMIZE = f"""
+CONFINEMENT = f"""
 import os, sys
 
 CHECKOUT = {str(CHECKOUT)!r} + os.sep
@@ -50,8 +50,9 @@ def bin_folder(tmp_path_factory):
     _run(sys.executable, "-m", "pip", "--quiet", *install)
     [site] = venv.glob("lib/python*/site-packages")
     # Python reads no .pth in a folder that a .pth names, so the checkout is not on the path.
-    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    (site / "sitecustomize.py").write_text(SITECUSTOMIZE)
+    # Debian has a sitecustomize of its own.
+    (site / "confinement.py").write_text(CONFINEMENT)
+    (site / "libraries.pth").write_text(f"import confinement\n{sysconfig.get_path('purelib')}\n")
     shutil.rmtree(tree)
     return venv / "bin"
 

@@ -1,7 +1,7 @@
 """A Kubernetes API server for tests.
 
-It stores jobs, pods and events. To the few requests that are required to follow a job it
-responds like a real server, errors included.
+It stores jobs, pods and events. To the few requests that are required to follow a job it responds
+like a real server, errors included.
 """
 
 import json

@@ -47,7 +47,7 @@ def test_auto_needs_no_permission_to_read_runtimes(server, log):
     install(server, "TrainJob", "JobSet")
     server.fail("GET", RUNTIMES, forbidden("get", RUNTIMES, "trainer.kubeflow.org"), "always")
     assert choose() == "jobset"
-    assert "forbids to get clustertrainingruntimes" in log.text
+    assert "does not allow this step to get clustertrainingruntimes" in log.text
 
 
 def test_another_resource_of_the_group_is_not_enough(server):
