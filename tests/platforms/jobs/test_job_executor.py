@@ -11,6 +11,7 @@ import pytest
 from core.errors import InputError
 from platforms.jobs.kubernetes import run as job_run
 from platforms.jobs.kubernetes.settings import KUBERNETES_JOB_KEY, KubernetesJobSettings
+from tests.exhaustive import exhaustive
 from tests.trainer_module import conftest
 
 pytestmark = pytest.mark.slow
@@ -113,13 +114,8 @@ def kill_after_first_checkpoint(step, server, operator, replica):
         ("tfjob", "parameter_server", "chief", {"workers": 1}),
         ("tfjob", "parameter_server", "worker 1", {"workers": 2}),
         ("trainjob", "multi_worker_mirrored", "chief", {"workers": 2, **SMALL_BATCHES}),
-        pytest.param(
-            *("trainjob", "parameter_server", "ps 0", {"workers": 1}), marks=pytest.mark.exhaustive
-        ),
-        pytest.param(
-            *("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
-            marks=pytest.mark.exhaustive,
-        ),
+        exhaustive("trainjob", "parameter_server", "ps 0", {"workers": 1}),
+        exhaustive("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
         ("jobset", "parameter_server", "chief", {"workers": 1}),
     ],
 )
