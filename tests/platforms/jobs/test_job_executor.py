@@ -65,7 +65,7 @@ class Step:
             image="registry/reviews:1",
             namespace="ml",
             service_account="trainer",
-            timeout_seconds=400,
+            timeout_seconds=800,
             refused_seconds=300,
             poll_seconds=0.2,
         )
@@ -96,7 +96,7 @@ def step(executor, prepared, tmp_path):
 
 
 def kill_after_first_checkpoint(step, server, operator, replica):
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         if list(step.checkpoints.glob("*/checkpoint")):
             [job] = server.jobs.values()
@@ -177,4 +177,4 @@ def test_a_job_that_succeeds_without_a_model_is_an_error(step, server, monkeypat
     [job] = server.jobs.values()
     [replica] = job["spec"]["tfReplicaSpecs"].values()
     assert replica["template"]["spec"]["serviceAccountName"] == "trainer"
-    assert given == [(400, 300, 0.2)]
+    assert given == [(800, 300, 0.2)]
