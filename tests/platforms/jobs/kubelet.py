@@ -22,7 +22,7 @@ class Kubelet:
 
     Attributes:
       processes: name of a pod -> its process, the latest.
-      restarts: how often a pod was made again.
+      restarts: the number of restarts of all pods.
     """
 
     def __init__(self, server):
@@ -44,10 +44,13 @@ class Kubelet:
 
     def process_of(self, job, replica):
         """Return the process of a replica, such as `worker 1`."""
+        return self.processes[self._pod_of(job, replica)["metadata"]["name"]]
+
+    def _pod_of(self, job, replica):
         kind = self.server.kinds[job["kind"]]
         pods = [pod for pod in self.pods(job) if pod["status"]["phase"] == "Running"]
-        [name] = [p["metadata"]["name"] for p in pods if kind.replica_of(p, job) == replica]
-        return self.processes[name]
+        [pod] = [pod for pod in pods if kind.replica_of(pod, job) == replica]
+        return pod
 
     def pods(self, job):
         return self.server.pods_of(job)
@@ -127,9 +130,10 @@ class Kubelet:
                 pod["metadata"]["deletionTimestamp"] = now()
                 self._signal(self.processes[pod["metadata"]["name"]])
 
-    def preempt(self, pod):
+    def preempt(self, job, replica):
         """End a pod as the scheduler does for a pod of a higher priority, or a spot node."""
         with self.server.lock:
+            pod = self._pod_of(job, replica)
             disruption = {
                 "type": "DisruptionTarget",
                 "status": "True",

@@ -11,6 +11,7 @@ import pytest
 from core.errors import InputError
 from platforms.jobs.kubernetes import run as job_run
 from platforms.jobs.kubernetes.settings import KUBERNETES_JOB_KEY, KubernetesJobSettings
+from tests.exhaustive import exhaustive
 from tests.trainer_module import conftest
 
 pytestmark = pytest.mark.slow
@@ -64,7 +65,7 @@ class Step:
             image="registry/reviews:1",
             namespace="ml",
             service_account="trainer",
-            timeout_seconds=400,
+            timeout_seconds=800,
             refused_seconds=300,
             poll_seconds=0.2,
         )
@@ -95,7 +96,7 @@ def step(executor, prepared, tmp_path):
 
 
 def kill_after_first_checkpoint(step, server, operator, replica):
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         if list(step.checkpoints.glob("*/checkpoint")):
             [job] = server.jobs.values()
@@ -113,8 +114,8 @@ def kill_after_first_checkpoint(step, server, operator, replica):
         ("tfjob", "parameter_server", "chief", {"workers": 1}),
         ("tfjob", "parameter_server", "worker 1", {"workers": 2}),
         ("trainjob", "multi_worker_mirrored", "chief", {"workers": 2, **SMALL_BATCHES}),
-        ("trainjob", "parameter_server", "ps 0", {"workers": 1}),
-        ("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
+        exhaustive("trainjob", "parameter_server", "ps 0", {"workers": 1}),
+        exhaustive("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
         ("jobset", "parameter_server", "chief", {"workers": 1}),
     ],
 )
@@ -176,4 +177,4 @@ def test_a_job_that_succeeds_without_a_model_is_an_error(step, server, monkeypat
     [job] = server.jobs.values()
     [replica] = job["spec"]["tfReplicaSpecs"].values()
     assert replica["template"]["spec"]["serviceAccountName"] == "trainer"
-    assert given == [(400, 300, 0.2)]
+    assert given == [(800, 300, 0.2)]

@@ -26,6 +26,12 @@ class TrainingOperator:
             pods = self._kubelet.pods(job)
             self._kubelet.terminate([p for p in pods if p["status"]["phase"] == "Running"])
             return
+        if job["spec"]["runPolicy"].get("suspend"):
+            self._kubelet.terminate(self._kubelet.pods(job))
+            self._server.set_condition(name, "Suspended", f"TFJob {name} is suspended.")
+            return
+        if any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions):
+            self._server.resume(name)
         # The operator writes no status if it failed to create a missing pod.
         news = self._reconcile_pods(job)
         if not conditions:
