@@ -10,7 +10,7 @@ import yaml
 from tests.e2e.conftest import SETTINGS
 from tests.platforms import bare_launcher
 
-pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
+pytestmark = pytest.mark.slow
 
 
 def test_the_steps_push_a_model_without_types_and_properties(tmp_path):
