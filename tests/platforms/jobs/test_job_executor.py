@@ -109,10 +109,10 @@ def kill_after_first_checkpoint(step, server, operator, replica):
     ("kind", "strategy", "lost", "training"),
     [
         ("tfjob", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
-        ("tfjob", "multi_worker_mirrored", "chief", {"workers": 3, **SMALL_BATCHES}),
+        exhaustive("tfjob", "multi_worker_mirrored", "chief", {"workers": 3, **SMALL_BATCHES}),
         ("tfjob", "parameter_server", "ps 0", {"workers": 2, "parameter_servers": 2}),
-        ("tfjob", "parameter_server", "chief", {"workers": 1}),
-        ("tfjob", "parameter_server", "worker 1", {"workers": 2}),
+        exhaustive("tfjob", "parameter_server", "chief", {"workers": 1}),
+        exhaustive("tfjob", "parameter_server", "worker 1", {"workers": 2}),
         ("trainjob", "multi_worker_mirrored", "chief", {"workers": 2, **SMALL_BATCHES}),
         exhaustive("trainjob", "parameter_server", "ps 0", {"workers": 1}),
         exhaustive("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
