@@ -61,6 +61,11 @@ def problem(training: Training, strategy: str, reason: str = "") -> str | None:
             "training.mixed_precision: float16 needs a scaled loss, which Keras does not support "
             f"under {named}; set bfloat16"
         )
+    if training.warm_start and training.hyperparameters.get("compressed"):
+        return (
+            "training.warm_start: true needs a base model with all bits of its weights; unset "
+            "training.hyperparameters.compressed"
+        )
     if training.profile_steps and training.profile_steps[0] > training.profile_steps[1]:
         first, last = training.profile_steps
         return f"training.profile_steps: [{first}, {last}] ends before it begins"

@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 
 import tensorflow as tf
 import tf_keras
@@ -156,7 +157,7 @@ def build_model(
     rate = _rate(training, module, inputs)
     with strategy.scope():
         net = module.build(
-            models.hyperparameters(training.model, training.hyperparameters),
+            _hyperparameters(training),
             job.transform,
             static_shapes=static_shapes,
         )
@@ -196,9 +197,11 @@ def _plain_model(job: TrainingJob, module: ModuleType) -> tf_keras.Model:
     """Build the model to export: outside any strategy, in float32, for dynamic shapes."""
     tf_keras.mixed_precision.set_global_policy("float32")
     with tf.device("/CPU:0"):
-        return module.build(
-            models.hyperparameters(job.training.model, job.training.hyperparameters), job.transform
-        )
+        return module.build(_hyperparameters(job.training), job.transform)
+
+
+def _hyperparameters(training: Training) -> Any:
+    return models.hyperparameters(training.model, training.hyperparameters)
 
 
 def _set_first_weights(
@@ -247,6 +250,8 @@ def _export(job: TrainingJob, trained: Trained) -> None:
         # The import of TFT takes seconds, and only the chief needs it.
         from trainer_module import export
 
+        if hasattr(trained.module, "exported"):
+            plain = trained.module.exported(plain, _hyperparameters(job.training))
         export.save(plain, job.transform_graph, job.serving_model_dir, job.transform)
         warm_start.write_origin(job, trained.module.FEATURES)
         logging.info(

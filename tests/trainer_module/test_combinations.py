@@ -41,6 +41,11 @@ REFUSED = [
         {"mixed_precision": "float16"},
         "training.mixed_precision: float16 needs a scaled loss, which Keras does not support under",
     ),
+    (
+        STRATEGIES,
+        {"warm_start": True, "hyperparameters": {"compressed": True}},
+        "training.warm_start: true needs a base model with all bits of its weights; unset",
+    ),
     (STRATEGIES, {"profile_steps": (5, 3)}, "training.profile_steps: [5, 3] ends before"),
 ]
 VALUES = {

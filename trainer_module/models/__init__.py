@@ -10,6 +10,7 @@ A module has
   optimizer(learning_rate): returns the optimizer.
   adapt(model, dataset, sum_over_processes): optional; fits weights on the train split that are not
     trained by gradients.
+  exported(model, hyperparameters): optional; returns the model that is exported instead.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from pydantic import Field
 from core.settings import Section
 from preprocessing import features
 from preprocessing.settings import Transform
+from trainer_module.models.shared import levels
 
 FEATURES = (features.NGRAMS,)
 LEARNING_RATE = 0.05
@@ -35,6 +36,9 @@ class Hyperparameters(Section):
     """Constant that is added to all log-count ratios, so that n-grams of both classes learn too."""
     scale_smoothing: Annotated[float, Field(gt=0)] = 1.0
     """Occurrences that are added to each bucket in each class."""
+    compressed: bool = False
+    """Export each weight with 8 bits instead of 64, its scale included. No training can continue
+    from such a model."""
 
 
 class NgramBag(tf_keras.layers.Layer):
@@ -123,6 +127,21 @@ class NgramBag(tf_keras.layers.Layer):
         return tf.stack(by_class)
 
 
+class CompressedBag(NgramBag):
+    """An `NgramBag` for predictions only: the place of each weight in a table of 256 levels."""
+
+    def build(self, input_shape: Any) -> None:
+        self.places = self.add_weight(
+            name="places", shape=(self._buckets,), dtype="uint8", trainable=False
+        )
+        self.levels = self.add_weight(name="levels", shape=(levels.COUNT,), trainable=False)
+        self.bias = self.add_weight(name="bias", shape=(1,), trainable=False)
+
+    def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
+        del training
+        return tf.gather(self.levels, tf.cast(tf.gather(self.places, ids), tf.int32))
+
+
 def build(
     hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
 ) -> tf_keras.Model:
@@ -136,6 +155,21 @@ def build(
     # and there is no matrix product that it could speed up.
     bag = NgramBag(transform.ngram_buckets, hyperparameters, name=_LAYER, dtype="float32")
     return tf_keras.Model({features.NGRAMS: ngrams}, bag(ngrams), name="ngram_linear")
+
+
+def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_keras.Model:
+    """Return the model to export instead of `model`, which `build` returned."""
+    if not hyperparameters.compressed:
+        return model
+    trained = model.get_layer(_LAYER)
+    weights = (trained.table * trained.scale).numpy()
+    bag = CompressedBag(len(weights), hyperparameters, name=_LAYER, dtype="float32")
+    output = bag(model.input[features.NGRAMS])
+    fitted = levels.fit(weights)
+    bag.places.assign(levels.nearest(weights, fitted))
+    bag.levels.assign(fitted)
+    bag.bias.assign(trained.bias)
+    return tf_keras.Model(model.input, output, name=model.name)
 
 
 def adapt(model: tf_keras.Model, dataset: Batches, sum_over_processes: Sum = tf.identity) -> None:

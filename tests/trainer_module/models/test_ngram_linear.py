@@ -118,6 +118,26 @@ def test_a_static_train_step_compiles_with_xla_and_equals_the_ragged_one():
     )
 
 
+@pytest.mark.parametrize("static_shapes", [False, True])
+def test_a_compressed_model_has_a_byte_for_each_weight_and_almost_the_same_answers(static_shapes):
+    model = build(static_shapes=static_shapes)
+    weights = np.random.default_rng(0).laplace(size=BUCKETS)
+    bag(model).table.assign(weights / 3)
+    bag(model).scale.assign(np.full(BUCKETS, 3))
+    bag(model).bias.assign([0.5])
+    hyperparameters = ngram_linear.Hyperparameters(compressed=True)
+    small = ngram_linear.exported(model, hyperparameters)
+    assert [weight.dtype for weight in small.weights if weight.shape == [BUCKETS]] == [tf.uint8]
+    ids, _ = reviews(40)
+    inputs = {features.NGRAMS: padded(ids) if static_shapes else ids}
+    np.testing.assert_allclose(small(inputs), model(inputs), atol=0.05)
+
+
+def test_the_exported_model_is_the_trained_one_unless_it_is_compressed():
+    model = build()
+    assert ngram_linear.exported(model, ngram_linear.Hyperparameters()) is model
+
+
 @pytest.mark.parametrize("name", ["mixed_float16", "mixed_bfloat16"])
 def test_mixed_precision_leaves_weights_and_logit_in_float32(policy, name):
     policy(name)
