@@ -49,8 +49,13 @@ def test_a_refused_pod_is_reported_and_ends_the_step(ground, log, why, remedy):
 
 def test_the_pods_of_a_training_start_where_the_restricted_standard_is_enforced(ground, log):
     ground.server.admission = lambda name, spec: refusal(spec)
-    ground.run("print('I am', me)")
-    assert {"[chief] I am chief 0", "[worker 0] I am worker 0"} <= set(lines(log))
+    # A chief that ends also ends the other pods, so it ends last.
+    script = "print('I am', me)\nwait_for('end')"
+    thread, raised = in_background(lambda: ground.run(script))
+    wait(lambda: {"[chief] I am chief 0", "[worker 0] I am worker 0"} <= set(lines(log)))
+    ground.release("end")
+    thread.join(120)
+    assert raised == []
     assert ground.server.events == []
 
 
