@@ -205,6 +205,7 @@ class SaveRegularly(StepCallback):
     def _save_and_end(self) -> None:
         self._save()
         logging.info("SIGTERM: saved after step %d, ending", self.step)
+        self._vote.wait_for_all()
         raise SystemExit(EXIT_CODE)
 
     def _save(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
@@ -83,3 +84,13 @@ class Vote:
         self._steps = 0
         self._since = time.perf_counter()
         return bool(requests > 0)
+
+    def wait_for_all(self) -> None:
+        """Block until every process has called this method, or one of them has ended.
+
+        A process that ended right after a vote could not send its part of the vote to the others.
+        They would fail instead of saving a checkpoint.
+        """
+        if self._agreement.needed:
+            with contextlib.suppress(tf.errors.OpError):
+                self._agreement.wait_for_all()

@@ -220,9 +220,15 @@ class TestSaveRegularly:
 
     @pytest.mark.parametrize("hook", ["on_train_batch_end", "on_test_batch_end", "on_epoch_end"])
     def test_sigterm_saves_and_ends(self, callback, saved, hook):
-        vote = SimpleNamespace(after_step=lambda: True, now=lambda: True)
+        saved_before_the_wait = []
+        vote = SimpleNamespace(
+            after_step=lambda: True,
+            now=lambda: True,
+            wait_for_all=lambda: saved_before_the_wait.append(list(saved)),
+        )
         with pytest.raises(SystemExit) as ended:
             getattr(callback(100, 4, State(epochs=0, trained={}), vote), hook)(0)
         assert ended.value.code == 143
         # An evaluation that has just begun has changed nothing.
         assert saved == {"on_train_batch_end": [5], "on_test_batch_end": []}.get(hook, [4])
+        assert saved_before_the_wait == [saved], "another process may still need this one"

@@ -30,6 +30,9 @@ class OfTwo:
         self.votes += 1
         return here + tf.stack([self.other_requests, here[1]])
 
+    def wait_for_all(self):
+        raise tf.errors.UnavailableError(None, None, "Socket closed")
+
 
 @pytest.fixture
 def clock(monkeypatch):
@@ -96,9 +99,14 @@ def test_sigterm_to_any_process_ends_them_all(clock):
     assert vote.now(), "this process received SIGTERM"
 
 
+def test_a_process_does_not_wait_for_one_that_has_ended():
+    Vote(StubTermination(), OfTwo()).wait_for_all()
+
+
 def test_a_single_process_ends_without_a_vote(clock):
     sigterm = StubTermination()
     vote = Vote(sigterm, Alone())
     assert not vote.after_step() and not vote.now()
     sigterm.requested = True
     assert vote.after_step() and vote.now()
+    vote.wait_for_all()
