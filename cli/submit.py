@@ -90,7 +90,7 @@ def submit(
 
 
 def _check_options(given: dict[str, Any]) -> None:
-    """Raise ConfigError if options are given that exclude each other."""
+    """Raise ConfigError if more than one of the options is given."""
     chosen = [option for option, value in given.items() if value]
     if len(chosen) > 1:
         raise ConfigError(f"{chosen[0]} and {chosen[1]} exclude each other; remove one")

@@ -1,4 +1,4 @@
-"""Find out that a run would repeat the last one, without TFX; this module imports no TensorFlow.
+"""Find out whether a run would only repeat the last one, without importing TFX or TensorFlow.
 
 TFX's local engine finds the same out by looking up each component in ML Metadata. To do so it
 imports TensorFlow, Beam and all of TFX's components, whether or not one of them will run.
@@ -26,8 +26,8 @@ def fingerprint(config: PipelineConfig) -> str | None:
     It changes more often than TFX's cache keys, for example with a file that no glob matches.
 
     Returns:
-      None if the next run may do something else in any case, or if a file system other than that
-      of this machine is used, whose files cannot be listed without TensorFlow.
+      None if a run with these settings must never be skipped, if an input file cannot be read, or
+      if a folder is in a bucket or a database, which this module cannot list.
     """
     paths = config.paths
     folders = (paths.root, paths.metadata, paths.serving, config.data.input_base or "")
@@ -103,8 +103,8 @@ def _input(config: PipelineConfig) -> Iterator[bytes]:
             if entry.is_dir():
                 raise NotADirectoryError(f"{entry.path} is a link")
             status = entry.stat()
-            # Unlike the time of modification, that of the last change cannot be set to an earlier
-            # one, as `cp --preserve` does.
+            # `cp --preserve` sets the time of modification to an earlier one. The time of the last
+            # change cannot be set.
             values = f"\0{status.st_size}\0{status.st_ino}\0{status.st_ctime_ns}"
             yield os.fsencode(entry.path) + values.encode()
 

@@ -112,7 +112,7 @@ def verified_digests(bundle: bytes, public_key: bytes) -> dict[str, str]:
         key.verify(signature, _encoded(payload), ec.ECDSA(_HASHES[key.curve.name]))
     except InvalidSignature:
         raise InvalidBundle("was not signed by the key, or was changed") from None
-    # From here on the content is that of the key's owner, but may be of another kind.
+    # The owner of the key wrote this content, but it may be something else than a list of files.
     try:
         statement = json.loads(payload)
         predicate = statement["predicate"]

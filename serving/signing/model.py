@@ -13,7 +13,7 @@ from core.errors import UserError
 from serving.signing import bundle
 
 SIGNATURE_FILE = "model.sig"
-"""The file in a pushed model with its signature."""
+"""Name of the file with the signature, in the folder of a pushed model."""
 _CHUNK = 1 << 20
 
 
@@ -36,8 +36,8 @@ def sign_model(folder: str, private_pem: bytes) -> None:
 def verified(folder: str, public_key: bytes | None) -> Iterator[str]:
     """Yield a folder with the model that can be loaded until the end of the `with`.
 
-    It is a copy, so that nobody can change a file between its verification and its use. The last
-    part of its path is that of `folder`.
+    With a key the folder is a private copy, so that nobody can change a file between its
+    verification and its use. The last part of its path is that of `folder`.
 
     Args:
       folder: local folder or URL of a model.
@@ -97,7 +97,7 @@ def _files(folder: str) -> list[str]:
 
 
 def _digest(path: str, copy: str = "") -> str:
-    """Return the SHA-256 of a file; write what was read to `copy`."""
+    """Return the SHA-256 of a file, and write its content to `copy` if that is given."""
     import tensorflow as tf
 
     digest = hashlib.sha256()

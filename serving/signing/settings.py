@@ -34,7 +34,7 @@ def verification_key(signing: Signing) -> bytes | None:
     """Return the public key in PEM that models must be signed by; None: models are not verified.
 
     Raises:
-      ConfigError: a file cannot be read, or is not a key.
+      ConfigError: a file cannot be read, or the private key cannot be used.
     """
     if signing.public_key:
         return _read("signing.public_key", signing.public_key)

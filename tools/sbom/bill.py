@@ -31,7 +31,7 @@ def image_bill(found: dict[str, Any], name: str, revision: str, epoch: int) -> s
     """Return the JSON for an image: all of its packages of Python and of Debian.
 
     Args:
-      name, revision: the name of the image, and its commit.
+      name, revision: the name of the image, and the version of our package in it.
       found, epoch: see `package_bill`.
     """
     image = Component(
@@ -58,7 +58,7 @@ def _render(
 ) -> str:
     bom = Bom(components=others)
     bom.metadata.component = subject
-    # Of the content alone, so that the same content gives the same document.
+    # No present time and no random number, so that the same content gives the same document.
     bom.metadata.timestamp = datetime.fromtimestamp(epoch, timezone.utc)
     components = {name: _python(each, name) for name, each in packages.items()}
     bom.components.update(components.values())

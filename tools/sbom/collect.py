@@ -18,7 +18,7 @@ _FORMAT = "${Package}\t${Version}\t${Architecture}\n"
 
 
 def python_packages() -> dict[str, dict[str, Any]]:
-    """Return the distributions by name; `needed` are those that amazon-reviews requires."""
+    """Return the distributions by name; `needed`: amazon-reviews and all that it requires."""
     installed: dict[str, metadata.Distribution] = {}
     for found in metadata.distributions():
         # The first one on the path is the one that an import uses.

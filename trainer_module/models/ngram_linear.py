@@ -128,7 +128,7 @@ class NgramBag(tf_keras.layers.Layer):
 
 
 class CompressedBag(NgramBag):
-    """An `NgramBag` for predictions only: the place of each weight in a table of 256 levels."""
+    """An `NgramBag` for predictions only, with the place of each weight in a table of levels."""
 
     def build(self, input_shape: Any) -> None:
         self.places = self.add_weight(
@@ -158,7 +158,7 @@ def build(
 
 
 def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_keras.Model:
-    """Return the model to export instead of `model`, which `build` returned."""
+    """Return the model to export: `model`, or with `compressed` a copy with a byte a weight."""
     if not hyperparameters.compressed:
         return model
     trained = model.get_layer(_LAYER)

@@ -16,9 +16,9 @@ from trainer_module.settings import TrainingJob
 class CustomJobExecutor(RemoteExecutor):
     """Runs a CustomJob for the training; `custom_config` has its settings under CUSTOM_JOB_KEY.
 
-    The CustomJob is cancelled with its step. TFX's own executor is not used: its replicas do not
-    exit as `trainer_module.task` does, every replica requires the model that the chief writes, and
-    a cancelled or retried step does not cancel its job.
+    A step that is cancelled cancels its CustomJob. TFX's own executor is not used: its replicas do
+    not exit as `trainer_module.task` does, every replica requires the model that the chief writes,
+    and a cancelled or retried step does not cancel its job.
     """
 
     NO_MODEL = "The CustomJob succeeded, but there is no model in {}"

@@ -1,4 +1,4 @@
-"""The run of a CustomJob: creation or search of an earlier one, following, cancellation."""
+"""Run a CustomJob: create it or find that of an earlier attempt, follow it, and cancel it."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def run(
     """Run a CustomJob; return when it has succeeded.
 
     A CustomJob with the same label belongs to an earlier attempt of the step. If it still runs,
-    this function follows it. If it succeeded and `is_done`, this function returns. Otherwise it
-    creates a new CustomJob. This function cancels the CustomJob after SIGTERM in the main thread,
+    this function follows it. If it succeeded and `is_done`, this function returns. Otherwise this
+    function creates a new CustomJob. It cancels the CustomJob after SIGTERM in the main thread,
     after SIGINT, and after the timeout.
 
     Args:
@@ -121,7 +121,7 @@ def _create(client: Any, parent: str, job: CustomJob) -> str:
 
 
 def _find(client: Any, parent: str, label: str, poll_seconds: float) -> CustomJob | None:
-    """Return the execution's newest CustomJob, after the end of its cancellation; None: none."""
+    """Wait while the newest CustomJob with a label is being cancelled; return it, or None."""
     while True:
         jobs = _with_label(client, parent, label, **retrying())
         newest = max(jobs, key=lambda job: job.create_time, default=None)
@@ -179,7 +179,7 @@ def _log_command(name: str) -> str:
 
 
 def _cancel(client: Any, parent: str, label: str) -> None:
-    """Cancel the running CustomJobs with a label; their names are unknown after an early signal."""
+    """Cancel the running CustomJobs with a label. A signal may arrive before their names do."""
     options = {"retry": None, "timeout": _SECONDS_TO_CANCEL / 2}
     try:
         for job in _with_label(client, parent, label, **options):

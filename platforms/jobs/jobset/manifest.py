@@ -24,7 +24,7 @@ API_GROUP, API_VERSION = "jobset.x-k8s.io", "v1alpha2"
 CONTAINER = "tensorflow"
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 
-# 128 + the number of a signal that a restart can help against: SIGHUP, SIGINT, SIGQUIT, SIGILL,
+# 128 + the number of each signal after which a restart can help: SIGHUP, SIGINT, SIGQUIT, SIGILL,
 # SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGUSR1 (`lost_peer.EXIT_CODE`), SIGSEGV, SIGTERM.
 _RETRYABLE = [129, 130, 131, 132, 134, 135, 136, 137, 138, 139, 143]
 
@@ -80,8 +80,9 @@ def job_set_policies(chief: str) -> dict[str, Any]:
 def job_policies(container: str) -> dict[str, Any]:
     """Return the fields of a Job's spec that decide which pods are replaced.
 
-    A pod that was killed or lost another one is replaced under its host name, while the other pods
-    continue; the Job fails with the first pod that ends with another exit code.
+    A pod is replaced if it was killed or evicted, or ended because of the loss of another pod. The
+    new pod has the same host name. The other pods continue. Any other failure of a pod fails the
+    Job.
 
     Args:
       container: the container whose exit code counts.
@@ -89,7 +90,8 @@ def job_policies(container: str) -> dict[str, Any]:
     codes = {"containerName": container, "values": _RETRYABLE}
     return {
         "completionMode": "Indexed",
-        # Pods that the rules ignore do not count, so the limit is for failures without exit code.
+        # The limit concerns only failures without an exit code: pods that a rule ignores do not
+        # count.
         "backoffLimit": MOST_RESTARTS,
         "podReplacementPolicy": "Failed",
         "podFailurePolicy": {
@@ -110,7 +112,7 @@ def index_variable() -> dict[str, Any]:
 
 
 def host_names(job_set: str, replicated_job: str, count: int) -> list[str]:
-    """Return the addresses of the pods of a replicated job, which their successors keep."""
+    """Return the address of each pod of a replicated job; its replacement has the same one."""
     return [f"{job_set}-{replicated_job}-0-{index}.{job_set}:{PORT}" for index in range(count)]
 
 
@@ -123,7 +125,7 @@ def _replicated_job(
     template = pod_template(CONTAINER, job_file, settings, group.gpus)
     [container] = template["spec"]["containers"]
     if sum(map(len, cluster.values())) > 1:
-        # Kubernetes replaces $(POD_INDEX) by the value of the variable before it.
+        # Kubernetes replaces $(POD_INDEX) by the value of that variable, which must come first.
         task = {"type": group.task, "index": f"$({INDEX_VARIABLE})"}
         config = json.dumps({"cluster": cluster, "task": task})
         container["env"] += [index_variable(), {"name": VARIABLE, "value": config}]

@@ -60,7 +60,7 @@ class JobSet(JobKind):
 
 
 def conditions(job: dict[str, Any], success: str) -> list[Condition]:
-    """Return the true conditions of a JobSet or TrainJob; `success` is its type of a success."""
+    """Return the true conditions of an object; `success` is the type with which it succeeds."""
     return [
         Condition(SUCCEEDED if each["type"] == success else each["type"], each.get("message", ""))
         for each in true_conditions(job)
@@ -73,6 +73,6 @@ def pod_index(pod: dict[str, Any]) -> str:
 
 
 def expected_pod(replica: str, job_set: str, replicated_job: str, index: int) -> ExpectedPod:
-    """Return the pod of a replicated job with one Job, which adds a random suffix to the name."""
+    """Return a pod of a replicated job. The Job of the pod adds a random suffix to its name."""
     job = f"{job_set}-{replicated_job}-0"
     return ExpectedPod(replica, f"{job}-{index}", whole=False, owner=("Job", job))

@@ -1,1 +1,1 @@
-"""A training on Kubernetes, by whichever of its kinds of jobs the cluster has."""
+"""A training as a job on Kubernetes: what the jobs of all kinds have in common."""

@@ -30,7 +30,8 @@ from platforms.jobs.kubernetes.errors import (
 from platforms.jobs.kubernetes.kind import JobKind
 from platforms.jobs.kubernetes.pods import Event, Pod
 
-# Status codes of the server, of a proxy before it, and 0 of the Python client for TLS errors.
+# Status codes after which a request is repeated, of the server or of a proxy. The Python client
+# uses 0 for TLS errors.
 _TRANSIENT = (0, 408, 429, 500, 502, 503, 504)
 
 
@@ -54,7 +55,7 @@ class RetryPolicy:
 
 
 def connect() -> ApiClient:
-    """Return a client of the cluster that this pod runs in, else of the kube config's cluster.
+    """Return a client of this pod's cluster, or outside a pod, of the cluster in the kube config.
 
     Raises:
       InputError: this process does not run in a pod, and there is no valid kube config.
@@ -85,9 +86,9 @@ def connect() -> ApiClient:
 class JobClient:
     """The jobs of one kind in one namespace, with their pods, events and logs.
 
-    Every method retries after transient errors, and logs each retry. It raises InputError if the
-    server refuses the request, Forbidden if permissions are missing, and Unreachable if the server
-    does not respond before the timeout.
+    Every method but `log` retries after transient errors, and logs each retry. It raises InputError
+    if the server refuses the request, Forbidden if permissions are missing, and Unreachable if the
+    server does not respond before the timeout.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class JobClient:
         self._timeouts = (min(10.0, request_timeout), request_timeout)
 
     def get(self, name: str) -> dict[str, Any] | None:
-        """Return the job; None: there is no job of that name."""
+        """Return the job; None: there is no job with this name."""
 
         def request() -> Any:
             return self._custom.get_namespaced_custom_object(
@@ -118,7 +119,7 @@ class JobClient:
             return None
 
     def create(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
-        """Create the job and return it; None: there is already a job of that name."""
+        """Create the job and return it; None: a job with this name exists already."""
 
         def request() -> Any:
             return self._custom.create_namespaced_custom_object(
@@ -155,7 +156,7 @@ class JobClient:
             return
 
     def is_served(self) -> bool:
-        """Return whether the API has the kind; every account may request this."""
+        """Return whether the API has the kind. This request requires no permissions."""
         try:
             found = self._call("get", "APIs", lambda: self._request(self._group_path))
         except (NotServed, NotFound):
@@ -171,7 +172,7 @@ class JobClient:
         return True
 
     def pods(self, job: dict[str, Any]) -> list[Pod]:
-        """Return the existing pods of a job, with those that were replaced and still exist."""
+        """Return all pods of a job that exist, including those that were replaced."""
 
         def request() -> Any:
             return self._core.list_namespaced_pod(

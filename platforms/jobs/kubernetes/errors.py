@@ -1,4 +1,4 @@
-"""The errors of requests about jobs: those of the Kubernetes API, as messages of one line."""
+"""The errors of requests to the Kubernetes API, with messages of one line."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class NotServed(InputError):
 
 
 class NotFound(Exception):
-    """A request for a job that does not exist."""
+    """A request for an object that does not exist."""
 
 
 class AlreadyExists(Exception):
-    """A request to create a job whose name exists."""
+    """A request to create a job with the name of an existing job."""
 
 
 def refusal(
     error: ApiException, kind: JobKind, verb: str, resource: str, namespace: str
 ) -> Exception:
-    """Convert an error that a retry does not change.
+    """Convert an error after which a retry is useless.
 
     Args:
       error: the error of the client library.
       kind: the kind of the job.
-      verb, resource: the request, `create` and `tfjobs`.
+      verb, resource: the request, such as `create` and `tfjobs`.
       namespace: the namespace of the request.
 
     Returns:

@@ -182,7 +182,7 @@ class Follow:
         """Raise JobAborted if the training exceeds a limit or cannot succeed."""
         now = time.monotonic()
         if now - self._started > self._terms.timeout_seconds:
-            # `Logs.finish` is not called here, because it may take a while.
+            # `Logs.finish` may take many seconds, so it is not called after the timeout.
             raise JobAborted(
                 f"{self._label} did not end within {self._terms.timeout_seconds / 3600:g} hours "
                 "(kubeflow.training_timeout_hours); run again to continue from the last checkpoint"
@@ -211,7 +211,10 @@ class Follow:
             self._failed_since = None
 
     def _blame_order(self, replica: str) -> tuple[bool, int]:
-        """Return the sort key of a restarted replica; a lost replica restarts all others."""
+        """Return a sort key by which the first replica is the probable cause of all restarts.
+
+        Replicas that ended because of the loss of another one come last.
+        """
         lost = self._lost.get(replica)
         return lost is not None and lost.lost_peer, -self._restarts[replica]
 
@@ -244,7 +247,10 @@ class Follow:
         )
 
     def _earlier_losses(self, failed: str = "") -> str:
-        """Describe the restarted replicas, because the loss of one makes the others fail."""
+        """Describe the restarted replicas except `failed`.
+
+        One of them may be the cause of the failure: the loss of one replica makes the others fail.
+        """
         losses = [
             f"{replica} "
             + (self._lost[replica].end_text if replica in self._lost else "ended and was restarted")

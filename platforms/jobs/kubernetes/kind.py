@@ -1,4 +1,4 @@
-"""A kind of Kubernetes object that runs a training: what its manifest and its status mean."""
+"""The interface of the kinds of jobs: the manifest and the status of the object of a training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainer_module.distribute.cluster import CHIEF
 from trainer_module.settings import TrainingJob
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
-"""The types of the conditions with which a job of any kind ends, after `JobKind.conditions`."""
+"""The types of the conditions with which a job ends, in the result of `JobKind.conditions`."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Condition:
     """A condition in the status of a job that is true.
 
     Attributes:
-      type: SUCCEEDED, FAILED, or a type of the kind.
-      message: the message of its controller.
+      type: SUCCEEDED, FAILED, or another type that the controller of the kind defines.
+      message: the message of the controller.
     """
 
     type: str
@@ -35,7 +35,7 @@ class ExpectedPod:
       replica: the replica that runs in it, such as `worker 1`.
       prefix: the name of the pod, or its start.
       whole: True if `prefix` is the whole name.
-      owner: kind and name of the object whose events contain the reason if it is refused.
+      owner: kind and name of the object whose events contain the reason if the pod is refused.
     """
 
     replica: str
@@ -49,13 +49,17 @@ class ExpectedPod:
 
 
 class Lookup(Protocol):
-    """The requests to a cluster that `JobKind.missing` needs."""
+    """The requests to a cluster that `JobKind.missing` sends."""
 
     def is_served(self) -> bool:
         """Return whether the API has the kind."""
 
     def has_cluster_object(self, plural: str, name: str) -> bool:
-        """Return whether an object of the kind's group exists that belongs to no namespace.
+        """Return whether a cluster-scoped object exists in the API group of the kind.
+
+        Args:
+          plural: the resource, such as `clustertrainingruntimes`.
+          name: the name of the object.
 
         Raises:
           InputError: the API server refuses the request.
@@ -63,14 +67,14 @@ class Lookup(Protocol):
 
 
 class JobKind(abc.ABC):
-    """One kind of job. Subclasses interpret the status; everything else is the same for all kinds.
+    """One kind of job. A subclass makes the manifest and interprets the status and the pods.
 
     Attributes:
       name: the value of `kubeflow.training_job`.
       title: the kind of the object, such as `TFJob`.
-      group, version, plural: its place in the API.
+      group, version, plural: API group, version and resource name of the object.
       container: name of the container that trains, whose log and exit code count.
-      pod_label: label of each pod that contains the name of the job.
+      pod_label: key of the label of each pod whose value is the name of the job.
       controller: the program that runs jobs of this kind.
     """
 
@@ -92,13 +96,13 @@ class JobKind(abc.ABC):
         )
 
     def missing(self, client: Lookup, settings: KubernetesJobSettings) -> str:
-        """Return the reason why the cluster has no jobs of this kind; empty if it has."""
+        """Return the reason why the cluster cannot run jobs of this kind; empty if it can."""
         if client.is_served():
             return ""
         return f"no {self.title} CRD"
 
     def remedy(self, message: str) -> str:
-        """Return the continuation of a message with which the API server refuses a job."""
+        """Return a text to append to the API server's message about a refused job; may be empty."""
         return ""
 
     @abc.abstractmethod

@@ -75,7 +75,7 @@ def error_line(lines: Iterable[str]) -> str:
 
 
 def printed_line(lines: Iterable[str]) -> str:
-    """Return the last line that is not a log record: `task` prints a wrong setting there."""
+    """Return the last line that is not a log record, such as the error of a wrong setting."""
     texts = [line.strip() for line in lines if line.strip()] or [_NO_OUTPUT]
     return next((text for text in reversed(texts) if not _LOG_RECORD.match(text)), texts[-1])
 
@@ -159,7 +159,7 @@ class _Follower(threading.Thread):
 
 
 class _Position:
-    """The position in a log up to which it was read; by its time it detects repeated lines."""
+    """The position up to which a log was read. It detects repeated lines by their time stamps."""
 
     def __init__(self) -> None:
         self._last = (b"", b"")

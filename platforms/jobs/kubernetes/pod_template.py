@@ -88,7 +88,7 @@ def pod_metadata() -> dict[str, Any]:
 
 
 def bare_pod(container: str, image: str | None) -> dict[str, Any]:
-    """Return the spec of a pod without command and settings, of one container."""
+    """Return the spec of a pod with one container, without its command and the user's settings."""
     return {
         "containers": [
             {
@@ -102,8 +102,8 @@ def bare_pod(container: str, image: str | None) -> dict[str, Any]:
                 },
             }
         ],
-        # Together with that of the container it satisfies the Pod Security Standard `restricted`.
-        # It sets no user id, because some clusters restrict a namespace to ids of its own.
+        # This and the securityContext of the container satisfy the Pod Security Standard
+        # `restricted`. No user id is set, because some clusters assign ids to each namespace.
         "securityContext": {
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},

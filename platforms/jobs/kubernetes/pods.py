@@ -26,7 +26,7 @@ class Pod:
       reason: Kubernetes's reason for the end of the pod, such as OOMKilled or Evicted.
       created_at: time of creation, in RFC 3339.
       finished_at: time of the end, in RFC 3339.
-      blocked_by: reason why the pod does not run; empty if it runs, or if it only starts.
+      blocked_by: reason why the pod does not run; empty if it runs or starts normally.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Pod:
 
     @property
     def failed(self) -> bool:
-        """True if the training in the pod failed."""
+        """True if the pod ended without success: an error, a kill or an eviction."""
         return self.phase == "Failed"
 
     @property

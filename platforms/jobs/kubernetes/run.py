@@ -1,4 +1,4 @@
-"""The run of a job: creation or search of an earlier one, following, deletion."""
+"""Run a job: create it or find that of an earlier attempt, follow it, and delete it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from platforms.jobs.step import sigterm_raises
 _SECONDS_TO_DISAPPEAR = 600.0
 """Timeout for the deletion of an earlier attempt's job, with its pods."""
 _SECONDS_TO_DELETE = 20.0
-"""Timeout of the request to delete the job after SIGTERM; SIGKILL follows after 30 seconds."""
+"""Timeout of the request to delete the job; SIGKILL follows 30 seconds after SIGTERM."""
 
 
 def run(client: JobClient, manifest: dict[str, Any], terms: Terms) -> None:
     """Run a job; return when it has succeeded and its logs are in the log of this process.
 
     A job of the same name belongs to an earlier attempt of the step. If it still runs, this
-    function follows it. If it succeeded and `terms.is_done`, this function returns. Otherwise it
-    deletes that job and creates a new one. This function deletes the job after SIGTERM in the main
-    thread, after SIGINT, and after a timeout. A failed job is kept for an inspection.
+    function follows it. If it succeeded and `terms.is_done`, this function returns. Otherwise this
+    function deletes the earlier job and creates a new one.
+
+    This function deletes the job after SIGTERM in the main thread, after SIGINT, and when it raises
+    JobAborted, for example after a timeout. A job that its controller has failed is kept.
 
     Args:
       client: a client for the namespace of the manifest.
@@ -84,7 +86,7 @@ def _create_or_find(client: JobClient, manifest: dict[str, Any], terms: Terms) -
 
 
 def _check_fields(created: dict[str, Any], manifest: dict[str, Any]) -> None:
-    """Raise JobAborted if an older CRD has dropped fields of the manifest."""
+    """Raise JobAborted if the API server dropped fields that its older CRD does not define."""
     dropped = sorted(set(manifest["spec"]) - set(created["spec"]))
     if dropped:
         raise JobAborted(

@@ -17,9 +17,9 @@ class KubernetesJobSettings(Section):
     """The pods of a training on Kubernetes, and the limits of the job.
 
     Attributes:
-      kind: the kind of the job; `auto`: the first kind that the cluster has.
+      kind: the kind of the job; `auto`: the first kind that the cluster can run.
       runtime: name of the ClusterTrainingRuntime of a TrainJob.
-      queue: Kueue's LocalQueue that admits the job; None: no queue.
+      queue: the LocalQueue of Kueue that admits the job; None: no queue.
       image: image of every pod, which contains this package.
       namespace: namespace of the job and its pods.
       service_account: service account of the pods; None: the namespace's default.
@@ -33,7 +33,8 @@ class KubernetesJobSettings(Section):
       volume_mount: path at which the pods mount the volume.
       grace_seconds: seconds between SIGTERM and SIGKILL, for a checkpoint.
       timeout_seconds: seconds after which the job is deleted.
-      refused_seconds: seconds after which the job is deleted if Kubernetes refuses its pods.
+      refused_seconds: seconds after which the job is deleted if Kubernetes refuses its pods for a
+        permanent reason.
       poll_seconds: seconds between two requests for the state of the job.
     """
 

@@ -1,4 +1,4 @@
-"""The kind of job that runs a training: as set, or what the cluster has."""
+"""Choose the kind of job that runs a training, by the settings or by what the cluster has."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ KINDS: tuple[JobKind, ...] = (TFJob(), TrainJob(), JobSet())
 def choose_kind(
     api: ApiClient, settings: KubernetesJobSettings, retries: RetryPolicy | None = None
 ) -> JobKind:
-    """Return the kind of job for a training, and log it.
+    """Return the kind of job for a training; log the choice of `auto`.
 
     Raises:
-      InputError: `auto`, and the cluster has none of the kinds.
-      Unreachable: the API did not respond.
+      InputError: the setting is `auto`, and the cluster can run none of the kinds.
+      Unreachable: the Kubernetes API did not respond for minutes.
     """
     reasons: list[str] = []
     for kind in KINDS:

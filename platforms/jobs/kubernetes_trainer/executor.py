@@ -20,7 +20,7 @@ from trainer_module.settings import TrainingJob
 class KubernetesExecutor(RemoteExecutor):
     """Runs a job for the training; `custom_config` has its settings under KUBERNETES_JOB_KEY.
 
-    The job is deleted when the step is cancelled.
+    A step that is cancelled deletes its job.
     """
 
     NO_MODEL = (
@@ -44,7 +44,7 @@ class KubernetesExecutor(RemoteExecutor):
 
 
 def _last_checkpoint(folder: str) -> str:
-    """Return the name of the last checkpoint in a folder; empty if there is none readable."""
+    """Return the name of the last checkpoint in a folder; empty if none can be read."""
     import tensorflow as tf
 
     try:

@@ -1,4 +1,4 @@
-"""A training as a TrainJob (trainer.kubeflow.org), whose runtime is `trainjob/runtime.py`."""
+"""A training as a TrainJob (trainer.kubeflow.org); the module `runtime` makes its runtime."""
 
 from __future__ import annotations
 

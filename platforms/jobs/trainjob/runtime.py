@@ -12,11 +12,11 @@ _SECONDS_TO_SAVE = 60
 
 
 def make_runtime(name: str, image: str | None) -> dict[str, Any]:
-    """Return the runtime. A TrainJob adds its image, its command, its pods and their number.
+    """Return the runtime. Each TrainJob sets the image, the command, the pods and their number.
 
     Args:
       name: the name of the runtime.
-      image: the image of a TrainJob that names none; None: there is no such image.
+      image: the default image, for a TrainJob that sets none; None: no default.
     """
     pod = bare_pod(NODE, image)
     pod["containers"][0]["env"].append(index_variable())

@@ -21,7 +21,7 @@ from trainer_module.settings import TrainingJob
 
 
 class TrainJob(JobKind):
-    """A TrainJob of Kubeflow Trainer v2, which turns it into a JobSet of the same name."""
+    """A TrainJob. Kubeflow Trainer v2 creates a JobSet of the same name for it."""
 
     name = "trainjob"
     title = "TrainJob"
@@ -78,7 +78,7 @@ class TrainJob(JobKind):
 
 
 def _replica(job: dict[str, Any], number: int | str) -> str:
-    """Return the replica that runs in the node with a number."""
+    """Return the replica that runs in a node of the TrainJob."""
     env = {each["name"]: each.get("value", "") for each in job["spec"]["trainer"]["env"]}
     cluster = json.loads(env[CLUSTER_VARIABLE])
     counts = {task: len(addresses) for task, addresses in cluster.items()}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 COUNT = 256
-"""The number of levels, those of a byte."""
+"""The number of levels, as many as a byte has values."""
 _ROUNDS = 20
 
 
 def fit(values: np.ndarray) -> np.ndarray:
     """Return the levels with a small mean squared distance to `values`.
 
-    Lloyd, "Least squares quantization in PCM" (1982): the levels are, in turns, the means of the
-    values that are nearest to them. In the beginning they are dense around 0, where most weights
-    are.
+    Lloyd, "Least squares quantization in PCM" (1982): each round moves each
+    level to the mean of the values that are nearest to it. The first levels are dense around 0,
+    where most weights are.
 
     Args:
       values: float [count], at least one.
