@@ -91,7 +91,9 @@ def predict(
         with silent_stderr(), large_imports():
             return Predictor(folder, public_key)
 
-    predictor = find_server(settings.serve, folder, load) if texts else load()
+    # A server may run without the public key.
+    ask_server = bool(texts) and public_key is None
+    predictor = find_server(settings.serve, folder, load) if ask_server else load()
 
     def predictions(reviews: list[bytes]) -> list[Prediction]:
         with silent_stderr():

@@ -66,6 +66,8 @@ def submit(
             "--delete-schedule": delete_schedule,
         }
     )
+    if parameter and (schedules or delete_schedule):
+        raise ConfigError("--parameter is for a run or a new schedule; remove it")
     settings = load_config(config, overrides or ())
     if schedules:
         raise typer.Exit(platform_schedules.show(settings, target, print_line))
@@ -90,7 +92,10 @@ def submit(
 
 
 def _check_options(given: dict[str, Any]) -> None:
-    """Raise ConfigError if more than one of the options is given."""
+    """Raise ConfigError if an option is empty, or more than one of them is given."""
+    empty = [option for option, value in given.items() if value == ""]
+    if empty:
+        raise ConfigError(f"{empty[0]} has no value; give one, or remove it")
     chosen = [option for option, value in given.items() if value]
     if len(chosen) > 1:
         raise ConfigError(f"{chosen[0]} and {chosen[1]} exclude each other; remove one")

@@ -126,6 +126,9 @@ def test_wrong_times_are_refused(cron, message):
     ("arguments", "message"),
     [
         (["--schedule", "0 3 * * 1", "--wait"], "--wait and --schedule exclude each other"),
+        (["--schedule", ""], "--schedule has no value"),
+        (["--delete-schedule", ""], "--delete-schedule has no value"),
+        (["--schedules", "--parameter", "epochs=3"], "--parameter is for a run or a new schedule"),
         (["--schedules", "--delete-schedule", "x"], "--schedules and --delete-schedule exclude"),
         (["--schedule", "daily"], "'daily' has 1 fields"),
     ],

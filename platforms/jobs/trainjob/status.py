@@ -71,7 +71,8 @@ class TrainJob(JobKind):
         return [*super().event_owners(job), ("JobSet", job["metadata"]["name"])]
 
     def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
-        return _replica(job, pod_index(pod))
+        index = pod_index(pod)
+        return _replica(job, index) if index else pod["metadata"]["name"]
 
     def chief_of(self, job: dict[str, Any]) -> str:
         return _replica(job, 0)
