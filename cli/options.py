@@ -56,3 +56,22 @@ def check_local(file: Path | None) -> Path | None:
             "Write a local file and copy it"
         )
     return file
+
+
+ManifestOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="Output file \\[default: standard output].",
+        callback=check_local,
+    ),
+]
+
+
+def write_manifest(text: str, output: Path | None) -> None:
+    """Write a manifest to `output`, or without one to standard output."""
+    if output:
+        output.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from cli.options import ConfigOption, SetOption, check_local, make_app
+from cli.options import ConfigOption, ManifestOption, SetOption, make_app, write_manifest
 
 app = make_app()
 
 
 @app.command()
 def runtime(
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Output file \\[default: standard output].",
-            callback=check_local,
-        ),
-    ] = None,
+    output: ManifestOption = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
@@ -33,8 +21,4 @@ def runtime(
     from pipeline.config import load_config
     from platforms.kubeflow.cluster_objects import render
 
-    text = render(load_config(config, overrides or ()))
-    if output:
-        output.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    write_manifest(render(load_config(config, overrides or ())), output)

@@ -11,10 +11,8 @@ from core import exit_codes
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, cluster_name
 from platforms.follow import Report, SubmitError
-from platforms.package import changed_values, converted_values, read_package
-from platforms.parameters import check_parameters
 from platforms.scheduled import check_cron
-from platforms.submit import check_submission, run_name
+from platforms.submit import check_submission, prepare
 
 
 def create(
@@ -38,11 +36,7 @@ def create(
       ConfigError, InputError: see `platforms.submit.submit`.
     """
     times = check_cron(cron)
-    check_submission(config, target)
-    compiled = read_package(package, target)
-    values = converted_values(compiled, parameters)
-    check_parameters(config, target, changed_values(compiled, values))
-    name = run_name(cluster_name(config))
+    compiled, values, name = prepare(config, target, package, parameters)
     try:
         _module(target).create(config, compiled, values, name, times)
     except SubmitError as error:

@@ -51,11 +51,7 @@ def submit(
       InputError: `package` is not a compiled pipeline for `target`, or a parameter has a value that
         the settings do not allow.
     """
-    check_submission(config, target)
-    compiled = read_package(package, target)
-    values = converted_values(compiled, parameters)
-    check_parameters(config, target, changed_values(compiled, values))
-    name = run_name(cluster_name(config))
+    compiled, values, name = prepare(config, target, package, parameters)
     try:
         run = _start(config, target, compiled, values, name)
     except SubmitError as error:
@@ -72,6 +68,20 @@ def submit(
     if not wait:
         return exit_codes.PUSHED
     return follow(run, compiled.task_names, report, poll_seconds, patience_seconds)
+
+
+def prepare(
+    config: PipelineConfig, target: ClusterTarget, package: Path, parameters: Mapping[str, Any]
+) -> tuple[Package, dict[str, Any], str]:
+    """Check a submission; return the package, the values of its parameters, and a unique name.
+
+    Args and Raises: see `submit`.
+    """
+    check_submission(config, target)
+    compiled = read_package(package, target)
+    values = converted_values(compiled, parameters)
+    check_parameters(config, target, changed_values(compiled, values))
+    return compiled, values, run_name(cluster_name(config))
 
 
 def _start(

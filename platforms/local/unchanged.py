@@ -68,8 +68,10 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     Raises:
       ConfigError: a setting is impossible on this machine.
     """
+    if not os.path.exists(config.paths.metadata):
+        return None
     before = fingerprint(config)
-    if before is None or not os.path.exists(config.paths.metadata):
+    if before is None:
         return None
     checks.check(config)
     from ml_metadata import MetadataStore
