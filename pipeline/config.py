@@ -21,6 +21,7 @@ from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides
 from core.settings import Fraction, PositiveInt, Section, first_problem
 from pipeline.cluster_settings import Cluster, Dataflow, Kubeflow, Vertex
+from pipeline.flink_settings import Flink
 from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE, read_settings
 from preprocessing.settings import Transform
 from serving.rest.settings import Serve
@@ -123,15 +124,16 @@ class Data(Section):
 class Beam(Section):
     """The runner of the Beam pipelines."""
 
-    runner: Literal["direct", "dataflow"] = "direct"
-    """`direct` runs Beam in the process of the component."""
+    runner: Literal["direct", "dataflow", "flink"] = "direct"
+    """`direct` runs Beam in the process of the component; `flink` runs it on Apache Flink."""
     direct_running_mode: Literal["in_memory", "multi_threading", "multi_processing"] = "in_memory"
     """Execution mode of the `direct` runner."""
     direct_num_workers: PositiveInt = 1
     """Workers of `multi_threading` and `multi_processing`."""
     args: list[str] = []
-    """Further arguments for Beam, such as `--runner=FlinkRunner`; they override the keys above."""
+    """Further arguments for Beam, such as `--runner=SparkRunner`; they override the keys above."""
     dataflow: Dataflow = Dataflow()
+    flink: Flink = Flink()
 
 
 class Push(Section):

@@ -1,0 +1,66 @@
+"""Settings of Apache Flink, for `beam.runner: flink`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from core.settings import PositiveInt, Section
+
+Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]+$")]
+"""`HOST:PORT`."""
+JvmMemory = Annotated[str, Field(pattern=r"^[0-9]+[mg]$")]
+"""Memory as Java and Flink write it: `512m`, `2g`."""
+LOCAL = "[local]"
+
+
+class Flink(Section):
+    """Apache Flink, for `beam.runner: flink`."""
+
+    master: Literal["[local]"] | Address = LOCAL
+    """REST address of a Flink cluster, `HOST:PORT`; `[local]` starts Flink inside the job
+    server."""
+    job_endpoint: Address | None = None
+    """`HOST:PORT` of a running Beam job server; None: the run starts one, which needs Java and the
+    jars of `make flink`."""
+    jars: str = ""
+    """Folder with the jars that `make flink` downloads; empty: `.cache/flink/lib` of this
+    checkout."""
+    parallelism: PositiveInt = 2
+    """Slots that a job uses."""
+    environment: Literal["LOOPBACK", "EXTERNAL", "PROCESS"] = "LOOPBACK"
+    """Where Beam's Python workers run: `LOOPBACK` in the process of the component, which must run on
+    the machine of the cluster; `EXTERNAL` in the worker pool next to each TaskManager; `PROCESS` in
+    processes that each TaskManager starts."""
+    worker_pool: Address = "localhost:50000"
+    """`EXTERNAL`: address of the worker pool, as the TaskManager sees it."""
+    worker_command: Annotated[str, Field(pattern=r"^(/.*)?$")] = ""
+    """`PROCESS`: absolute path of `amazon-reviews-beam-worker` on the machines of the TaskManagers;
+    empty: that of this installation."""
+    workers_per_task_manager: PositiveInt = 1
+    """Python workers of each TaskManager. Each worker imports TensorFlow, which takes about
+    700 MiB. A worker that serves several slots runs them as threads of one interpreter."""
+    shared_paths: bool = False
+    """Whether the TaskManagers see the same file system as this machine. A remote cluster without
+    a shared file system requires `gs://` or another object store."""
+    retries: Annotated[int, Field(ge=0)] = 3
+    """Restarts of a job after the loss of a TaskManager or a worker; `[local]` never restarts."""
+    timeout_seconds: PositiveInt = 600
+    """Greatest time without progress of any task; the job is cancelled after it."""
+    job_server_memory: JvmMemory = "2g"
+    """Java heap of the job server; with `[local]` it contains all of Flink."""
+    network_memory: JvmMemory = "512m"
+    """Flink's memory for network buffers with `[local]`. Transform needs more than Flink's
+    default."""
+
+    @model_validator(mode="after")
+    def _loopback_is_on_this_machine(self) -> Flink:
+        host = self.master.rpartition(":")[0]
+        remote = self.master != LOCAL and host not in ("localhost", "127.0.0.1")
+        if remote and self.environment == "LOOPBACK":
+            raise ValueError(
+                f"environment LOOPBACK requires a cluster on this machine, and master is "
+                f"{self.master}; set environment to EXTERNAL or PROCESS"
+            )
+        return self
