@@ -10,6 +10,8 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 # Additional arguments of tools/mutants: make mutants MUTANTS_ARGS="--sample 20 preprocessing"
 MUTANTS_ARGS ?=
+# Additional arguments of tools/flink_cluster: make flink-cluster CLUSTER_ARGS="--task-managers 3"
+CLUSTER_ARGS ?=
 MUTANTS_BIN := .cache/mutants/venv/bin
 DOCS_VENV := .cache/docs/venv
 
@@ -34,7 +36,7 @@ SBOM_IMAGE ?=
 COMMIT_TIME = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all test-fast mutants docs reference lint format lock audit package sbom \
+.PHONY: help install run test test-all test-fast flink flink-cluster mutants docs reference lint format lock audit package sbom \
 	clean clean-runs distclean
 
 help: ## list the targets (this is the default)
@@ -60,6 +62,19 @@ mutants: install ## insert faults into the code and print how many of them the t
 	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check \
 		--require-hashes -r requirements/mutants.txt
 	@$(MUTANTS_BIN)/python tools/mutants $(MUTANTS_ARGS)
+
+flink: .cache/flink/installed ## download the jars of Flink and of Beam's job server (needs Java and Maven)
+
+flink-cluster: install flink ## run a Flink cluster with two TaskManagers on this machine until Ctrl-C
+	@$(BIN)/python -m tools.flink_cluster $(CLUSTER_ARGS)
+
+.cache/flink/installed: kubeflow/flink/pom.xml
+	@for tool in java mvn; do command -v $$tool >/dev/null || { echo "$$tool: not installed; Flink needs" \
+		"Java 11, 17 or 21 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)" >&2; exit 2; }; done
+	@rm -rf .cache/flink && mkdir -p .cache/flink
+	@mvn --batch-mode --quiet --file $< dependency:copy-dependencies \
+		-DoutputDirectory=$(CURDIR)/.cache/flink/lib
+	@touch $@
 
 docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet

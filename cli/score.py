@@ -148,6 +148,8 @@ class _BarHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record of `core.progress.LOGGER`."""
         values = progress.values(record)
+        if values["unit"] not in self._done:
+            return  # Flink reports its tasks too.
         if values["total"] is not None:
             self._bar.update(self._task, total=values["total"])
         done = self._done[values["unit"]]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
+from core.flink.names import LOCAL, RUNNER, WORKER, WORKER_LOG, WORKER_LOG_VARIABLE
 from pipeline.config import PipelineConfig
+from pipeline.flink_settings import Flink
 
-_SETUP_FILE = Path(__file__).parents[1] / "setup.py"
+_ROOT = Path(__file__).parents[1]
+_SETUP_FILE = _ROOT / "setup.py"
+_MILLISECONDS_TO_RETRY = 5_000
+"""Time for a lost TaskManager to be replaced."""
 _SETUP_FILE_IN_IMAGE = "/opt/amazon-reviews/setup.py"
 
 
@@ -23,6 +30,8 @@ def beam_args(config: PipelineConfig) -> list[str]:
             f"--direct_running_mode={beam.direct_running_mode}",
             f"--direct_num_workers={beam.direct_num_workers}",
         ]
+    if beam.runner == "flink":
+        args += _flink_args(beam.flink, config.paths.root)
     return [*args, *beam.args]
 
 
@@ -48,3 +57,40 @@ def component_beam_args(config: PipelineConfig, component_id: str, *, in_image: 
         "setup_file": _SETUP_FILE_IN_IMAGE if in_image else _SETUP_FILE,
     }
     return [f"--{name}={value}" for name, value in options.items() if value is not None]
+
+
+def flink_jars(flink: Flink) -> Path:
+    """Return the folder with the jars of the job server and of Flink."""
+    return Path(flink.jars or _ROOT / ".cache" / "flink" / "lib")
+
+
+def _flink_args(flink: Flink, root: str) -> list[str]:
+    remote = flink.master != LOCAL
+    logs = None if "://" in root else f"{root}/logs"
+    options = {
+        "runner": RUNNER,
+        "flink_master": flink.master,
+        "job_endpoint": flink.job_endpoint,
+        "flink_jars": None if flink.job_endpoint else flink_jars(flink),
+        "flink_logs": logs,
+        "flink_timeout_seconds": flink.timeout_seconds,
+        "flink_job_server_memory": flink.job_server_memory,
+        "flink_network_memory": flink.network_memory,
+        "parallelism": flink.parallelism,
+        "sdk_worker_parallelism": flink.workers_per_task_manager,
+        "environment_type": flink.environment,
+        "environment_config": _environment_config(flink, logs),
+        "number_of_execution_retries": flink.retries if remote else None,
+        "execution_retry_delay": _MILLISECONDS_TO_RETRY if remote else None,
+    }
+    return [f"--{name}={value}" for name, value in options.items() if value is not None]
+
+
+def _environment_config(flink: Flink, logs: str | None) -> str | None:
+    if flink.environment == "EXTERNAL":
+        return flink.worker_pool
+    if flink.environment == "PROCESS":
+        command = flink.worker_command or str(Path(sys.executable).with_name(WORKER))
+        environ = {WORKER_LOG_VARIABLE: f"{logs}/{WORKER_LOG}"} if logs else {}
+        return json.dumps({"command": command, "env": environ})
+    return None

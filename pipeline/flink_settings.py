@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from core.flink.names import LOCAL
 from core.settings import PositiveInt, Section
 
 Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]+$")]
 """`HOST:PORT`."""
 JvmMemory = Annotated[str, Field(pattern=r"^[0-9]+[mg]$")]
 """Memory as Java and Flink write it: `512m`, `2g`."""
-LOCAL = "[local]"
 
 
 class Flink(Section):
@@ -24,20 +24,20 @@ class Flink(Section):
     job_endpoint: Address | None = None
     """`HOST:PORT` of a running Beam job server; None: the run starts one, which needs Java and the
     jars of `make flink`."""
-    jars: str = ""
-    """Folder with the jars that `make flink` downloads; empty: `.cache/flink/lib` of this
+    jars: str | None = None
+    """Folder with the jars that `make flink` downloads; None: `.cache/flink/lib` of this
     checkout."""
     parallelism: PositiveInt = 2
     """Slots that a job uses."""
     environment: Literal["LOOPBACK", "EXTERNAL", "PROCESS"] = "LOOPBACK"
-    """Where Beam's Python workers run: `LOOPBACK` in the process of the component, which must run on
-    the machine of the cluster; `EXTERNAL` in the worker pool next to each TaskManager; `PROCESS` in
-    processes that each TaskManager starts."""
+    """Place of Beam's Python workers: `LOOPBACK` in the process of the component, on the machine of
+    the cluster; `EXTERNAL` in the worker pool next to each TaskManager; `PROCESS` in processes that
+    each TaskManager starts."""
     worker_pool: Address = "localhost:50000"
     """`EXTERNAL`: address of the worker pool, as the TaskManager sees it."""
-    worker_command: Annotated[str, Field(pattern=r"^(/.*)?$")] = ""
+    worker_command: Annotated[str, Field(pattern=r"^/")] | None = None
     """`PROCESS`: absolute path of `amazon-reviews-beam-worker` on the machines of the TaskManagers;
-    empty: that of this installation."""
+    None: that of this installation."""
     workers_per_task_manager: PositiveInt = 1
     """Python workers of each TaskManager. Each worker imports TensorFlow, which takes about
     700 MiB. A worker that serves several slots runs them as threads of one interpreter."""
@@ -53,6 +53,12 @@ class Flink(Section):
     network_memory: JvmMemory = "512m"
     """Flink's memory for network buffers with `[local]`. Transform needs more than Flink's
     default."""
+
+    @field_validator("master", mode="before")
+    @classmethod
+    def _brackets_are_no_list(cls, value: Any) -> Any:
+        # Without quotes YAML reads [local] as a list of one word.
+        return LOCAL if value == ["local"] else value
 
     @model_validator(mode="after")
     def _loopback_is_on_this_machine(self) -> Flink:

@@ -2,12 +2,16 @@
 
 import os
 import re
+import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
+
+_ROOT = Path(__file__).parents[1]
 
 # Every run uses the same examples, so that only a change of the code makes a test fail.
 # `--hypothesis-profile explore` uses others. An example has no time limit, because its time depends
@@ -55,6 +59,16 @@ def real_data():
     if not folder:
         pytest.skip("REVIEWS_DATA is not set")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def flink_jars():
+    """The folder of `make flink`."""
+    for tool in ("java", "mvn"):
+        if not shutil.which(tool):
+            pytest.skip(f"the tests on Flink need {tool}, which is not installed")
+    subprocess.run(["make", "--silent", "-C", str(_ROOT), "flink"], check=True)
+    return _ROOT / ".cache" / "flink" / "lib"
 
 
 @pytest.fixture

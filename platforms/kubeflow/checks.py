@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
+from platforms import flink
 from platforms.checks import check_compiled, check_dataflow, places
 
 PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
@@ -21,6 +22,7 @@ def check(config: PipelineConfig) -> None:
       ConfigError: a setting is missing or impossible there. The message names its key.
     """
     check_compiled(config, "kubeflow")
+    flink.check_compiled(config)
     if not config.paths.root.startswith("gs://"):
         # Kubeflow's launcher requires a bucket as pipeline root, and TensorFlow reads gs:// ones.
         raise ConfigError(

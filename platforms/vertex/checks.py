@@ -6,6 +6,7 @@ import re
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
+from platforms import flink
 from platforms.checks import check_baseline, check_compiled, check_dataflow, missing, places
 
 
@@ -16,6 +17,7 @@ def check(config: PipelineConfig) -> None:
       ConfigError: a setting is missing or impossible there. The message names its key.
     """
     check_compiled(config, "vertex")
+    flink.check_compiled(config)
     for key, value in (
         ("vertex.project", config.vertex.project),
         ("vertex.region", config.vertex.region),

@@ -166,7 +166,7 @@ def test_a_key_may_override_a_merged_one(tmp_path):
 
 
 def test_a_missing_file_is_named_with_the_presets():
-    with pytest.raises(ConfigError, match=r"no file 'nope.yaml'.*amazon, gke, reduced, sample"):
+    with pytest.raises(ConfigError, match=r"no file 'nope.yaml'.*amazon, flink, gke, reduced"):
         load_config(environ={"PIPELINE_CONFIG": "nope.yaml"})
 
 

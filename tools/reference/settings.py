@@ -86,6 +86,8 @@ def _rows(
 def _default(section: type[BaseModel], values: BaseModel | None, name: str) -> str:
     value = section.model_fields[name].default if values is None else getattr(values, name)
     if isinstance(value, str):
+        if value.startswith("["):  # Without quotes it would be a list.
+            return f"`{json.dumps(value)}`"
         return "`runs`" if value == _ROOT else f"`{value.replace(_ROOT, 'ROOT')}`"
     return f"`{json.dumps(value)}`"
 

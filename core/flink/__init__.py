@@ -1,0 +1,15 @@
+"""Beam pipelines on Apache Flink.
+
+| module | what it does |
+|---|---|
+| `names` | names that the settings, the checks and the runner share |
+| `options` | the options of a Beam pipeline that only this package reads |
+| `runner` | submit a pipeline, wait for it, cancel it |
+| `job_server` | start and stop Beam's job server, a Java process |
+| `guard` | end the job server, and cancel its jobs, after the death of their parent |
+| `rest` | call Flink's REST API |
+| `watch` | report the progress of a job, and limit the time without progress |
+| `failures` | the cause of a failed job in one line |
+| `loopback` | Python workers in this process |
+| `worker` | a Python worker in a process of its own, started by a TaskManager or a worker pool |
+"""

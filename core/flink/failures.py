@@ -1,0 +1,56 @@
+"""The cause of a failed Flink job in one line."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+from core.errors import UserError
+
+_PYTHON_ERROR = re.compile(
+    r"^(?P<name>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\w*): (?P<text>.*?)"
+    r"(?: \[while running .*\])?$",
+    re.MULTILINE,
+)
+_JAVA_ERROR = re.compile(
+    r"^(?:Caused by: )?[a-z][\w.$]*\.\w+(?:Exception|Error): (.*)$", re.MULTILINE
+)
+
+_FAILED_STATE = re.compile(r"^Pipeline \S+ failed in state \w+: (?:[\w.$]+(?:Exception|Error): )?")
+
+
+class FlinkError(UserError):
+    """A job that Flink could not complete, for a reason outside the input."""
+
+
+def cause(message: str) -> UserError | None:
+    """Return the error that a worker raised, from the message of a failed job.
+
+    The message contains a Python traceback inside of Java's. An error of ours keeps its class, so
+    that bad input is reported as on every other runner.
+    """
+    found = _PYTHON_ERROR.findall(message.replace("\\n", "\n"))
+    python = [(name, text) for name, text in found if not name.startswith(("java.", "org."))]
+    for name, text in reversed(python):
+        module, _, kind = name.rpartition(".")
+        error = getattr(_module(module), kind, None)
+        if isinstance(error, type) and issubclass(error, UserError):
+            return error(text)
+    if python:
+        return FlinkError("{}: {}".format(*python[-1]))
+    return None
+
+
+def java_cause(message: str) -> str:
+    """Return the innermost error of Java in a message or a log, or its first line."""
+    found = _JAVA_ERROR.findall(message)
+    lines = message.strip().splitlines() or [""]
+    text = str(found[-1] if found else lines[0])
+    return _FAILED_STATE.sub("", text).strip()
+
+
+def _module(name: str) -> object:
+    try:
+        return importlib.import_module(name) if name else None
+    except ImportError:
+        return None

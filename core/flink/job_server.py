@@ -1,0 +1,201 @@
+"""Beam's job server for Flink, a Java process that this process starts and ends."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from core.flink.failures import FlinkError, java_cause
+from core.flink.names import JAVA, LOCAL, OPEN_PACKAGES, WORKER_LOG
+
+_MAIN = "org.apache.beam.runners.flink.FlinkJobServerDriver"
+_SECONDS_TO_START = 120
+_SECONDS_TO_END = 15
+_STARTED = re.compile(r"JobService started on \S+:(\d+)")
+_REST = re.compile(r"Rest endpoint listening at \S+:(\d+)")
+
+
+class Settings(NamedTuple):
+    """See `pipeline.flink_settings` and `options`."""
+
+    jars: str
+    master: str
+    memory: str
+    network_memory: str
+    slots: int
+    logs: str | None
+
+
+class JobServer:
+    """A job server, which ends with this process, whatever ends this process.
+
+    Attributes:
+      log: the file with the log of the job server, and with `[local]` also with that of Flink.
+    """
+
+    def __init__(self, settings: Settings, prefix: str):
+        """Start the process; return when it accepts jobs.
+
+        Args:
+          settings: the settings of the job server.
+          prefix: start of the names of the jobs, which are cancelled when this process dies.
+
+        Raises:
+          FlinkError: Java is missing, or the job server ended or did not start in time.
+        """
+        self._master = settings.master
+        self._folder = tempfile.mkdtemp(prefix="beam-flink-")
+        self.log = Path(settings.logs or self._folder) / "flink-job-server.log"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._new_log = _Appended(self.log)
+        self._new_log_of_workers = _Appended(self.log.with_name(WORKER_LOG))
+        (Path(self._folder) / "flink-conf.yaml").write_text(_configuration(settings, self._folder))
+        address = "" if settings.master == LOCAL else settings.master
+        with self.log.open("ab") as sink:
+            self._process = subprocess.Popen(
+                _guard(address, prefix, *_command(settings, self._folder)),
+                stdin=subprocess.PIPE,
+                stdout=sink,
+                stderr=sink,
+            )
+        atexit.register(self.stop)
+        try:
+            self.endpoint = f"localhost:{self._wait_for_port()}"
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def rest_address(self) -> str | None:
+        """`HOST:PORT` of Flink's REST API; None before the first job on `[local]`."""
+        if self._master != LOCAL:
+            return self._master
+        # Flink starts anew for each job, with a port of its own.
+        ports = _REST.findall(self._new_log.text())
+        return f"127.0.0.1:{ports[-1]}" if ports else None
+
+    def last_error(self) -> str:
+        """Return the last error in the log, in one line."""
+        return java_cause("\n".join(self._new_log.text().splitlines()[-200:]))
+
+    def last_line_of_workers(self) -> str:
+        """Return the last line that the workers of this run wrote; empty if there is none."""
+        lines = self._new_log_of_workers.text().strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+    def stop(self) -> None:
+        """End the process, and with `[local]` all of Flink. A second call does nothing."""
+        atexit.unregister(self.stop)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wait_for_port(self) -> int:
+        deadline = time.monotonic() + _SECONDS_TO_START
+        while time.monotonic() < deadline:
+            found = _STARTED.search(self._new_log.text())
+            if found:
+                return int(found[1])
+            if not self.alive:
+                raise FlinkError(f"the Flink job server did not start: {self.last_error()}")
+            time.sleep(0.1)
+        raise FlinkError(
+            f"the Flink job server did not start within {_SECONDS_TO_START} s, see {self.log}"
+        )
+
+
+class _Appended:
+    """The text that is appended to a file from now on; older runs write to the same file."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._start = path.stat().st_size if path.exists() else 0
+
+    def text(self) -> str:
+        if not self._path.exists():
+            return ""
+        with self._path.open("rb") as file:
+            file.seek(self._start)
+            return file.read().decode(errors="replace")
+
+
+_servers: dict[Settings, JobServer] = {}
+_starting = threading.Lock()
+
+
+def shared_job_server(settings: Settings, prefix: str) -> JobServer:
+    """Return the job server of this process with these settings; start it if there is none."""
+    with _starting:
+        server = _servers.get(settings)
+        if server is None or not server.alive:
+            server = _servers[settings] = JobServer(settings, prefix)
+        return server
+
+
+def start_guard(address: str, prefix: str) -> contextlib.AbstractContextManager[object]:
+    """Start a process that cancels the jobs at a Flink cluster when this process dies.
+
+    It is for a job server that somebody else started. The context manager ends the process.
+    """
+    return subprocess.Popen(_guard(address, prefix), stdin=subprocess.PIPE)
+
+
+def _guard(address: str, prefix: str, *command: str) -> list[str]:
+    return [sys.executable, "-m", "core.flink.guard", address, prefix, *command]
+
+
+def _command(settings: Settings, folder: str) -> list[str]:
+    return [
+        JAVA,
+        f"-Xmx{settings.memory}",
+        *OPEN_PACKAGES,
+        "-Dorg.slf4j.simpleLogger.showDateTime=true",
+        "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss",
+        "-cp",
+        os.path.join(settings.jars, "*"),
+        _MAIN,
+        f"--flink-master={settings.master}",
+        f"--flink-conf-dir={folder}",
+        f"--artifacts-dir={folder}/artifacts",
+        "--job-host=localhost",
+        "--job-port=0",
+        "--artifact-port=0",
+        "--expansion-port=0",
+    ]
+
+
+def _configuration(settings: Settings, folder: str) -> str:
+    """Return Flink's configuration for `[local]`."""
+    values = {
+        "rest.bind-address": "127.0.0.1",
+        "rest.address": "127.0.0.1",
+        "rest.bind-port": "0",
+        "jobmanager.bind-host": "127.0.0.1",
+        "taskmanager.bind-host": "127.0.0.1",
+        "taskmanager.numberOfTaskSlots": settings.slots,
+        # Transform has about 400 connections between its tasks, each with buffers of its own.
+        "taskmanager.memory.network.min": settings.network_memory,
+        "taskmanager.memory.network.max": settings.network_memory,
+        "taskmanager.memory.segment-size": "16kb",
+        "io.tmp.dirs": folder,
+    }
+    return "".join(f"{key}: {value}\n" for key, value in values.items())

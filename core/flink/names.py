@@ -1,0 +1,17 @@
+"""Names that the settings, the checks and the runner share; this module imports nothing."""
+
+LOCAL = "[local]"
+"""The master that starts Flink inside the job server."""
+RUNNER = "core.flink.runner.FlinkRunner"
+"""The value of `--runner`; Beam imports a runner by its dotted name."""
+WORKER = "amazon-reviews-beam-worker"
+"""The command that `core.flink.worker` is installed as."""
+WORKER_LOG_VARIABLE = "BEAM_WORKER_LOG"
+"""Environment variable with the file for the log of the workers that a TaskManager starts."""
+WORKER_LOG = "beam-workers.log"
+JAVA = "java"
+OPEN_PACKAGES = [
+    f"--add-opens=java.base/{name}=ALL-UNNAMED"
+    for name in ("java.lang", "java.nio", "java.util", "java.util.concurrent", "sun.nio.ch")
+]
+"""Options of Java for the packages that Flink accesses by reflection, which Java 17 forbids."""

@@ -1,0 +1,209 @@
+"""Run a Beam pipeline as a Flink job: submit it, wait for it, cancel it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import uuid
+from typing import Any
+
+import grpc
+from apache_beam.options.pipeline_options import (
+    DebugOptions,
+    FlinkRunnerOptions,
+    GoogleCloudOptions,
+    PipelineOptions,
+    PortableOptions,
+)
+from apache_beam.portability.api import beam_runner_api_pb2
+from apache_beam.runners import runner
+from apache_beam.runners.portability import job_server, portable_runner
+from apache_beam.transforms import environments
+
+from core.errors import UserError
+from core.flink import failures, rest
+from core.flink.failures import FlinkError
+from core.flink.job_server import JobServer, Settings, shared_job_server, start_guard
+from core.flink.loopback import start_pool
+from core.flink.options import FlinkJobOptions
+from core.flink.watch import Watch
+
+_PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
+"""Start of the names of this process's jobs."""
+_JOBS = itertools.count(1)
+_ARTIFACT_PORT = 8098
+"""The port for artifacts of a job server that somebody else started, next to its port for jobs."""
+_SECONDS_BETWEEN = 1.0
+_SECONDS_TO_CANCEL = 10.0
+
+
+class FlinkRunner(portable_runner.PortableRunner):
+    """Beam's PortableRunner with a job server of its own, progress, a timeout and one-line errors.
+
+    Beam's own FlinkRunner leaves its job server behind after `kill -9`, accepts workers on every
+    network interface, and waits for ever for a worker that does not start.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._server: JobServer | None = None
+        self._pool: grpc.Server | None = None
+
+    def default_environment(self, options: PipelineOptions) -> environments.Environment:
+        """See PipelineRunner. Workers for LOOPBACK start here."""
+        portable = options.view_as(PortableOptions)
+        debug = options.view_as(DebugOptions)
+        # `pip freeze` takes seconds, and nobody reads its output.
+        debug.add_experiment("disable_logging_submission_environment")
+        if portable.environment_type == "LOOPBACK":
+            portable.environment_config, self._pool = start_pool(options)
+            portable.environment_type = "EXTERNAL"
+        return environments.Environment.from_options(portable)
+
+    def default_job_server(self, options: PipelineOptions) -> job_server.JobServer:
+        """See PortableRunner. The job server is shared by all pipelines of this process."""
+        own = options.view_as(FlinkJobOptions)
+        self._server = shared_job_server(
+            Settings(
+                jars=own.flink_jars,
+                master=options.view_as(FlinkRunnerOptions).flink_master,
+                memory=own.flink_job_server_memory,
+                network_memory=own.flink_network_memory,
+                slots=options.view_as(FlinkRunnerOptions).parallelism,
+                logs=own.flink_logs,
+            ),
+            _PREFIX,
+        )
+        return job_server.ExternalJobServer(self._server.endpoint, timeout=60)
+
+    def run_portable_pipeline(
+        self, pipeline: beam_runner_api_pb2.Pipeline, options: PipelineOptions
+    ) -> runner.PipelineResult:
+        """See PortableRunner.
+
+        Raises:
+          FlinkError: the job could not be submitted.
+        """
+        cleanup = contextlib.ExitStack()
+        if self._pool:
+            cleanup.callback(self._pool.stop, 1)
+        master = options.view_as(FlinkRunnerOptions).flink_master
+        portable = options.view_as(PortableOptions)
+        name = options.view_as(GoogleCloudOptions).job_name = f"{_PREFIX}{next(_JOBS)}"
+        if portable.job_endpoint:
+            cleanup.enter_context(start_guard(master, _PREFIX))
+            host = portable.job_endpoint.rpartition(":")[0]
+            portable.artifact_endpoint = portable.artifact_endpoint or f"{host}:{_ARTIFACT_PORT}"
+        try:
+            result = super().run_portable_pipeline(pipeline, options)
+        except (grpc.RpcError, grpc.FutureTimeoutError) as error:
+            cleanup.close()
+            where = portable.job_endpoint or "that this run started"
+            raise FlinkError(f"the Flink job server {where} is not reachable: {error}") from error
+        except BaseException:
+            cleanup.close()
+            raise
+        seconds = options.view_as(FlinkJobOptions).flink_timeout_seconds
+        return FlinkResult(result, name, self._server, master, seconds, cleanup)
+
+
+class FlinkResult(runner.PipelineResult):
+    """A submitted job."""
+
+    def __init__(
+        self,
+        result: portable_runner.PipelineResult,
+        name: str,
+        server: JobServer | None,
+        master: str,
+        seconds: float,
+        cleanup: contextlib.ExitStack,
+    ):
+        super().__init__(runner.PipelineState.RUNNING)
+        self._result = result
+        self._name = name
+        self._server = server
+        self._master = master
+        self._seconds = seconds
+        self._cleanup = cleanup
+
+    def metrics(self) -> Any:
+        """See PipelineResult."""
+        return self._result.metrics()
+
+    def cancel(self) -> None:
+        """Cancel the job, at Flink itself if the job server does not answer."""
+        # The job server cancels in the background, and may hang with its Flink cluster.
+        thread = threading.Thread(target=self._cancel_by_job_server, daemon=True)
+        thread.start()
+        address = self._rest_address()
+        if address:
+            rest.cancel_jobs(address, self._name)
+        thread.join(_SECONDS_TO_CANCEL)
+        self._cleanup.close()
+
+    def wait_until_finish(self, duration: int | None = None) -> str:
+        """Return the last state when the job has ended, and report its progress until then.
+
+        Raises:
+          FlinkError: the job failed, made no progress, or lost its job server.
+          UserError: the error of ours that a worker raised.
+        """
+        outcome: list[BaseException | str] = []
+
+        def wait() -> None:
+            try:
+                outcome.append(self._result.wait_until_finish())
+            except BaseException as error:
+                outcome.append(error)
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        watch = Watch(self._name, self._rest_address, self._seconds)
+        try:
+            waiting.start()
+            while waiting.is_alive():
+                waiting.join(_SECONDS_BETWEEN)
+                if waiting.is_alive() and watch.stalled():
+                    raise FlinkError(
+                        f"the Flink job made no progress for {self._seconds} s "
+                        f"(beam.flink.timeout_seconds){self._hint()}"
+                    )
+        except BaseException:
+            self.cancel()
+            raise
+        self._cleanup.close()
+        if isinstance(outcome[0], BaseException):
+            raise self._error(outcome[0]) from outcome[0]
+        self._state = outcome[0]
+        return self._state
+
+    def _rest_address(self) -> str | None:
+        return self._server.rest_address if self._server else self._master
+
+    def _cancel_by_job_server(self) -> None:
+        with contextlib.suppress(Exception):
+            self._result.cancel()
+
+    def _hint(self) -> str:
+        """Return the last error of the job server, and the file of its log."""
+        if self._server is None:
+            return f"; see the logs of the TaskManagers of {self._master}"
+        return f": {self._server.last_error()}; see {self._server.log}"
+
+    def _log(self) -> str:
+        """Return the last line that a worker wrote, and the file of the job server's log."""
+        if self._server is None:
+            return ""
+        line = self._server.last_line_of_workers()
+        return (f"; last line of the workers: {line}" if line else "") + f"; see {self._server.log}"
+
+    def _error(self, error: BaseException) -> UserError:
+        if isinstance(error, grpc.RpcError):
+            # The state of a job on a cluster is unknown now, and nobody would read its result.
+            self.cancel()
+            return FlinkError(f"the Flink job server ended before the job{self._hint()}")
+        message = str(error)
+        return failures.cause(message) or FlinkError(
+            f"the Flink job failed: {failures.java_cause(message)}{self._log()}"
+        )

@@ -1,0 +1,56 @@
+"""Watch a Flink job: report its progress, and limit the time without progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from core import progress
+from core.flink import rest
+
+_ENDED = "FINISHED"
+_METRICS = ("read-bytes", "write-bytes", "read-records", "write-records")
+
+
+class Watch:
+    """The progress of one job, according to Flink's REST API."""
+
+    def __init__(self, name: str, address: Callable[[], str | None], timeout: float):
+        """Watch the job `name`.
+
+        Args:
+          name: the name of the job.
+          address: returns the REST address, or None as long as Flink has not started.
+          timeout: greatest number of seconds without progress.
+        """
+        self._name = name
+        self._address = address
+        self._timeout = timeout
+        self._seen: Any = None
+        self._since = time.monotonic()
+
+    def stalled(self) -> bool:
+        """Ask Flink for the state of the job; return whether it made no progress for too long."""
+        state = self._state()
+        if state is not None and state != self._seen:
+            self._seen, self._since = state, time.monotonic()
+        return time.monotonic() - self._since > self._timeout
+
+    def _state(self) -> Any:
+        """Return a value that changes with any progress; None if Flink does not answer."""
+        address = self._address()
+        if address is None:
+            return None
+        try:
+            jobs = rest.get(address, "/jobs/overview")["jobs"]
+            job = next((job for job in jobs if job["name"] == self._name), None)
+            if job is None:
+                return None
+            tasks = job["tasks"]
+            progress.report(f"tasks at http://{address}", tasks["finished"], tasks["total"])
+            vertices = rest.get(address, f"/jobs/{job['jid']}")["vertices"]
+        except (OSError, ValueError, KeyError):
+            return None
+        metrics = [[vertex["metrics"].get(name) for name in _METRICS] for vertex in vertices]
+        return [tasks, metrics]

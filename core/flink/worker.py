@@ -1,0 +1,67 @@
+"""`amazon-reviews-beam-worker`: a Python worker of Beam in a process of its own.
+
+A TaskManager starts it with `--environment_type=PROCESS`, a worker pool with
+`--container_executable`. The arguments are those of Beam's container contract. Beam's own worker
+process is `python` from PATH, which is not always the Python of this package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from core.flink.names import WORKER_LOG_VARIABLE
+
+_SECONDS = 60
+
+
+def main() -> None:
+    """Run the worker until the TaskManager closes the connection."""
+    _write_log()
+    parser = argparse.ArgumentParser(description="Run a Python worker of Beam.")
+    parser.add_argument("--id", required=True)
+    parser.add_argument("--provision_endpoint", required=True, metavar="HOST:PORT")
+    # A worker pool gives further endpoints, which the provision service returns too.
+    arguments, _ = parser.parse_known_args()
+    os.environ["WORKER_ID"] = arguments.id
+    os.environ.update(_provision(arguments.provision_endpoint, arguments.id))
+
+    from apache_beam.runners.worker import sdk_worker_main
+
+    sdk_worker_main.main(sys.argv)
+
+
+def _write_log() -> None:
+    """Append the output to the file that the run named; a TaskManager discards it."""
+    log = os.environ.get(WORKER_LOG_VARIABLE)
+    if log:
+        sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        os.dup2(sink, 1)
+        os.dup2(sink, 2)
+
+
+def _provision(url: str, worker: str) -> dict[str, str]:
+    """Return the environment variables that Beam's worker reads, from the provision service."""
+    import grpc
+    from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
+    from google.protobuf import json_format
+
+    with grpc.insecure_channel(url) as channel:
+        stub = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel)
+        info = stub.GetProvisionInfo(
+            beam_provision_api_pb2.GetProvisionInfoRequest(),
+            metadata=[("worker_id", worker)],
+            wait_for_ready=True,
+            timeout=_SECONDS,
+        ).info
+    return {
+        "CONTROL_API_SERVICE_DESCRIPTOR": f'url: "{info.control_endpoint.url}"',
+        "LOGGING_API_SERVICE_DESCRIPTOR": f'url: "{info.logging_endpoint.url}"',
+        "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
+        "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
+    }
+
+
+if __name__ == "__main__":
+    main()

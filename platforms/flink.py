@@ -1,0 +1,145 @@
+"""Checks of `beam.runner: flink` before anything starts; this module imports no TFX."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+
+from core.errors import ConfigError
+from core.flink import rest
+from core.flink.names import JAVA, LOCAL
+from pipeline.beam import flink_jars
+from pipeline.config import PipelineConfig
+from pipeline.flink_settings import Flink
+from platforms.checks import missing, places
+
+_JAVA_VERSIONS = (11, 17, 21)
+_SECONDS = 5
+
+
+def check_settings(config: PipelineConfig) -> None:
+    """Check that the TaskManagers can read and write every path.
+
+    Raises:
+      ConfigError: a path is on this machine only.
+    """
+    flink = config.beam.flink
+    if config.beam.runner != "flink" or flink.shared_paths or _on_this_machine(flink):
+        return
+    for key, path in places(config).items():
+        if "://" not in path:
+            raise ConfigError(
+                f"{key}: {path} is not accessible from the TaskManagers of {flink.master}; set "
+                "gs://BUCKET/FOLDER, or beam.flink.shared_paths: true if they mount the same folder"
+            )
+
+
+def check_local(config: PipelineConfig) -> None:
+    """Check what this machine needs for a run on Flink.
+
+    Raises:
+      ConfigError: Java or the jars are missing, the cluster or the job server is not reachable, or
+        the cluster's version is not that of the jars.
+    """
+    if config.beam.runner != "flink":
+        return
+    check_settings(config)
+    flink = config.beam.flink
+    if flink.job_endpoint:
+        _check_reachable("beam.flink.job_endpoint", flink.job_endpoint)
+    else:
+        check_java(flink)
+    if flink.master != LOCAL:
+        _check_cluster(flink)
+    if flink.environment == "EXTERNAL" and _on_this_machine(flink):
+        _check_reachable("beam.flink.worker_pool", flink.worker_pool)
+
+
+def check_compiled(config: PipelineConfig) -> None:
+    """Check the settings of a compiled pipeline, whose image has no Java.
+
+    Raises:
+      ConfigError: a setting is missing or impossible in a container.
+    """
+    flink = config.beam.flink
+    if config.beam.runner != "flink":
+        return
+    if not flink.job_endpoint:
+        raise missing("beam.flink.job_endpoint", "a compiled pipeline with Flink", "HOST:PORT")
+    if flink.environment == "LOOPBACK":
+        raise ConfigError(
+            "beam.flink.environment: LOOPBACK requires Flink on the machine of the component; set "
+            "EXTERNAL"
+        )
+    # A step and a TaskManager see the same folders only where both mount the same volume.
+    if not (flink.shared_paths or config.kubeflow.volume):
+        check_settings(config)
+
+
+def check_java(flink: Flink) -> None:
+    """Check that this machine can start the job server.
+
+    Raises:
+      ConfigError: Java or the jars are missing, or Java has another version.
+    """
+    if not list(flink_jars(flink).glob("beam-runners-flink-*.jar")):
+        raise ConfigError(
+            f"beam.flink.jars: {flink_jars(flink)} contains no Flink runner of Beam; run make flink"
+        )
+    if not shutil.which(JAVA):
+        raise ConfigError(
+            "beam.runner: flink requires Java 11, 17 or 21, and there is no java in PATH; install "
+            "one, such as Debian's openjdk-17-jre-headless"
+        )
+    output = subprocess.run([JAVA, "-version"], capture_output=True, text=True).stderr
+    version = re.search(r'version "(\d+)', output)
+    if version is None or int(version[1]) not in _JAVA_VERSIONS:
+        found = output.strip().splitlines()[0] if output.strip() else "nothing"
+        raise ConfigError(
+            f"beam.runner: flink requires Java 11, 17 or 21, and java -version prints {found}; put "
+            "another java first in PATH"
+        )
+
+
+def _check_cluster(flink: Flink) -> None:
+    try:
+        overview = rest.get(flink.master, "/overview")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"beam.flink.master: {flink.master} does not answer as Flink's REST API: {error}; "
+            "start the cluster, or set [local]"
+        ) from None
+    if overview["slots-total"] < flink.parallelism:
+        raise ConfigError(
+            f"beam.flink.parallelism: {flink.parallelism} is more than the "
+            f"{overview['slots-total']} slots of {flink.master}"
+        )
+    if flink.job_endpoint:
+        return
+    line = _line(str(overview["flink-version"]))
+    jars = flink_jars(flink).glob("flink-runtime-[0-9]*.jar")
+    ours = next((_line(jar.stem.removeprefix("flink-runtime-")) for jar in jars), line)
+    if line != ours:
+        raise ConfigError(
+            f"beam.flink.master: {flink.master} runs Flink {line}, and the jars are of Flink "
+            f"{ours}; start a cluster of that version, or change kubeflow/flink/pom.xml and run "
+            "make flink"
+        )
+
+
+def _line(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _check_reachable(key: str, address: str) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_SECONDS).close()
+    except OSError as error:
+        raise ConfigError(f"{key}: {address} is not reachable: {error}") from None
+
+
+def _on_this_machine(flink: Flink) -> bool:
+    return flink.master == LOCAL or flink.master.startswith(("localhost:", "127.0.0.1:"))

@@ -1,0 +1,41 @@
+"""The cause of a failed Flink job, from messages as Beam's job server gives them."""
+
+import pytest
+
+from core.errors import InputError
+from core.flink.failures import FlinkError, cause, java_cause
+
+OF_A_WORKER = """\
+java.util.concurrent.ExecutionException: java.lang.RuntimeException: Error received from SDK \
+harness for instruction 4: Traceback (most recent call last):
+  File "apache_beam/runners/common.py", line 1498, in apache_beam.runners.common.DoFnRunner.process
+  File "stages.py", line 12, in process
+    raise InputError(problem)
+{error} [while running 'ReadUnit-ptransform-31']
+"""
+
+
+def test_an_error_of_ours_keeps_its_class():
+    found = cause(OF_A_WORKER.format(error="core.errors.InputError: a.csv: line 3: no text"))
+    assert type(found) is InputError
+    assert str(found) == "a.csv: line 3: no text"
+
+
+@pytest.mark.parametrize(
+    "error", ["ValueError: bad value", "some.missing.module.CustomError: bad value"]
+)
+def test_any_other_error_is_named(error):
+    found = cause(OF_A_WORKER.format(error=error))
+    assert type(found) is FlinkError
+    assert str(found) == error
+
+
+def test_an_error_of_java_alone_is_its_innermost_cause():
+    message = "Pipeline p-1_a failed in state FAILED: java.lang.IllegalStateException: Process died"
+    assert cause(message) is None
+    assert java_cause(message) == "Process died"
+    trace = (
+        "java.lang.RuntimeException: outer\n\tat a.b(C.java)\nCaused by: java.io.IOException: inner"
+    )
+    assert java_cause(trace) == "inner"
+    assert java_cause("") == ""

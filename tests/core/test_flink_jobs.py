@@ -1,0 +1,139 @@
+"""Jobs on a real Flink: their errors, their end, and the end of every process."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+import psutil
+import pytest
+from apache_beam.portability.api import beam_fn_api_pb2_grpc
+from apache_beam.runners.worker.worker_pool_main import BeamFnExternalWorkerPoolServicer
+from apache_beam.utils import thread_pool_executor
+
+from core.flink import rest
+from core.flink.names import WORKER
+from pipeline.beam import beam_args
+from pipeline.config import PipelineConfig
+from tests.waiting import wait
+from tools.flink_cluster.cluster import FlinkCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("flink")]
+
+JOB = Path(__file__).with_name("flink_job.py")
+
+
+@pytest.fixture
+def start(flink_jars, tmp_path):
+    """Return a function that starts a job as a process."""
+    started = []
+
+    def function(kind, **flink):
+        section = {"jars": str(flink_jars), "parallelism": 1, **flink}
+        config = PipelineConfig.model_validate(
+            {"paths": {"root": str(tmp_path)}, "beam": {"runner": "flink", "flink": section}}
+        )
+        command = [sys.executable, str(JOB), kind, str(tmp_path), *beam_args(config)]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        started.append(process)
+        return process
+
+    yield function
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def run(process):
+    """Return the last line of output, and the exit code."""
+    output, _ = process.communicate(timeout=240)
+    return output.strip().splitlines()[-1], process.returncode
+
+
+def below(process):
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def test_an_error_of_ours_keeps_its_class_and_its_line(start):
+    line, code = run(start("bad input"))
+    assert line == "InputError: reviews.csv: line 3: 9 stars, between 1 and 5 are allowed"
+    assert code == 1
+
+
+def test_any_other_error_of_a_worker_is_one_line(start):
+    assert run(start("fault"))[0] == "FlinkError: ZeroDivisionError: division by zero"
+
+
+def test_every_process_ends_with_a_killed_parent_and_listens_on_loopback_only(start, tmp_path):
+    job = start("endless")
+    wait((tmp_path / "working").exists)
+    processes = [psutil.Process(job.pid), *below(job)]
+    assert any(process.name() == "java" for process in processes)
+    addresses = {
+        connection.laddr.ip
+        for process in processes
+        for connection in process.net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert addresses and addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    job.kill()
+    wait(lambda: not any(alive(process) for process in processes[1:]))
+
+
+def test_ctrl_c_cancels_the_job_on_a_cluster(start, flink_jars, tmp_path):
+    with FlinkCluster(flink_jars, tmp_path / "cluster", task_managers=1) as cluster:
+        job = start("endless", master=cluster.address, environment="PROCESS")
+        wait((tmp_path / "working").exists)
+        job.send_signal(signal.SIGINT)
+        assert run(job) == ("KeyboardInterrupt:", 1)
+        wait(lambda: not rest.running_jobs(cluster.address, ""))
+        assert [job["state"] for job in rest.get(cluster.address, "/jobs/overview")["jobs"]] == [
+            "CANCELED"
+        ]
+
+
+def test_workers_of_a_pool(start, tmp_path):
+    with worker_pool(str(Path(sys.executable).with_name(WORKER))) as address:
+        assert run(start("count", environment="EXTERNAL", worker_pool=address)) == ("done", 0)
+    assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["2", "1"]
+
+
+def test_a_worker_that_never_comes_up_ends_the_job_after_the_timeout(start):
+    with worker_pool("/bin/false") as address:
+        job = start("count", environment="EXTERNAL", worker_pool=address, timeout_seconds=15)
+        line, code = run(job)
+    assert line.startswith(
+        "FlinkError: the Flink job made no progress for 15 s (beam.flink.timeout_seconds)"
+    )
+    assert code == 1
+
+
+def test_a_worker_that_does_not_start_is_named(start):
+    command = "/no/such/worker"
+    line, _ = run(start("count", environment="PROCESS", worker_command=command))
+    assert line.startswith("FlinkError: the Flink job failed") and command in line
+
+
+@contextlib.contextmanager
+def worker_pool(command):
+    """Run a pool whose workers are processes, and return its address."""
+    server = grpc.server(thread_pool_executor.shared_unbounded_instance())
+    port = server.add_insecure_port("localhost:0")
+    pool = BeamFnExternalWorkerPoolServicer(use_process=True, container_executable=command)
+    beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(pool, server)
+    server.start()
+    try:
+        yield f"localhost:{port}"
+    finally:
+        server.stop(1).wait()
+        for process in pool._worker_processes.values():
+            process.kill()
+            process.wait()
+
+
+def alive(process):
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

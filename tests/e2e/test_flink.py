@@ -1,0 +1,196 @@
+"""The sample pipeline on Apache Flink has the results of the direct runner, whatever dies."""
+
+import contextlib
+import os
+import signal
+import subprocess
+
+import psutil
+import pytest
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from google.protobuf.json_format import MessageToDict
+from tensorflow_metadata.proto.v0.statistics_pb2 import DatasetFeatureStatisticsList
+
+from core.flink import rest
+from sample_data.generate import render
+from tests.e2e.harness import COMMAND, Workspace
+from tests.waiting import wait
+from tools.flink_cluster.cluster import FlinkCluster
+
+# One process, because the tests share the run of the direct runner.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("flink")]
+
+FILES, REVIEWS_PER_FILE = 4, 1500
+JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
+WORKER = "amazon-reviews-beam-worker"
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    """Return the settings of every run here: several files to divide, and a small training."""
+    folder = tmp_path_factory.mktemp("reviews")
+    for number in range(FILES):
+        text = render(seed=number, count=REVIEWS_PER_FILE)
+        (folder / f"part-{number}.ft.txt").write_text(text)
+    return {
+        "training": {"epochs": 1, "batch_size_per_replica": 128},
+        "evaluation": {"min_accuracy": 0.5},
+        # All Examples, through Beam.
+        "data": {"input_base": str(folder), "statistics_examples": None},
+    }
+
+
+@pytest.fixture(scope="module")
+def direct(settings, tmp_path_factory):
+    """Return the results of a run on the direct runner."""
+    workspace = Workspace(tmp_path_factory.mktemp("direct"), settings)
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    return results(workspace)
+
+
+def on_flink(settings, jars, **flink):
+    return {**settings, "beam": {"runner": "flink", "flink": {"jars": str(jars), **flink}}}
+
+
+def test_flink_in_the_job_server_and_the_loss_of_that_server(
+    settings, direct, flink_jars, tmp_path
+):
+    workspace = Workspace(tmp_path, on_flink(settings, flink_jars))
+    run = start(workspace)
+    wait(lambda: started(workspace, "Transform") or ended(run))
+    # The job server starts Flink for each job.
+    log = workspace.root / "logs" / "flink-job-server.log"
+    flinks = log.read_text().count("Rest endpoint listening")
+    wait(lambda: log.read_text().count("Rest endpoint listening") > flinks or ended(run))
+    os.kill(descendants(run.pid, JOB_SERVER)[-1], signal.SIGKILL)
+    output, _ = run.communicate(timeout=120)
+    assert run.returncode == 1, output
+    assert "failed: Transform: the Flink job server ended before the job" in output
+    assert "Traceback" not in output
+    assert workspace.pushed() == []
+
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert workspace.states(done.stdout)["ReviewExampleGen"] == "cached"
+    assert_same(results(workspace), direct)
+    assert processes_of(workspace) == []
+
+
+def test_the_loss_of_the_run_of_a_task_manager_and_of_a_worker(
+    settings, direct, flink_jars, tmp_path
+):
+    with FlinkCluster(flink_jars, tmp_path / "cluster", task_managers=2) as cluster:
+        flink = {"master": cluster.address, "environment": "PROCESS"}
+        workspace = Workspace(tmp_path / "work", on_flink(settings, flink_jars, **flink))
+
+        # A run that is killed leaves no job on the cluster.
+        output = workspace.run_and_kill(lambda: workers(cluster))
+        assert "failed: ReviewExampleGen: the pipeline's process ended with exit code -9" in output
+        wait(lambda: not rest.running_jobs(cluster.address, "") and not workers(cluster))
+
+        run = start(workspace)
+        wait(lambda: (started(workspace, "Transform") and workers(cluster)) or ended(run), 300)
+        os.kill(descendants(cluster.task_managers[0].pid, "TaskManagerRunner")[-1], signal.SIGKILL)
+        cluster.add_task_manager()
+        wait(lambda: (started(workspace, "Evaluator") and workers(cluster)) or ended(run), 300)
+        os.kill(workers(cluster)[0], signal.SIGKILL)
+        output, _ = run.communicate(timeout=300)
+        assert run.returncode == 0, output
+        states = {job["state"] for job in rest.get(cluster.address, "/jobs/overview")["jobs"]}
+        assert states == {"FINISHED", "CANCELED"}
+        assert_same(results(workspace), direct)
+    assert processes_of(workspace) == []
+
+
+def start(workspace):
+    return subprocess.Popen(
+        [COMMAND, "run"],
+        env=workspace.env(),
+        cwd=workspace.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def started(workspace, component):
+    return (workspace.root / component).exists()
+
+
+def ended(run):
+    """Fail with the output of a run that has ended too early."""
+    assert run.poll() is None, run.communicate()[0]
+
+
+def workers(cluster):
+    return [pid for each in cluster.task_managers for pid in descendants(each.pid, WORKER)]
+
+
+def descendants(pid, word):
+    """Return the pids of the processes below `pid` with a word in their command line."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        below = psutil.Process(pid).children(recursive=True)
+        return [each.pid for each in below if word in command_line(each)]
+    return []
+
+
+def processes_of(workspace):
+    """Return the command lines that name the folder of a workspace."""
+    lines = [command_line(each) for each in psutil.process_iter()]
+    return [line for line in lines if str(workspace.folder) in line]
+
+
+def command_line(process):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def results(workspace):
+    """Return what the Beam components of a run wrote, without the order of the records."""
+
+    def newest(component, output):
+        folders = (workspace.root / component / output).iterdir()
+        return max(folders, key=lambda folder: int(folder.name))
+
+    statistics = {}
+    for file in newest("StatisticsGen", "statistics").glob("*/FeatureStats.pb"):
+        datasets = DatasetFeatureStatisticsList.FromString(file.read_bytes())
+        statistics[file.parent.name] = MessageToDict(datasets)
+    evaluation = tfma.load_eval_result(str(newest("Evaluator", "evaluation")))
+    return {
+        "examples": examples(newest("ReviewExampleGen", "examples")),
+        "features": examples(newest("Transform", "transformed_examples")),
+        "statistics": statistics,
+        "metrics": metrics(evaluation),
+    }
+
+
+def examples(folder):
+    """Return split -> its Examples, sorted."""
+    found = {}
+    for split in folder.glob("Split-*"):
+        records = tf.data.TFRecordDataset([str(f) for f in split.glob("*.gz")], "GZIP")
+        parsed = (tf.train.Example.FromString(record.numpy()) for record in records)
+        found[split.name] = sorted(e.SerializeToString(deterministic=True) for e in parsed)
+    return found
+
+
+def metrics(evaluation):
+    """Return (slice, metric) -> value."""
+    return {
+        (key, name): value["doubleValue"]
+        for key, outputs in evaluation.slicing_metrics
+        for name, value in outputs[""][""].items()
+        if "doubleValue" in value
+    }
+
+
+def assert_same(found, expected):
+    assert found["examples"] == expected["examples"]
+    assert found["features"] == expected["features"]
+    assert found["statistics"] == expected["statistics"]
+    assert len(expected["metrics"]) > 10
+    assert found["metrics"] == pytest.approx(expected["metrics"])

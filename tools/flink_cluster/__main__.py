@@ -1,0 +1,48 @@
+"""`make flink-cluster`: run a Flink cluster on loopback until Ctrl-C, and print how to use it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from core.errors import UserError
+from pipeline.beam import flink_jars
+from pipeline.flink_settings import Flink
+from platforms.flink import check_java
+from tools.flink_cluster.cluster import FlinkCluster
+
+
+def main() -> int:
+    """Start the cluster, wait for Ctrl-C, end the cluster."""
+    parser = argparse.ArgumentParser(description="Run a Flink cluster on this machine.")
+    parser.add_argument("--task-managers", type=int, default=2)
+    parser.add_argument("--slots", type=int, default=1, help="slots of each TaskManager")
+    arguments = parser.parse_args()
+    try:
+        check_java(Flink())
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    folder = Path(tempfile.mkdtemp(prefix="flink-cluster-"))
+    with FlinkCluster(
+        flink_jars(Flink()), folder, arguments.task_managers, arguments.slots
+    ) as cluster:
+        slots = arguments.task_managers * arguments.slots
+        print(f"Flink: http://{cluster.address}  logs: {folder}")
+        print(
+            f"amazon-reviews run --config flink --set beam.flink.master={cluster.address} "
+            f"--set beam.flink.environment=PROCESS --set beam.flink.parallelism={slots}",
+            flush=True,
+        )
+        try:
+            signal.pause()
+        except KeyboardInterrupt:
+            print("ending the cluster")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""Start a JobManager and TaskManagers that listen on loopback, and end them.
+
+Flink's own scripts compute the memory of a TaskManager and write it into the configuration. Without
+them every part of the memory has to be given.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+from core.flink import rest
+from core.flink.names import JAVA, OPEN_PACKAGES
+
+_JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+_TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+_HEAP, _NETWORK, _METASPACE = 512, 512, 256
+"""Memory of a TaskManager in MiB."""
+_SECONDS_TO_START = 120
+_SECONDS_TO_END = 15
+
+
+class FlinkCluster:
+    """A standalone session cluster. Its processes end with this process, whatever ends it.
+
+    Example:
+      with FlinkCluster(jars, folder, task_managers=2) as cluster:
+          ...  # amazon-reviews run --set beam.flink.master={cluster.address}
+
+    Attributes:
+      address: `HOST:PORT` of the REST API, which `beam.flink.master` takes.
+      task_managers: the processes that run `core.flink.guard`; the JVM is the child of each.
+    """
+
+    def __init__(self, jars: Path, folder: Path, task_managers: int = 2, slots: int = 1):
+        """Prepare a cluster; the context manager starts it.
+
+        Args:
+          jars: the folder of `make flink`.
+          folder: a folder for configuration, logs and temporary files.
+          task_managers: number of TaskManagers.
+          slots: slots of each TaskManager.
+        """
+        self._jars = jars
+        self._folder = folder
+        self._number = task_managers
+        self._slots = slots
+        self.task_managers: list[subprocess.Popen[bytes]] = []
+        self._job_manager: subprocess.Popen[bytes] | None = None
+        self._rpc_port, rest_port = _free_ports(2)
+        self.address = f"localhost:{rest_port}"
+
+    def __enter__(self) -> FlinkCluster:
+        self._write_configuration()
+        self._job_manager = self._start(_JOB_MANAGER, "job-manager")
+        for _ in range(self._number):
+            self.add_task_manager()
+        try:
+            self.wait_for_slots(self._number * self._slots)
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def add_task_manager(self) -> subprocess.Popen[bytes]:
+        """Start one more TaskManager and return its process."""
+        process = self._start(_TASK_MANAGER, f"task-manager-{len(self.task_managers) + 1}")
+        self.task_managers.append(process)
+        return process
+
+    def wait_for_slots(self, number: int) -> None:
+        """Wait until the cluster has this number of slots.
+
+        Raises:
+          RuntimeError: it does not have them in time.
+        """
+        deadline = time.monotonic() + _SECONDS_TO_START
+        while time.monotonic() < deadline:
+            try:
+                if rest.get(self.address, "/overview")["slots-total"] >= number:
+                    return
+            except (OSError, ValueError):
+                pass
+            time.sleep(0.2)
+        raise RuntimeError(f"Flink did not start within {_SECONDS_TO_START} s, see {self._folder}")
+
+    def _start(self, main: str, name: str) -> subprocess.Popen[bytes]:
+        memory = [f"-Xmx{_HEAP + 256}m", f"-XX:MaxMetaspaceSize={_METASPACE}m"]
+        java = [
+            JAVA,
+            *memory,
+            *OPEN_PACKAGES,
+            "-cp",
+            f"{self._jars}/*",
+            main,
+            "--configDir",
+            str(self._folder),
+        ]
+        with (self._folder / f"{name}.log").open("ab") as sink:
+            return subprocess.Popen(
+                [sys.executable, "-m", "core.flink.guard", "", "", *java],
+                stdin=subprocess.PIPE,
+                stdout=sink,
+                stderr=sink,
+            )
+
+    def _stop(self) -> None:
+        processes = [*self.task_managers, *([self._job_manager] if self._job_manager else [])]
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.close()
+        for process in processes:
+            try:
+                process.wait(_SECONDS_TO_END)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _write_configuration(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        temporary = self._folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        host, _, rest_port = self.address.partition(":")
+        values = {
+            "jobmanager.rpc.address": host,
+            "jobmanager.rpc.port": self._rpc_port,
+            "jobmanager.bind-host": "127.0.0.1",
+            "rest.address": host,
+            "rest.port": rest_port,
+            "rest.bind-address": "127.0.0.1",
+            "taskmanager.host": host,
+            "taskmanager.bind-host": "127.0.0.1",
+            "taskmanager.numberOfTaskSlots": self._slots,
+            "taskmanager.cpu.cores": self._slots,
+            "taskmanager.memory.framework.heap.size": "128m",
+            "taskmanager.memory.task.heap.size": f"{_HEAP}m",
+            "taskmanager.memory.framework.off-heap.size": "128m",
+            "taskmanager.memory.task.off-heap.size": "128m",
+            "taskmanager.memory.managed.size": "256m",
+            "taskmanager.memory.network.min": f"{_NETWORK}m",
+            "taskmanager.memory.network.max": f"{_NETWORK}m",
+            "taskmanager.memory.segment-size": "16kb",
+            "taskmanager.memory.jvm-metaspace.size": f"{_METASPACE}m",
+            "taskmanager.memory.jvm-overhead.min": "192m",
+            "taskmanager.memory.jvm-overhead.max": "192m",
+            # The lost connection of a dead process is noticed within seconds instead of a minute.
+            "heartbeat.interval": "1000",
+            "heartbeat.timeout": "10000",
+            # Every job loads Beam's jars from the cluster, so that metaspace does not grow.
+            "classloader.resolve-order": "parent-first",
+            "io.tmp.dirs": temporary,
+        }
+        text = "".join(f"{key}: {value}\n" for key, value in values.items())
+        (self._folder / "flink-conf.yaml").write_text(text)
+
+
+def _free_ports(number: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [int(each.getsockname()[1]) for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
