@@ -6,14 +6,12 @@ import json
 import sys
 from pathlib import Path
 
-from core.flink.names import LOCAL, RUNNER, WORKER, WORKER_LOG, WORKER_LOG_VARIABLE
+from core.flink.names import RUNNER, WORKER, WORKER_LOG, WORKER_LOG_VARIABLE
 from pipeline.config import PipelineConfig
 from pipeline.flink_settings import Flink
 
 _ROOT = Path(__file__).parents[1]
 _SETUP_FILE = _ROOT / "setup.py"
-_MILLISECONDS_TO_RETRY = 5_000
-"""Time for a lost TaskManager to be replaced."""
 _SETUP_FILE_IN_IMAGE = "/opt/amazon-reviews/setup.py"
 
 
@@ -65,7 +63,6 @@ def flink_jars(flink: Flink) -> Path:
 
 
 def _flink_args(flink: Flink, root: str) -> list[str]:
-    remote = flink.master != LOCAL
     logs = None if "://" in root else f"{root}/logs"
     options = {
         "runner": RUNNER,
@@ -80,8 +77,7 @@ def _flink_args(flink: Flink, root: str) -> list[str]:
         "sdk_worker_parallelism": flink.workers_per_task_manager,
         "environment_type": flink.environment,
         "environment_config": _environment_config(flink, logs),
-        "number_of_execution_retries": flink.retries if remote else None,
-        "execution_retry_delay": _MILLISECONDS_TO_RETRY if remote else None,
+        "flink_retries": flink.retries,
     }
     return [f"--{name}={value}" for name, value in options.items() if value is not None]
 
