@@ -137,4 +137,4 @@ def _least_memory(network: str) -> int:
     and a tenth of the process for the JVM, which is between 192 MiB and 1 GiB.
     """
     used = (mebibytes(network) + 256) / 0.6 + 256
-    return math.ceil(used + min(max(used / 9, 192), 1024))
+    return math.floor(used + min(max(used / 9, 192), 1024)) + 1
