@@ -6,71 +6,31 @@ import copy
 import re
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
 from core.errors import ConfigError
 from pipeline.config import load_config
-from platforms.kubeflow.flink.manifests import render
 from tests import core_kinds, crd
+from tests.platforms.kubeflow.flink_objects import (
+    ALL,
+    BOTH,
+    PLAIN,
+    objects,
+    selects,
+    templates,
+    the,
+    workers,
+    written,
+)
 from tests.platforms.settings import IMAGE
 from tests.pod_security import violations
 
-PLAIN = f"cluster.image={IMAGE}"
-ALL = (
-    f"{PLAIN},kubeflow.namespace=ml,kubeflow.service_account=runner,"
-    "kubeflow.volume={claim: reviews, mount: /mnt/reviews},"
-    "beam.flink.kubernetes={name: words, task_managers: 3, slots: 4, task_manager_memory: 6g,"
-    " task_manager_cpu: 1.5, workers_memory: 5Gi, workers_cpu: 3, service_account: jobs,"
-    " node_selector: {pool: data}, tolerations: [{key: data, operator: Exists}]},"
-    "beam.flink.network_memory=1g,beam.flink.retries=7,beam.flink.job_server_memory=1g"
-)
-both = pytest.mark.parametrize("overrides", [PLAIN, ALL], ids=["defaults", "all settings"])
 FLINK_CRD = "flinkdeployment-2026-07.yaml"
 
 
-def written(overrides):
-    """Return the text of the file."""
-    return render(load_config("sample", environ={"PIPELINE_SET": overrides}))
-
-
-def objects(overrides):
-    """Return the objects of the file by kind and name."""
-    documents = yaml.safe_load_all(written(overrides))
-    return {(each["kind"], each["metadata"]["name"]): each for each in documents}
-
-
-def of_kind(overrides, kind):
-    return [each for (found, _), each in objects(overrides).items() if found == kind]
-
-
-def the(overrides, kind):
-    [one] = of_kind(overrides, kind)
-    return one
-
-
-def templates(overrides):
-    """Return the templates of the pods: of the JobManager, the TaskManagers and the job server."""
-    spec = the(overrides, "FlinkDeployment")["spec"]
-    return {
-        "job manager": spec["jobManager"]["podTemplate"],
-        "task manager": spec["taskManager"]["podTemplate"],
-        "job server": the(overrides, "Deployment")["spec"]["template"],
-    }
-
-
-def workers(overrides):
-    """Return the container of the Python workers."""
-    return templates(overrides)["task manager"]["spec"]["containers"][1]
-
-
-def selects(selector, labels):
-    return selector["matchLabels"].items() <= labels.items()
-
-
 @pytest.mark.real_data
-@both
+@BOTH
 def test_the_real_crd_accepts_the_cluster(real_data, overrides):
     file = real_data / "crds" / FLINK_CRD
     assert crd.problems(the(overrides, "FlinkDeployment"), file) == []
@@ -87,7 +47,7 @@ def test_the_check_against_the_crd_finds_wrong_fields(real_data):
         assert each in found
 
 
-@both
+@BOTH
 def test_kubernetes_knows_every_field_of_the_other_objects(overrides):
     others = [each for kind, each in objects(overrides).items() if kind[0] != "FlinkDeployment"]
     assert [each["kind"] for each in others] == [
@@ -111,7 +71,7 @@ def test_the_check_of_the_other_objects_finds_wrong_fields():
         assert each in found
 
 
-@both
+@BOTH
 @pytest.mark.parametrize("of", ["job manager", "task manager", "job server"])
 def test_every_pod_satisfies_the_restricted_pod_security_standard(overrides, of):
     pod = templates(overrides)[of]["spec"]
@@ -122,7 +82,7 @@ def test_every_pod_satisfies_the_restricted_pod_security_standard(overrides, of)
             assert container["securityContext"]["runAsUser"] > 0
 
 
-@both
+@BOTH
 def test_every_container_has_requests_and_limits(overrides):
     spec = the(overrides, "FlinkDeployment")["spec"]
     for manager in ("jobManager", "taskManager"):
@@ -184,7 +144,7 @@ def test_the_workers_mount_the_volume_of_the_steps():
     assert workers(ALL)["volumeMounts"] == [{"name": volume["name"], "mountPath": "/mnt/reviews"}]
 
 
-@both
+@BOTH
 def test_the_comment_has_settings_of_a_pipeline_that_reach_the_services(overrides):
     text = written(overrides)
     comment = text[: text.index("apiVersion:")]
@@ -226,72 +186,6 @@ def test_the_heap_of_the_job_server_fits_its_container():
     [container] = templates(ALL)["job server"]["spec"]["containers"]
     assert {"name": "JAVA_TOOL_OPTIONS", "value": "-Xmx1g"} in container["env"]
     assert container["resources"]["limits"]["memory"] == "1536Mi"
-
-
-@both
-def test_only_the_cluster_and_the_steps_of_its_namespace_connect(overrides):
-    pods = {name: each["metadata"]["labels"] for name, each in templates(overrides).items()}
-    pods["step"] = {"pipelines.kubeflow.org/v2_component": "true"}
-    pods["training"] = {
-        "app.kubernetes.io/name": "amazon-reviews",
-        "app.kubernetes.io/component": "trainer",
-    }
-    policies = of_kind(overrides, "NetworkPolicy")
-    found = {}
-    for target in ("job manager", "task manager", "job server"):
-        [policy] = [p for p in policies if selects(p["spec"]["podSelector"], pods[target])]
-        assert policy["metadata"]["namespace"] == the(overrides, "Service")["metadata"]["namespace"]
-        found[target] = {
-            source: sorted(
-                port["port"]
-                for rule in policy["spec"]["ingress"]
-                if any(
-                    selects(each["podSelector"], labels)
-                    for each in rule["from"]
-                    if "namespaceSelector" not in each
-                )
-                for port in rule["ports"]
-            )
-            for source, labels in pods.items()
-        }
-    internal = [6121, 6122, 6123, 6124, 6125]
-    of_flink = {
-        "job manager": internal,
-        "task manager": internal,
-        "job server": [8081],
-        "step": [8081],
-        "training": [],
-    }
-    nothing = {"job manager": [], "task manager": [], "job server": [], "training": []}
-    assert found == {
-        "job manager": of_flink,
-        "task manager": of_flink,
-        "job server": {**nothing, "step": [8098, 8099]},
-    }
-    # Flink does not choose its ports at random, which no policy could permit.
-    flink = the(overrides, "FlinkDeployment")["spec"]["flinkConfiguration"]
-    assert sorted(int(port) for key, port in flink.items() if key.endswith(".port")) == internal
-
-
-def test_from_other_namespaces_only_the_operator_connects():
-    others = [
-        (source["podSelector"], [port["port"] for port in rule["ports"]])
-        for policy in of_kind(PLAIN, "NetworkPolicy")
-        for rule in policy["spec"]["ingress"]
-        for source in rule["from"]
-        if "namespaceSelector" in source
-    ]
-    operator = {"matchLabels": {"app.kubernetes.io/name": "flink-kubernetes-operator"}}
-    assert others == [(operator, [8081])]
-
-
-def test_two_clusters_of_a_namespace_do_not_connect_to_each_other():
-    [policy, _] = of_kind(PLAIN, "NetworkPolicy")
-    other = templates(f"{PLAIN},beam.flink.kubernetes.name=other")
-    assert not any(
-        selects(policy["spec"]["podSelector"], each["metadata"]["labels"])
-        for each in other.values()
-    )
 
 
 @pytest.mark.parametrize(
