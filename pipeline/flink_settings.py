@@ -67,9 +67,9 @@ class Flink(Section):
     parallelism: PositiveInt = 2
     """Slots that a job uses."""
     environment: Literal["LOOPBACK", "EXTERNAL", "PROCESS"] = "LOOPBACK"
-    """Where Beam's Python workers run: `LOOPBACK` in the process of the component, which must run
-    on the machine of the cluster; `EXTERNAL` in the worker pool next to each TaskManager; `PROCESS`
-    in processes that each TaskManager starts."""
+    """Place of Beam's Python workers: `LOOPBACK` in the process of the component, on the machine of
+    the cluster; `EXTERNAL` in the worker pool next to each TaskManager; `PROCESS` in processes that
+    each TaskManager starts."""
     worker_pool: Address = "localhost:50000"
     """`EXTERNAL`: address of the worker pool, as the TaskManager sees it."""
     worker_command: Annotated[str, Field(pattern=r"^(/.*)?$")] = ""

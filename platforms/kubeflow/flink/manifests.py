@@ -44,7 +44,5 @@ def pipeline_settings(config: PipelineConfig) -> list[str]:
         "flink.job_endpoint": f"{job_server(config)}.{namespace}:{JOB_PORT}",
         "flink.environment": "EXTERNAL",
         "flink.parallelism": kubernetes.task_managers * kubernetes.slots,
-        # The TaskManagers mount the volume of the steps at the same path.
-        **({"flink.shared_paths": "true"} if config.kubeflow.volume else {}),
     }
     return [f"beam.{key}={value}" for key, value in values.items()]

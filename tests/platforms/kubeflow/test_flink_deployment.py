@@ -171,7 +171,6 @@ def test_the_comment_has_settings_of_a_pipeline_that_reach_the_services(override
     assert flink.environment == "EXTERNAL"
     slots = int(cluster["spec"]["flinkConfiguration"]["taskmanager.numberOfTaskSlots"])
     assert flink.parallelism == cluster["spec"]["taskManager"]["replicas"] * slots
-    assert flink.shared_paths == (overrides == ALL)
 
 
 def test_the_job_server_gives_its_clients_an_address_that_they_reach():
