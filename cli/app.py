@@ -25,6 +25,7 @@ COMMANDS = {
     "submit": "cli.submit",
     "kserve": "cli.kserve",
     "runtime": "cli.runtime",
+    "flink": "cli.flink",
     "image": "cli.image",
     "data": "cli.data",
 }

@@ -8,11 +8,48 @@ from pydantic import Field, field_validator, model_validator
 
 from core.flink.names import LOCAL
 from core.settings import PositiveInt, Section
+from pipeline.cluster_settings import Quantity, Toleration
 
 Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]+$")]
 """`HOST:PORT`."""
 JvmMemory = Annotated[str, Field(pattern=r"^[0-9]+[mg]$")]
 """Memory as Java and Flink write it: `512m`, `2g`."""
+
+
+class FlinkOnKubernetes(Section):
+    """The Flink cluster that `amazon-reviews flink` describes for Kubernetes."""
+
+    # The operator accepts no other names.
+    name: Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,43}[a-z0-9])?$")] = (
+        "amazon-reviews-flink"
+    )
+    """Name of the FlinkDeployment, and first part of the names of its Services."""
+    image: Annotated[str, Field(min_length=1)] = "flink:1.19-java17"
+    """Image of Flink 1.19."""
+    job_server_image: Annotated[str, Field(min_length=1)] = (
+        "apache/beam_flink1.19_job_server:2.62.0"
+    )
+    """Image of Beam's job server for Flink 1.19."""
+    task_managers: PositiveInt = 2
+    """Number of TaskManagers."""
+    slots: PositiveInt = 2
+    """Slots of each TaskManager."""
+    task_manager_memory: JvmMemory = "4g"
+    """Memory of the process of each TaskManager, which contains `beam.flink.network_memory`."""
+    task_manager_cpu: Annotated[float, Field(gt=0)] = 1.0
+    """CPU cores of each TaskManager, without its Python workers."""
+    workers_memory: Quantity = "3Gi"
+    """Memory of the Python workers next to each TaskManager; each worker takes about 700 MiB, and
+    each pipeline that runs at the same time has `beam.flink.workers_per_task_manager` of them."""
+    workers_cpu: Annotated[float, Field(gt=0)] = 2.0
+    """CPU cores of the Python workers next to each TaskManager."""
+    service_account: Annotated[str, Field(min_length=1)] = "flink"
+    """Service account of Flink, which the Helm chart of the operator creates; the TaskManagers
+    have `kubeflow.service_account` if that is set."""
+    node_selector: dict[str, str] = {}
+    """Node selector of the pods of Flink and of the job server."""
+    tolerations: list[Toleration] = []
+    """Tolerations of the pods of Flink and of the job server."""
 
 
 class Flink(Section):
@@ -51,8 +88,9 @@ class Flink(Section):
     job_server_memory: JvmMemory = "2g"
     """Java heap of the job server; with `[local]` it contains all of Flink."""
     network_memory: JvmMemory = "512m"
-    """Flink's memory for network buffers with `[local]`. Transform needs more than Flink's
-    default."""
+    """Flink's memory for network buffers, with `[local]` and of each TaskManager on Kubernetes.
+    Transform needs more than Flink's default."""
+    kubernetes: FlinkOnKubernetes = FlinkOnKubernetes()
 
     @field_validator("master", mode="before")
     @classmethod

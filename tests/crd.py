@@ -26,8 +26,9 @@ def problems(manifest: dict[str, Any], crd_file: Path) -> list[str]:
     if manifest["kind"] != crd["names"]["kind"] or manifest["apiVersion"] not in served:
         return [f"{manifest['apiVersion']} {manifest['kind']} is unknown"]
     schema = served[manifest["apiVersion"]]["openAPIV3Schema"]
-    # A CRD does not describe `metadata`, which the server validates itself.
-    body = {name: value for name, value in manifest.items() if name != "metadata"}
+    # A CRD may leave out these fields, which the server validates itself.
+    own = ("apiVersion", "kind", "metadata")
+    body = {name: value for name, value in manifest.items() if name not in own}
     return list(_problems(body, schema, manifest["kind"]))
 
 
@@ -37,8 +38,13 @@ def _problems(value: Any, schema: dict[str, Any], where: str) -> Iterator[str]:
             yield f"{where}: neither a number nor text"
         elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
             yield f"{where}: {value} does not fit {schema['pattern']}"
+    elif "type" not in schema:
+        if not schema.get("x-kubernetes-preserve-unknown-fields"):
+            yield f"{where}: the schema has no type"
     elif not isinstance(value, _KINDS[schema["type"]]):
         yield f"{where}: {value!r} is no {schema['type']}"
+    elif value not in schema.get("enum", [value]):
+        yield f"{where}: {value!r} is none of {', '.join(schema['enum'])}"
     elif isinstance(value, dict):
         for name in schema.get("required", []):
             if name not in value:

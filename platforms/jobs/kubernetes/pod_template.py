@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,12 +80,12 @@ def command(job_file: str) -> list[str]:
     return [*_COMMAND, job_file]
 
 
-def pod_metadata() -> dict[str, Any]:
+def pod_metadata(labels: Mapping[str, str] = LABELS) -> dict[str, Any]:
     """Return the metadata of each pod."""
     # Namespaces of Kubeflow add a proxy to every pod. It blocks TensorFlow's connections and keeps
     # the pod alive after the training. Istio reads the label; older versions read the annotation.
     no_proxy = {"sidecar.istio.io/inject": "false"}
-    return {"labels": {**LABELS, **no_proxy}, "annotations": no_proxy}
+    return {"labels": {**labels, **no_proxy}, "annotations": no_proxy}
 
 
 def bare_pod(container: str, image: str | None) -> dict[str, Any]:
@@ -96,19 +97,25 @@ def bare_pod(container: str, image: str | None) -> dict[str, Any]:
                 **({"image": image} if image else {}),
                 # Python writes each line to the log at once, without a buffer.
                 "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "capabilities": {"drop": ["ALL"]},
-                },
+                "securityContext": container_security(),
             }
         ],
-        # This and the securityContext of the container satisfy the Pod Security Standard
-        # `restricted`. No user id is set, because some clusters assign ids to each namespace.
-        "securityContext": {
-            "runAsNonRoot": True,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        # No user id is set, because some clusters assign ids to each namespace.
+        "securityContext": pod_security(),
     }
+
+
+def pod_security() -> dict[str, Any]:
+    """Return the security context of a pod that satisfies the Pod Security Standard `restricted`.
+
+    Its containers also require `container_security`.
+    """
+    return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def container_security() -> dict[str, Any]:
+    """Return the security context of the containers of such a pod."""
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 def pod_template(
@@ -126,7 +133,7 @@ def pod_template(
     pod["containers"][0] |= {
         "command": command(job_file),
         "resources": resources(settings, gpus),
-        **volume_mounts(settings),
+        **volume_mounts(settings.volume_mount),
     }
     return {"metadata": pod_metadata(), "spec": {**pod, **placement(settings)}}
 
@@ -140,17 +147,19 @@ def placement(settings: KubernetesJobSettings) -> dict[str, Any]:
         fields["nodeSelector"] = settings.node_selector
     if settings.tolerations:
         fields["tolerations"] = settings.tolerations
-    if settings.volume_claim:
-        claim = {"claimName": settings.volume_claim}
-        fields["volumes"] = [{"name": _VOLUME, "persistentVolumeClaim": claim}]
-    return fields
+    return {**fields, **volumes(settings.volume_claim)}
 
 
-def volume_mounts(settings: KubernetesJobSettings) -> dict[str, Any]:
-    """Return the field of a container that mounts the volume; empty without a volume."""
-    if not settings.volume_claim:
+def volumes(claim: str | None) -> dict[str, Any]:
+    """Return the field of a pod's spec for a PersistentVolumeClaim; empty without a claim."""
+    if not claim:
         return {}
-    return {"volumeMounts": [{"name": _VOLUME, "mountPath": settings.volume_mount}]}
+    return {"volumes": [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": claim}}]}
+
+
+def volume_mounts(mount: str | None) -> dict[str, Any]:
+    """Return the field of a container that mounts the volume at a path; empty without a path."""
+    return {"volumeMounts": [{"name": _VOLUME, "mountPath": mount}]} if mount else {}
 
 
 def resources(settings: KubernetesJobSettings, gpus: int) -> dict[str, dict[str, str]]:

@@ -69,7 +69,7 @@ def make_manifest(
 
 
 def _mounts(settings: KubernetesJobSettings) -> dict[str, Any]:
-    mounts = volume_mounts(settings)
+    mounts = volume_mounts(settings.volume_mount)
     return {"containers": [{"name": NODE, **mounts}]} if mounts else {}
 
 
