@@ -77,7 +77,6 @@ def _flink_args(flink: Flink, root: str) -> list[str]:
         "sdk_worker_parallelism": flink.workers_per_task_manager,
         "environment_type": flink.environment,
         "environment_config": _environment_config(flink, logs),
-        "flink_retries": flink.retries,
     }
     return [f"--{name}={value}" for name, value in options.items() if value is not None]
 

@@ -38,6 +38,8 @@ class FlinkOnKubernetes(Section):
     """Memory of the process of each TaskManager, which contains `beam.flink.network_memory`."""
     task_manager_cpu: Annotated[float, Field(gt=0)] = 1.0
     """CPU cores of each TaskManager, without its Python workers."""
+    restarts: Annotated[int, Field(ge=0)] = 3
+    """Restarts of a job after the loss of a TaskManager or a worker."""
     workers_memory: Quantity = "3Gi"
     """Memory of the Python workers next to each TaskManager; each worker takes about 700 MiB, and
     each pipeline that runs at the same time has `beam.flink.workers_per_task_manager` of them."""
@@ -81,8 +83,6 @@ class Flink(Section):
     shared_paths: bool = False
     """Whether the TaskManagers see the same file system as this machine. A remote cluster without
     a shared file system requires `gs://` or another object store."""
-    retries: Annotated[int, Field(ge=0)] = 3
-    """Restarts of a job after the loss of a TaskManager or a worker; `[local]` never restarts."""
     timeout_seconds: PositiveInt = 600
     """Greatest time without progress of any task; the job is cancelled after it."""
     job_server_memory: JvmMemory = "2g"

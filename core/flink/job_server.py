@@ -33,7 +33,6 @@ class Settings(NamedTuple):
     memory: str
     network_memory: str
     slots: int
-    retries: int
     logs: str | None
 
 
@@ -185,27 +184,18 @@ def _command(settings: Settings, folder: str) -> list[str]:
 
 
 def _configuration(settings: Settings, folder: str) -> str:
-    """Return Flink's configuration: of a job on a cluster, or of all of Flink for `[local]`."""
-    values: dict[str, object] = {
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": settings.retries,
-        # Time for a lost TaskManager to be replaced.
-        "restart-strategy.fixed-delay.delay": "5 s",
+    """Return Flink's configuration for `[local]`; a cluster has its own."""
+    values = {
+        "rest.bind-address": "127.0.0.1",
+        "rest.address": "127.0.0.1",
+        "rest.bind-port": "0",
+        "jobmanager.bind-host": "127.0.0.1",
+        "taskmanager.bind-host": "127.0.0.1",
+        "taskmanager.numberOfTaskSlots": settings.slots,
+        # Transform has about 400 connections between its tasks, each with buffers of its own.
+        "taskmanager.memory.network.min": settings.network_memory,
+        "taskmanager.memory.network.max": settings.network_memory,
+        "taskmanager.memory.segment-size": "16kb",
+        "io.tmp.dirs": folder,
     }
-    if settings.master == LOCAL:
-        values = {
-            # A worker in this process can only be lost together with the job.
-            "restart-strategy.type": "none",
-            "rest.bind-address": "127.0.0.1",
-            "rest.address": "127.0.0.1",
-            "rest.bind-port": "0",
-            "jobmanager.bind-host": "127.0.0.1",
-            "taskmanager.bind-host": "127.0.0.1",
-            "taskmanager.numberOfTaskSlots": settings.slots,
-            # Transform has about 400 connections between its tasks, each with buffers of its own.
-            "taskmanager.memory.network.min": settings.network_memory,
-            "taskmanager.memory.network.max": settings.network_memory,
-            "taskmanager.memory.segment-size": "16kb",
-            "io.tmp.dirs": folder,
-        }
     return "".join(f"{key}: {value}\n" for key, value in values.items())

@@ -16,7 +16,6 @@ class FlinkJobOptions(PipelineOptions):
         add: Any = parser.add_argument
         add("--flink_jars", help="Folder with the jars of the job server and of Flink.")
         add("--flink_logs", help="Folder for the log of the job server; none: a temporary folder.")
-        add("--flink_retries", type=int, default=3, help="Restarts of a job on a cluster.")
         add("--flink_timeout_seconds", type=int, default=600)
         add("--flink_job_server_memory", default="2g", help="Java heap, such as 2g.")
         add("--flink_network_memory", default="512m", help="Network buffers of [local].")

@@ -71,7 +71,6 @@ class FlinkRunner(portable_runner.PortableRunner):
                 memory=own.flink_job_server_memory,
                 network_memory=own.flink_network_memory,
                 slots=options.view_as(FlinkRunnerOptions).parallelism,
-                retries=own.flink_retries,
                 logs=own.flink_logs,
             ),
             _PREFIX,

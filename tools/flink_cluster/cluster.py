@@ -158,6 +158,9 @@ class FlinkCluster:
             # The lost connection of a dead process is noticed within seconds instead of a minute.
             "heartbeat.interval": "1000",
             "heartbeat.timeout": "10000",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": 3,
+            "restart-strategy.fixed-delay.delay": "5 s",
             # Every job loads Beam's jars from the cluster, so that metaspace does not grow.
             "classloader.resolve-order": "parent-first",
             "io.tmp.dirs": temporary,

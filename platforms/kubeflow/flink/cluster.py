@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from core.errors import ConfigError
+from core.flink.names import WORKER
 from pipeline.config import PipelineConfig
 from platforms.checks import missing
 from platforms.jobs.kubernetes.pod_template import volume_mounts, volumes
@@ -23,7 +24,7 @@ requires fixed ones."""
 WORKER_PORT = 50000
 """The port of the pool of Python workers, which only the TaskManager of the same pod uses."""
 
-_WORKER = "/opt/venv/bin/amazon-reviews-beam-worker"
+_WORKER = f"/opt/venv/bin/{WORKER}"
 _JOB_MANAGER = {"cpu": 1.0, "memory": "2g"}
 _FLINK_USER = 9999
 """The user `flink` of the image; the image starts as root, which `restricted` forbids."""
@@ -76,7 +77,7 @@ def _configuration(config: PipelineConfig) -> dict[str, str]:
         "taskmanager.memory.network.max": flink.network_memory,
         "taskmanager.memory.segment-size": "16kb",
         "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": flink.retries,
+        "restart-strategy.fixed-delay.attempts": flink.kubernetes.restarts,
         # The pool of workers of a new pod needs this time to start.
         "restart-strategy.fixed-delay.delay": "10 s",
         **INTERNAL_PORTS,

@@ -16,7 +16,7 @@ ALL = (
     "beam.flink.kubernetes={name: words, task_managers: 3, slots: 4, task_manager_memory: 6g,"
     " task_manager_cpu: 1.5, workers_memory: 5Gi, workers_cpu: 3, service_account: jobs,"
     " node_selector: {pool: data}, tolerations: [{key: data, operator: Exists}]},"
-    "beam.flink.network_memory=1g,beam.flink.retries=7,beam.flink.job_server_memory=1g"
+    "beam.flink.network_memory=1g,beam.flink.kubernetes.restarts=7,beam.flink.job_server_memory=1g"
 )
 BOTH = pytest.mark.parametrize("overrides", [PLAIN, ALL], ids=["defaults", "all settings"])
 
