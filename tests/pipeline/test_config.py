@@ -212,9 +212,7 @@ def test_the_documentation_has_every_key_and_its_default():
     assert set(documented) == set(defaults)
     for key, default in defaults.items():
         if default is not None and not key.startswith("paths."):
-            text = documented[key]
-            # The page has a text as it is: YAML would read `[local]` as a list.
-            assert (text if isinstance(default, str) else yaml.safe_load(text)) == default, key
+            assert yaml.safe_load(documented[key]) == default, key
 
 
 def _leaves(values, prefix=""):
