@@ -61,6 +61,11 @@ class FlinkRunner(portable_runner.PortableRunner):
             portable.environment_type = "EXTERNAL"
         return environments.Environment.from_options(portable)
 
+    def stop_workers(self) -> None:
+        """Stop the workers that `default_environment` started, if any."""
+        if self._pool:
+            self._pool.stop(1)
+
     def default_job_server(self, options: PipelineOptions) -> job_server.JobServer:
         """See PortableRunner. The job server is shared by all pipelines of this process."""
         own = options.view_as(FlinkJobOptions)
@@ -86,8 +91,7 @@ class FlinkRunner(portable_runner.PortableRunner):
           FlinkError: the job could not be submitted.
         """
         cleanup = contextlib.ExitStack()
-        if self._pool:
-            cleanup.callback(self._pool.stop, 1)
+        cleanup.callback(self.stop_workers)
         master = options.view_as(FlinkRunnerOptions).flink_master
         portable = options.view_as(PortableOptions)
         name = options.view_as(GoogleCloudOptions).job_name = f"{_PREFIX}{next(_JOBS)}"

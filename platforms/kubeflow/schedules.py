@@ -30,7 +30,7 @@ def create(
             client.create_recurring_run(
                 experiment.experiment_id,
                 name,
-                # The first of the six fields of Kubeflow is the second.
+                # Kubeflow has six fields: the additional first field is the second of the minute.
                 cron_expression=f"0 {cron}",
                 # A run that is late is not repeated for each time that it missed.
                 no_catchup=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import sys
@@ -74,6 +75,9 @@ def serve(
 
     metrics = Metrics()
     models = Models(folder, metrics, partial(LoadedModel, public_key=public_key))
+    # A collection then skips the modules, which are most of the objects; it pauses every request.
+    # The models are loaded afterwards, so that a replaced one is still collected.
+    gc.freeze()
     models.load_first()
     config = uvicorn.Config(
         create_app(models, settings, metrics),

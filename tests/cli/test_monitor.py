@@ -64,6 +64,12 @@ def test_the_progress_of_several_files_is_summed():
     assert "25 steps" in shown(state)
 
 
+def test_several_units_are_shown_next_to_each_other():
+    tasks = {**progress(2, 9, "job"), "unit": "tasks at http://localhost:8081"}
+    state = watched(RUNNING, progress(10, None, "a"), tasks, progress(20, None, "a"))
+    assert "20 steps, 2/9 tasks at http://localhost:8081" in shown(state)
+
+
 def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():
     state = Watched.of(["Transform", "Trainer", "Pusher"])
     state.update({"event": "phase", "doing": "loading TFX"})

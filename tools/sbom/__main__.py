@@ -45,7 +45,7 @@ def collected_in(image: str) -> dict[str, Any]:
         return _json([*run, "-c", source])
     container = _output(["buildah", "from", image]).strip()
     try:
-        return _json(["buildah", "run", container, "--", "python", "-c", source])
+        return _json(["buildah", "run", "--network=none", container, "--", "python", "-c", source])
     finally:
         _output(["buildah", "rm", container])
 

@@ -30,7 +30,7 @@ _FIRST_ACCUMULATOR = 1e-6
 
 
 class Hyperparameters(Section):
-    """The hyperparameters of the scale that `adapt` computes; see `NgramBag`."""
+    """The scale that `adapt` computes, see `NgramBag`, and the size of the exported model."""
 
     scale_floor: Annotated[float, Field(gt=0)] = 0.3
     """Constant that is added to all log-count ratios, so that n-grams of both classes learn too."""
