@@ -62,6 +62,11 @@ def flink_jars(flink: Flink) -> Path:
     return Path(flink.jars or _ROOT / ".cache" / "flink" / "lib")
 
 
+def worker_command(flink: Flink) -> str:
+    """Return the command that starts a Python worker in the environment `PROCESS`."""
+    return flink.worker_command or str(Path(sys.executable).with_name(WORKER))
+
+
 def _flink_args(flink: Flink, root: str) -> list[str]:
     logs = None if "://" in root else f"{root}/logs"
     options = {
@@ -85,7 +90,6 @@ def _environment_config(flink: Flink, logs: str | None) -> str | None:
     if flink.environment == "EXTERNAL":
         return flink.worker_pool
     if flink.environment == "PROCESS":
-        command = flink.worker_command or str(Path(sys.executable).with_name(WORKER))
         environ = {WORKER_LOG_VARIABLE: f"{logs}/{WORKER_LOG}"} if logs else {}
-        return json.dumps({"command": command, "env": environ})
+        return json.dumps({"command": worker_command(flink), "env": environ})
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -10,7 +11,7 @@ import subprocess
 from core.errors import ConfigError
 from core.flink import rest
 from core.flink.names import JAVA, LOCAL
-from pipeline.beam import flink_jars
+from pipeline.beam import flink_jars, worker_command
 from pipeline.config import PipelineConfig
 from pipeline.flink_settings import Flink
 from platforms.checks import missing, places
@@ -53,6 +54,13 @@ def check_local(config: PipelineConfig) -> None:
         check_java(flink)
     if flink.master != LOCAL:
         _check_cluster(flink)
+    if flink.environment == "PROCESS" and _on_this_machine(flink):
+        command = worker_command(flink)
+        if not os.access(command, os.X_OK):
+            raise ConfigError(
+                f"beam.flink.worker_command: {command} is not an executable file; install this "
+                "package there, or remove the setting"
+            )
     if flink.environment == "EXTERNAL" and _on_this_machine(flink):
         _check_reachable("beam.flink.worker_pool", flink.worker_pool)
 

@@ -78,17 +78,10 @@ def test_flink_in_the_job_server_and_the_loss_of_that_server(
     assert processes_of(workspace) == []
 
 
-def test_the_loss_of_the_run_of_a_task_manager_and_of_a_worker(
-    settings, direct, flink_jars, tmp_path
-):
+def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars, tmp_path):
     with FlinkCluster(flink_jars, tmp_path / "cluster", task_managers=2) as cluster:
         flink = {"master": cluster.address, "environment": "PROCESS"}
         workspace = Workspace(tmp_path / "work", on_flink(settings, flink_jars, **flink))
-
-        # A run that is killed leaves no job on the cluster.
-        output = workspace.run_and_kill(lambda: workers(cluster))
-        assert "failed: ReviewExampleGen: the pipeline's process ended with exit code -9" in output
-        wait(lambda: not rest.running_jobs(cluster.address, "") and not workers(cluster))
 
         run = start(workspace)
         wait(lambda: (started(workspace, "Transform") and workers(cluster)) or ended(run), 300)
@@ -99,7 +92,7 @@ def test_the_loss_of_the_run_of_a_task_manager_and_of_a_worker(
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 0, output
         states = {job["state"] for job in rest.get(cluster.address, "/jobs/overview")["jobs"]}
-        assert states == {"FINISHED", "CANCELED"}
+        assert states == {"FINISHED"}
         assert_same(results(workspace), direct)
     assert processes_of(workspace) == []
 

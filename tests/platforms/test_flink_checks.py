@@ -124,6 +124,13 @@ def test_a_server_that_is_not_reachable(machine, key, more):
         check_local(load(machine("17"), f"beam.flink.{key}={address}", *more))
 
 
+def test_a_worker_that_does_not_exist(machine):
+    more = ("beam.flink.environment=PROCESS", "beam.flink.worker_command=/no/such/worker")
+    line = "^beam.flink.worker_command: /no/such/worker is not an executable file; install"
+    with pytest.raises(ConfigError, match=line):
+        check_local(load(machine("17"), *more))
+
+
 REMOTE = ("beam.flink.master=flink.example:8081", "beam.flink.environment=EXTERNAL")
 
 
