@@ -201,7 +201,6 @@ def test_the_ngrams_of_the_train_split_are_counted_by_class(by_format, tmp_path)
     np.testing.assert_array_equal(
         ngram_counts.read([pattern.format("train")], SETTINGS["ngram_buckets"]), wanted
     )
-    assert wanted.all(axis=1).any() and wanted.sum() > 10_000
     assert ngram_counts.read([pattern.format("eval")], SETTINGS["ngram_buckets"]) is None
 
 

@@ -60,10 +60,14 @@ def write(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
       folder: the folder of the artifact.
       parts: name of the folder of a split -> files of its counters, which are summed.
     """
-    counts = {split: sum(np.load(_opened(file)) for file in parts[split]) for split in parts}
+    counts = {}
+    for split, files in parts.items():
+        total = sum(np.load(_opened(file)) for file in files)
+        # Not compressed: with a small train split that would take longer than the Trainer's pass.
+        counts[split] = total.astype(np.min_scalar_type(total.max()))
     if counts:
         stream = io.BytesIO()
-        np.savez_compressed(stream, **counts)
+        np.savez(stream, **counts)
         _write(os.path.join(folder, _FILE), stream)
 
 
