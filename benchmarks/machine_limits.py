@@ -1,7 +1,15 @@
-"""The limits of the machine: each step of the preprocessing alone, without a pipeline."""
+"""The limits of the machine: each step of the preprocessing alone, without a pipeline.
+
+    python -m benchmarks.machine_limits FILE SCRATCH
+
+prints the result of `measure` as JSON.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,18 +36,20 @@ def measure(file: str, scratch: Path) -> dict[str, Any]:
     pieces = cut_file(file, Layout("fasttext"))
     found: dict[str, Any] = {}
 
-    texts: list[bytes] = []
+    found |= dict.fromkeys(("reviews", "write", "read", "hash"), 0)
     with ThreadPoolExecutor(cores()) as pool:
         found["decompress"] = _seconds(lambda: _decompress(file, pool))
-        found["write"] = 0.0
+        # One piece at a time is in memory.
         for piece in pieces:
             # Read completely first, so that reading does not affect the time to write.
             batches = list(read_batches(piece, pool))
             folder = scratch / f"written-{piece.number}"
             found["write"] += _seconds_to_write(batches, folder, pool)
-            texts += chain.from_iterable(batch.texts for batch in batches)
-    found["reviews"] = len(texts)
-    found["hash"] = _seconds_to_hash(texts)
+            found["read"] += _seconds_to_read(folder)
+            shutil.rmtree(folder)
+            texts = list(chain.from_iterable(batch.texts for batch in batches))
+            found["reviews"] += len(texts)
+            found["hash"] += _seconds_to_hash(texts)
     return found
 
 
@@ -81,6 +91,19 @@ def _seconds_to_write(batches: list[Any], folder: Path, pool: ThreadPoolExecutor
     return _seconds(write)
 
 
+def _seconds_to_read(folder: Path) -> float:
+    import tensorflow as tf
+
+    files = [str(file) for file in folder.iterdir()]
+
+    def run() -> None:
+        records = tf.data.TFRecordDataset(files, "GZIP", num_parallel_reads=cores())
+        for _ in records.batch(_BATCH):
+            pass
+
+    return _seconds(run)
+
+
 def _seconds_to_hash(texts: list[bytes]) -> float:
     """Return the seconds to hash words and 2-grams of all texts, in the graph of Transform."""
     import tensorflow as tf
@@ -100,3 +123,7 @@ def _seconds_to_hash(texts: list[bytes]) -> float:
             pass
 
     return _seconds(run)
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], Path(sys.argv[2]))))
