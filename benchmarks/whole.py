@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import tempfile
 import time
@@ -70,7 +71,7 @@ def main() -> None:
     )
     console.print(
         f"{arguments.folder or arguments.source}, {usage.cores()} cores, "
-        f"Python {platform.python_version()}"
+        f"load {os.getloadavg()[0]:.1f} at the end, Python {platform.python_version()}"
     )
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1))
