@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import psutil
 from rich.console import Console
 
@@ -52,15 +53,15 @@ class Sampler(Protocol):
         """Add a sample of the process `pid`."""
 
 
-def sum_over_processes(pid: int, measure: Callable[[psutil.Process], float]) -> float:
-    """Return the sum of a measure over a process and its descendants that are alive now."""
-    total = 0.0
+def _measured(pid: int, measure: Callable[[psutil.Process], float]) -> dict[int, float]:
+    """Return pid -> measure of a process and of its descendants that are alive now."""
+    found = {}
     with contextlib.suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
         for process in (root, *root.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
-                total += measure(process)
-    return total
+                found[process.pid] = measure(process)
+    return found
 
 
 @dataclasses.dataclass
@@ -79,8 +80,8 @@ class Peak:
 
     def sample(self, pid: int) -> None:
         """Add a sample of the processes that are alive now."""
-        used = sum_over_processes(pid, lambda process: process.memory_info().rss)
-        self.memory = max(self.memory, int(used))
+        used = _measured(pid, lambda process: process.memory_info().rss)
+        self.memory = max(self.memory, int(sum(used.values())))
         self.disk = max(self.disk, _size(self.folder))
 
 
@@ -100,11 +101,19 @@ class CpuTime:
     """Samples of the CPU seconds of a process and its descendants, with their wall-clock time."""
 
     samples: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    _by_process: dict[int, float] = dataclasses.field(default_factory=dict)
 
     def sample(self, pid: int) -> None:
         """Add a sample of the processes that are alive now."""
-        used = sum_over_processes(pid, lambda process: sum(process.cpu_times()[:2]))
-        self.samples.append((time.time(), used))
+        # Processes that have ended count too.
+        self._by_process |= _measured(pid, lambda process: sum(process.cpu_times()[:2]))
+        self.samples.append((time.time(), sum(self._by_process.values())))
+
+    def seconds(self, start: float, end: float) -> float:
+        """Return the CPU seconds from `start` to `end`, interpolated between samples."""
+        times, used = zip(*self.samples, strict=True)
+        first, last = np.interp([start, end], times, used)
+        return float(last - first)
 
     def utilisation(self, start: float, end: float) -> float | None:
         """Return CPU time / (wall time * `cores()`) from `start` to `end`, in [0, 1].
