@@ -74,7 +74,8 @@ def train(job: TrainingJob, folder: Path, cpu_time: usage.CpuTime | None = None)
     }
     file = folder / "job.json"
     file.write_text(job.model_copy(update=places).model_dump_json())
-    usage.run_module("trainer_module.task", str(file), log=folder / "log", cpu_time=cpu_time)
+    samplers = [cpu_time] if cpu_time else []
+    usage.run_module("trainer_module.task", str(file), log=folder / "log", samplers=samplers)
     return json.loads((folder / SUMMARY).read_text())
 
 

@@ -14,14 +14,17 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import psutil
 from rich.console import Console
 
 REPOSITORY = Path(__file__).parents[1]
 MEBIBYTE = 2**20
 _SECONDS_BETWEEN_SAMPLES = 0.5
+_BLOCK = 512
+"""Bytes in a block of `st_blocks`, on any file system."""
 _COLUMNS = 140
 
 
@@ -43,21 +46,74 @@ def gpus() -> int:
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
 
 
+class Sampler(Protocol):
+    """Measures a process and its descendants while they are alive."""
+
+    def sample(self, pid: int) -> None:
+        """Add a sample of the process `pid`."""
+
+
+def _measured(pid: int, measure: Callable[[psutil.Process], float]) -> dict[int, float]:
+    """Return pid -> measure of a process and of its descendants that are alive now."""
+    found = {}
+    with contextlib.suppress(psutil.NoSuchProcess):
+        root = psutil.Process(pid)
+        for process in (root, *root.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found[process.pid] = measure(process)
+    return found
+
+
+@dataclasses.dataclass
+class Peak:
+    """The peak memory of a process and its descendants together, and the peak size of a folder.
+
+    Attributes:
+      folder: the folder that they write to.
+      memory: bytes; a page that several processes share counts for each of them.
+      disk: bytes on disk.
+    """
+
+    folder: Path
+    memory: int = 0
+    disk: int = 0
+
+    def sample(self, pid: int) -> None:
+        """Add a sample of the processes that are alive now."""
+        used = _measured(pid, lambda process: process.memory_info().rss)
+        self.memory = max(self.memory, int(sum(used.values())))
+        self.disk = max(self.disk, _size(self.folder))
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes on disk of all files below a folder."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            # Temporary files end at any time.
+            with contextlib.suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(place, name)).st_blocks * _BLOCK
+    return total
+
+
 @dataclasses.dataclass
 class CpuTime:
     """Samples of the CPU seconds of a process and its descendants, with their wall-clock time."""
 
     samples: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    _by_process: dict[int, float] = dataclasses.field(default_factory=dict)
 
     def sample(self, pid: int) -> None:
         """Add a sample of the processes that are alive now."""
-        used = 0.0
-        with contextlib.suppress(psutil.NoSuchProcess):
-            root = psutil.Process(pid)
-            for process in (root, *root.children(recursive=True)):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    used += sum(process.cpu_times()[:2])
-        self.samples.append((time.time(), used))
+        # Processes that have ended count too.
+        self._by_process |= _measured(pid, lambda process: sum(process.cpu_times()[:2]))
+        self.samples.append((time.time(), sum(self._by_process.values())))
+
+    def seconds(self, start: float, end: float) -> float:
+        """Return the CPU seconds from `start` to `end`, interpolated between samples."""
+        times, used = zip(*self.samples, strict=True)
+        first, last = np.interp([start, end], times, used)
+        return float(last - first)
 
     def utilisation(self, start: float, end: float) -> float | None:
         """Return CPU time / (wall time * `cores()`) from `start` to `end`, in [0, 1].
@@ -76,7 +132,7 @@ def run_module(
     *arguments: str,
     log: Path,
     environment: Mapping[str, str] | None = None,
-    cpu_time: CpuTime | None = None,
+    samplers: Sequence[Sampler] = (),
 ) -> str:
     """Run `python -m MODULE ARGUMENTS` in the repository; return its standard output.
 
@@ -84,7 +140,7 @@ def run_module(
       module, arguments: the command line.
       log: the file to which its standard error is appended.
       environment: variables in addition to those of this process.
-      cpu_time: gets samples while the module runs.
+      samplers: take samples while the module runs.
 
     Raises:
       SystemExit: the module failed; the message contains the path of a copy of its log.
@@ -104,8 +160,8 @@ def run_module(
             output, _ = process.communicate(timeout=_SECONDS_BETWEEN_SAMPLES)
             break
         except subprocess.TimeoutExpired:
-            if cpu_time is not None:
-                cpu_time.sample(process.pid)
+            for sampler in samplers:
+                sampler.sample(process.pid)
     if process.returncode:
         kept = Path(tempfile.gettempdir()) / "benchmark-failed.log"
         shutil.copy(log, kept)

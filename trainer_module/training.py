@@ -216,8 +216,14 @@ def _set_first_weights(
         job, module.FEATURES, _plain_model(job, module), model
     ):
         return
+    if hasattr(module, "adapt_to_counts"):
+        counts = inputs.stored_ngram_counts()
+        if counts is not None:
+            module.adapt_to_counts(model, counts)
+            return
     adapt = getattr(module, "adapt", None)
     if adapt is not None:
+        logging.info("Reading the train split once before the first step")
         adapt(model, inputs.adapt_dataset(), agreement.sum)
 
 

@@ -32,7 +32,7 @@ from components.transform import stages, tft_internals
 from components.transform.tft_internals import PreprocessingFn
 from components.worker_results import read_results, write_results
 from trainer_module import content
-from trainer_module.feeding import counts
+from trainer_module.feeding import counts, ngram_counts
 
 _FILE_PREFIX = "transformed_examples"
 _FILES_PER_UNIT = 8
@@ -75,21 +75,27 @@ class Executor(LocalBeamExecutor):
 
         scratch = os.path.join(transformed.uri, "unpublished")
         fileio.makedirs(scratch)
-        fn = _preprocessing_fn(exec_properties)
+        config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
+        fn = partial(
+            udf_utils.get_fn(exec_properties, standard_component_specs.PREPROCESSING_FN_KEY),
+            custom_config=config,
+        )
         self._analyze(fn, schema, _files(examples, splits.analyze), graph, scratch)
         spec = _parsing_spec(fn, schema)
         by_split = {split: _files(examples, [split]) for split in splits.transform}
-        self._transform(by_split, graph, spec, scratch)
-        done = read_results(scratch)
+        # The splits that are analyzed are those that a model is fitted to.
+        stage = stages.TransformFiles(graph, spec, scratch, config, list(splits.analyze))
+        done = self._transform(by_split, stage, scratch)
         examples_by_file: dict[str, int] = {}
         for split in splits.transform:
             written = {
-                path: count for name, files in done for path, count in files if name == split
+                path: count for name, files, _ in done for path, count in files if name == split
             }
             folder = artifact_utils.get_split_uri([transformed], split)
             published = tfrecords.publish(folder, _FILE_PREFIX, list(written))
             names = [os.path.relpath(path, transformed.uri) for path in published]
             examples_by_file.update(zip(names, written.values(), strict=True))
+        ngram_counts.write(transformed.uri, _counted(transformed, done))
         fileio.rmtree(scratch)
         counts.write(transformed.uri, examples_by_file)
         content.write(
@@ -136,10 +142,10 @@ class Executor(LocalBeamExecutor):
     def _transform(
         self,
         by_split: dict[str, list[str]],
-        graph: str,
-        spec: dict[str, Any],
+        stage: stages.TransformFiles,
         scratch: str,
-    ) -> None:
+    ) -> list[stages.Done]:
+        """Transform the files of each split, and write the results to `scratch`."""
         units = [
             (split, number, files)
             for split, paths in by_split.items()
@@ -149,9 +155,20 @@ class Executor(LocalBeamExecutor):
             done = (
                 pipeline
                 | "Units" >> beam.Create(units, reshuffle=True)
-                | "TransformFiles" >> beam.ParDo(stages.TransformFiles(graph, spec, scratch))
+                | "TransformFiles" >> beam.ParDo(stage)
             )
             write_results(pipeline, done, scratch)
+        return read_results(scratch)
+
+
+def _counted(transformed: types.Artifact, done: list[stages.Done]) -> dict[str, list[str]]:
+    """Return the name of the folder of each split -> its files with counts of n-grams."""
+    found: dict[str, list[str]] = {}
+    for split, _, file in done:
+        if file:
+            folder = artifact_utils.get_split_uri([transformed], split)
+            found.setdefault(os.path.basename(folder), []).append(file)
+    return found
 
 
 def _files(examples: list[types.Artifact], splits: list[str]) -> list[str]:
@@ -163,12 +180,6 @@ def _units(files: list[str]) -> list[list[str]]:
     """Divide files into units of work for Beam's workers."""
     count = -(-len(files) // _FILES_PER_UNIT)
     return [files[number::count] for number in range(count)]
-
-
-def _preprocessing_fn(exec_properties: dict[str, Any]) -> PreprocessingFn:
-    fn = udf_utils.get_fn(exec_properties, standard_component_specs.PREPROCESSING_FN_KEY)
-    config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
-    return partial(fn, custom_config=config)
 
 
 def _source(schema: schema_pb2.Schema) -> tfxio.TFExampleBeamRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,14 +18,16 @@ from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
 from core.progress import Progress
+from trainer_module.feeding import ngram_counts
 
 _BATCH = 1024
 _ANALYZED_BATCH = 32_768
 """Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
 counts of single words, so large batches reduce Beam's work."""
 
-Done = tuple[str, list[tuple[str, int]]]
-"""A split, and its complete files that are not published yet, each with its number of Examples."""
+Done = tuple[str, list[tuple[str, int]], str | None]
+"""A split; its complete files that are not published yet, each with its number of Examples; and the
+file with the counts of their n-grams, if they were counted."""
 
 
 class ReadBatches(beam.DoFn):
@@ -43,10 +45,26 @@ class ReadBatches(beam.DoFn):
 
 
 class TransformFiles(beam.DoFn):
-    """(split, number of the unit, files) -> a Done with the transformed files."""
+    """(split, number of the unit, files) -> a Done with the transformed files.
 
-    def __init__(self, graph: str, spec: dict[str, Any], scratch: str):
+    Args:
+      graph: the folder of the transform graph.
+      spec: the parsing spec of the raw features.
+      scratch: the folder for the files.
+      config: the `custom_config` of `preprocessing_fn`.
+      counted: the splits whose n-grams are counted.
+    """
+
+    def __init__(
+        self,
+        graph: str,
+        spec: dict[str, Any],
+        scratch: str,
+        config: Mapping[str, Any],
+        counted: Collection[str],
+    ):
         self._graph, self._spec, self._scratch = graph, spec, scratch
+        self._config, self._counted = config, counted
 
     def setup(self) -> None:
         self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
@@ -61,6 +79,7 @@ class TransformFiles(beam.DoFn):
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
         paths = [f"{name}-{index:03d}.gz" for index in range(len(files))]
+        counter = ngram_counts.Counter.of(self._config) if split in self._counted else None
         with (
             ThreadPoolExecutor(1) as pool,
             Progress("reviews", f"{split} {number}") as progress,
@@ -72,10 +91,16 @@ class TransformFiles(beam.DoFn):
                 place = index % len(writers)
                 writers[place].write(examples)
                 counts[place] += len(examples)
+                if counter:
+                    counter.add(tensors)
                 progress.advance(len(examples))
             for writer in writers:
                 writer.close()
-        yield split, list(zip(paths, counts, strict=True))
+        counted = None
+        if counter:
+            counted = f"{name}-ngrams.npy"
+            counter.save(counted)
+        yield split, list(zip(paths, counts, strict=True)), counted
 
     # AutoGraph takes seconds, and has nothing to convert: the layer is a graph already.
     @tf.autograph.experimental.do_not_convert

@@ -12,6 +12,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -31,6 +32,7 @@ from components.review_example_gen.executor import Executor as ReviewExampleGenE
 from components.statistics.executor import Executor as StatisticsExecutor
 from components.transform.executor import Executor as TransformExecutor
 from core.errors import InputError
+from trainer_module.feeding import ngram_counts
 
 pytestmark = pytest.mark.slow
 
@@ -189,8 +191,22 @@ def test_ngrams_equal_those_of_the_reference(by_format, tmp_path):
     }
 
 
+def test_the_ngrams_of_the_train_split_are_counted_by_class(by_format, tmp_path):
+    _, transformed = transform(by_format["plain"], tmp_path, ["ngrams"])
+    wanted = np.zeros([2, SETTINGS["ngram_buckets"]], np.int64)
+    for example in records(by_format["plain"], "train"):
+        label = tf.train.Example.FromString(example).features.feature["label"].int64_list.value[0]
+        np.add.at(wanted[label], bigram_ids(words_of(text_of(example))), 1)
+    pattern = f"{transformed.uri}/Split-{{}}/*"
+    np.testing.assert_array_equal(
+        ngram_counts.read([pattern.format("train")], SETTINGS["ngram_buckets"]), wanted
+    )
+    assert ngram_counts.read([pattern.format("eval")], SETTINGS["ngram_buckets"]) is None
+
+
 def test_words_equal_those_of_the_reference_and_the_vocabulary_is_of_train(by_format, tmp_path):
     output, transformed = transform(by_format["gz"], tmp_path, ["tokens"])
+    assert not Path(transformed.uri, "ngram_counts.npz").exists()
     frequency = Counter()
     for example in records(by_format["gz"], "train"):
         frequency.update(words_of(text_of(example))[: SETTINGS["max_tokens"]])

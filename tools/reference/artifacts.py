@@ -19,7 +19,9 @@ and `training.tuner_trials`. Components that differ on a cluster are marked in
 
 _CONTENT = {
     "ExampleAnomalies": "`SchemaDiff.pb` for each split: the anomalies that were found.",
-    "Examples": "Gzipped TFRecords of `tf.train.Example`, a folder `Split-NAME` for each split.",
+    "Examples": "Gzipped TFRecords of `tf.train.Example`, a folder `Split-NAME` for each split. "
+    "Those of Transform also have `example_counts.json` and, for `ngram_linear`, "
+    "`ngram_counts.npz`.",
     "ExampleStatistics": "`FeatureStats.pb` for each split.",
     "HyperParameters": "`best_hyperparameters.txt`, the best trial as JSON.",
     "InfraBlessing": "`check.json`, the results of [the serving check]"

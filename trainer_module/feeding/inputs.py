@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from trainer_module.distribute.agreement import Agreement
 from trainer_module.distribute.cluster import Cluster
+from trainer_module.feeding import ngram_counts
 from trainer_module.feeding.dataset import Batching, Split, endless, make_dataset
 from trainer_module.settings import TrainingJob
 
@@ -48,6 +50,7 @@ class Inputs:
             static_shapes,
         )
         self._training = training
+        self._train_files = job.train_files
         self._agreement = agreement
         self.train = Split.find(job.train_files, agreement)
         self.evaluation = Split.find(job.eval_files, agreement)
@@ -78,6 +81,15 @@ class Inputs:
         batching = Batching(self._batching.names, self._batching.transform, _ADAPT_BATCH)
         share = self.train.shares(self._agreement.processes)[self._agreement.process]
         return make_dataset(share, batching)
+
+    def stored_ngram_counts(self) -> np.ndarray | None:
+        """Return the counts that Transform stored for the train split, int64 [2, buckets].
+
+        Returns None in all processes if one of them finds no counts.
+        """
+        buckets = self._batching.transform.ngram_buckets
+        found = ngram_counts.read(self._train_files, buckets)
+        return None if self._agreement.any(found is None) else found
 
     def _steps(self, split: Split) -> int:
         largest = max(share.examples for share in split.shares(self._processes))

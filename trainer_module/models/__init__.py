@@ -10,6 +10,8 @@ A module has
   optimizer(learning_rate): returns the optimizer.
   adapt(model, dataset, sum_over_processes): optional; fits weights on the train split that are not
     trained by gradients.
+  adapt_to_counts(model, counts): optional; replaces `adapt` if Transform has stored the counts of
+    the n-grams of the train split.
   exported(model, hyperparameters): optional; returns the model that is exported instead.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
+import numpy as np
 import tensorflow as tf
 import tf_keras
 from pydantic import Field
@@ -98,11 +99,16 @@ class NgramBag(tf_keras.layers.Layer):
 
     def adapt(self, dataset: Batches, sum_over_processes: Sum = tf.identity) -> None:
         """Set the scale; see the function `adapt`."""
-        # A strategy would mirror or shard a tf.Variable, so the counts are a tensor.
-        counts = tf.zeros([2, self._buckets])
+        # A strategy would mirror or shard a tf.Variable, so the counts are a tensor. Every
+        # reduction supports float64, which is exact up to 2^53.
+        counts = tf.zeros([2, self._buckets], tf.float64)
         for inputs, labels in dataset:
             counts += self._count(inputs[features.NGRAMS], labels)
-        counts = sum_over_processes(counts)
+        self.adapt_to_counts(sum_over_processes(counts))
+
+    def adapt_to_counts(self, counts: tf.Tensor | np.ndarray) -> None:
+        """Set the scale; see the function `adapt_to_counts`."""
+        counts = tf.cast(counts, tf.float32)
         occurrences = tf.reduce_sum(counts, axis=0)
         if not tf.reduce_any(occurrences > 0):
             return
@@ -121,7 +127,7 @@ class NgramBag(tf_keras.layers.Layer):
             of_class = tf.gather(ids, tf.where(labels[:, 0] == label)[:, 0])
             if isinstance(of_class, tf.RaggedTensor):
                 of_class = of_class.flat_values
-            ones = tf.ones_like(of_class, tf.float32)
+            ones = tf.ones_like(of_class, tf.float64)
             # unsorted_segment_sum drops negative segments, and thereby the padding.
             by_class.append(tf.math.unsorted_segment_sum(ones, of_class, self._buckets))
         return tf.stack(by_class)
@@ -182,6 +188,16 @@ def adapt(model: tf_keras.Model, dataset: Batches, sum_over_processes: Sum = tf.
       sum_over_processes: returns the sum of a tensor over all processes.
     """
     model.get_layer(_LAYER).adapt(dataset, sum_over_processes)
+
+
+def adapt_to_counts(model: tf_keras.Model, counts: tf.Tensor | np.ndarray) -> None:
+    """Fit the scale like `adapt`, to counts of the whole train split.
+
+    Args:
+      model: a model that `build` returned.
+      counts: the occurrences of each bucket in negative and positive reviews, [2, buckets].
+    """
+    model.get_layer(_LAYER).adapt_to_counts(counts)
 
 
 def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:

@@ -1,0 +1,229 @@
+"""Run the preset `amazon` from raw archives to a pushed model, beside the limits of the machine.
+
+    python -m benchmarks.whole FOLDER [--train N] [--test N]
+    python -m benchmarks.whole --from FOLDER [--train N] [--test N]
+
+The first command reads Kaggle's train.ft.txt.bz2 and test.ft.txt.bz2 in FOLDER; N are the reviews
+from the beginning of each file [all]. The second command has no need of Kaggle's files: it makes
+archives of N [3600000 and 400000] different reviews from the labelled reviews in train.ft.txt and
+test.ft.txt in FOLDER, plain or .bz2 (see `benchmarks.whole_files`).
+
+The run is that of `amazon-reviews run`, in one process, with a paths.root of its own in a temporary
+folder. Peak memory is that of all its processes together, and peak disk is all that it writes,
+without the archives. Then the same archives are decompressed, written as Examples, read again and
+hashed, each alone on all cores, and fastText trains on them. Seconds depend on the machine and its
+load; quote only the ratios. On a busy machine only those of CPU seconds are reliable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Column, Table
+
+from benchmarks import usage, whole_files
+from core.overrides import OPTION
+
+_PRESET = "amazon"
+_REVIEWS = (3_600_000, 400_000)
+_SHORTEST = 0.5
+"""Seconds. A component that takes less does not read the reviews."""
+_LIMITS = {
+    "ReviewExampleGen": ("decompress", "write"),
+    "Transform": ("read", "hash"),
+}
+"""The steps of `machine_limits` that a component cannot do without."""
+
+
+def main() -> None:
+    arguments = _arguments()
+    console = usage.wide_console()
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+        scratch = Path(folder)
+        log = scratch / "log"
+        inputs = scratch / "input"
+        inputs.mkdir()
+        console.print("archives …")
+        _provide(arguments, inputs, log)
+        archives = [inputs / name for name in whole_files.NAMES]
+        console.print("the pipeline …")
+        figures = _run(inputs, scratch / "run", arguments.set, log)
+        console.print("the limits of the machine …")
+        figures["limits"] = _limits(archives, scratch, log)
+        console.print("fastText …")
+        words = [str(archive) for archive in archives]
+        figures["fasttext"] = usage.figures_of("benchmarks.peer_fasttext", *words, log=log)
+    for drawn in (components_table(figures), ratios_table(figures)):
+        console.print(drawn)
+    console.print(
+        f"peak memory {figures['memory'] / usage.MEBIBYTE:,.0f} MiB, "
+        f"peak disk {figures['disk'] / usage.MEBIBYTE:,.0f} MiB; "
+        f"accuracy {figures['accuracy']:.4f}, fastText {figures['fasttext']['accuracy']:.4f}"
+    )
+    console.print(
+        f"{arguments.folder or arguments.source}, {usage.cores()} cores, "
+        f"load {os.getloadavg()[0]:.1f} at the end, Python {platform.python_version()}"
+    )
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("folder", type=Path, nargs="?", help="folder with Kaggle's files")
+    given.add_argument("--from", type=Path, dest="source", help="folder with other reviews")
+    parser.add_argument("--train", type=int, help="train reviews")
+    parser.add_argument("--test", type=int, help="test reviews")
+    parser.add_argument("--set", default=[], action="append", help="settings, KEY=VALUE")
+    parser.add_argument("--json", type=Path, help="output file for the figures")
+    parser.add_argument("--scratch", help="folder for temporary files")
+    arguments = parser.parse_args()
+    for name in whole_files.NAMES:
+        if arguments.folder and not (arguments.folder / name).exists():
+            parser.error(
+                f"{arguments.folder} has no {name}; --from makes archives of other reviews"
+            )
+        if arguments.source and whole_files.source(arguments.source, name) is None:
+            parser.error(f"--from {arguments.source}: no {name}, and not without .bz2")
+    return arguments
+
+
+def _provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
+    """Link, cut or make the archives in the folder `inputs`."""
+    counts = (arguments.train, arguments.test)
+    if arguments.source:
+        wanted = [str(count or usual) for count, usual in zip(counts, _REVIEWS, strict=True)]
+        words = [str(arguments.source.resolve()), str(inputs), *wanted]
+        # In a process of its own, because the sentences take memory.
+        usage.run_module("benchmarks.whole_files", *words, log=log)
+        return
+    for name, count in zip(whole_files.NAMES, counts, strict=True):
+        file = (arguments.folder / name).resolve()
+        if count:
+            whole_files.write_archive(whole_files.first_lines(file, count), inputs / name)
+        else:
+            (inputs / name).symlink_to(file)
+
+
+def _run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[str, Any]:
+    """Run the pipeline; return its seconds, its peaks and the accuracy of its model."""
+    from pipeline.config import load_config
+    from platforms.local import runs
+
+    # Beam's temporary files are on the disk too.
+    temporary = root / "tmp"
+    temporary.mkdir(parents=True)
+    settings = [f"paths.root={root}", f"data.input_base={inputs}", *overrides]
+    words = [word for each in settings for word in (OPTION, each)]
+    peak, cpu_time = usage.Peak(root), usage.CpuTime()
+    start = time.time()
+    usage.run_module(
+        "pipeline.local_runner",
+        "--config",
+        _PRESET,
+        *words,
+        log=log,
+        environment={"TMPDIR": str(temporary)},
+        samplers=(peak, cpu_time),
+    )
+    end = time.time()
+    run = runs.find_run(load_config(_PRESET, settings), None)
+    if run.outcome is None or not run.outcome["pushed_to"]:
+        raise SystemExit(f"no model was pushed, the run is {runs.result(run)}: {run.outcome}")
+    return {
+        "seconds": end - start,
+        "cpu": cpu_time.seconds(start, end),
+        "components": {
+            step.name: {"s": step.seconds, "cpu": cpu_time.seconds(begin, begin + step.seconds)}
+            for step in run.steps
+            for begin in [run.started + step.started]
+        },
+        "memory": peak.memory,
+        "disk": peak.disk,
+        "accuracy": run.outcome["accuracy"],
+    }
+
+
+def _limits(archives: Sequence[Path], scratch: Path, log: Path) -> dict[str, float]:
+    """Return the seconds of each step alone, and the number of reviews, over all archives."""
+    total: Counter[str] = Counter()
+    for archive in archives:
+        words = [str(archive), str(scratch)]
+        total.update(
+            usage.figures_of(
+                "benchmarks.machine_limits",
+                *words,
+                log=log,
+                environment={"TF_CPP_MIN_LOG_LEVEL": "2"},
+            )
+        )
+    return dict(total)
+
+
+def components_table(figures: Mapping[str, Any]) -> Table:
+    """Return a table of the components, with their parts of the run."""
+    reviews, whole = figures["limits"]["reviews"], figures["seconds"]
+    table = Table("component", *_right("s", "of the run", "reviews/s", "CPU s"))
+    rows = {name: (found["s"], found["cpu"]) for name, found in figures["components"].items()}
+    # The history of the runs, which RunReport itself reads, leaves RunReport out.
+    rows["imports, RunReport, between components"] = (
+        whole - sum(seconds for seconds, _ in rows.values()),
+        figures["cpu"] - sum(cpu for _, cpu in rows.values()),
+    )
+    rows["the run"] = (whole, figures["cpu"])
+    for name, (seconds, cpu) in rows.items():
+        rate = f"{reviews / seconds:,.0f}" if seconds > _SHORTEST else ""
+        table.add_row(name, f"{seconds:.1f}", f"{seconds / whole:.0%}", rate, f"{cpu:.1f}")
+    table.caption = f"{reviews:,} reviews"
+    return table
+
+
+def ratios_table(figures: Mapping[str, Any]) -> Table:
+    """Return a table that compares ours with single steps and with fastText."""
+    limits, fasttext = figures["limits"], figures["fasttext"]
+    ours = {**figures["components"], "the run": {"s": figures["seconds"], "cpu": figures["cpu"]}}
+    trained = np.array([fasttext["seconds"], fasttext["cpu"]])
+    rows: list[tuple[str, str, np.ndarray]] = []
+    every = trained
+    for component, steps in _LIMITS.items():
+        parts = [np.array([limits[step], limits[f"{step}_cpu"]]) for step in steps]
+        rows += [(step, "", part) for step, part in zip(steps, parts, strict=True)]
+        rows.append((" + ".join(steps), component, sum(parts)))
+        every = every + sum(parts)
+    rows += [
+        ("fastText's training", "Trainer", trained),
+        ("fastText's training", "the run", trained),
+        ("all of these", "the run", every),
+    ]
+    columns = _right("s", "CPU s"), _right("s", "CPU s", "s, ratio", "CPU s, ratio")
+    table = Table("alone, on all cores", *columns[0], "ours", *columns[1])
+    for title, name, alone in rows:
+        cells = [title, *(f"{value:.1f}" for value in alone), name]
+        if name:
+            found = np.array([ours[name]["s"], ours[name]["cpu"]])
+            cells += [f"{value:.1f}" for value in found]
+            cells += [f"{ratio:.2f}" for ratio in found / alone]
+        table.add_row(*cells)
+    table.caption = "ratio: ours / alone"
+    return table
+
+
+def _right(*titles: str) -> list[Column]:
+    return [Column(title, justify="right") for title in titles]
+
+
+if __name__ == "__main__":
+    main()
