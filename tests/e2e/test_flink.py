@@ -75,6 +75,7 @@ def test_flink_in_the_job_server_and_the_loss_of_that_server(
     assert done.returncode == 0, done.stdout + done.stderr
     assert workspace.states(done.stdout)["ReviewExampleGen"] == "cached"
     assert_same(results(workspace), direct)
+    assert scores(workspace, settings) == scores(workspace, settings, "beam.runner=direct")
     assert processes_of(workspace) == []
 
 
@@ -95,6 +96,15 @@ def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars
         assert states == {"FINISHED"}
         assert_same(results(workspace), direct)
     assert processes_of(workspace) == []
+
+
+def scores(workspace, settings, override=""):
+    """Return the file that `amazon-reviews predict --input` writes."""
+    output = workspace.folder / "scores.csv"
+    words = ("--input", settings["data"]["input_base"], "--output", str(output))
+    done = workspace.command("predict", *words, overrides=override)
+    assert done.returncode == 0, done.stderr
+    return output.read_text()
 
 
 def start(workspace):
