@@ -26,6 +26,7 @@ from core.flink import failures, rest
 from core.flink.failures import FlinkError
 from core.flink.job_server import JobServer, Settings, shared_job_server, start_guard
 from core.flink.loopback import start_pool
+from core.flink.names import LOCAL
 from core.flink.options import FlinkJobOptions
 from core.flink.watch import Watch
 
@@ -94,9 +95,9 @@ class FlinkRunner(portable_runner.PortableRunner):
         cleanup.callback(self.stop_workers)
         master = options.view_as(FlinkRunnerOptions).flink_master
         portable = options.view_as(PortableOptions)
-        name = options.view_as(GoogleCloudOptions).job_name = f"{_PREFIX}{next(_JOBS)}"
+        name = options.view_as(GoogleCloudOptions).job_name = f"{_PREFIX}{next(_JOBS):04d}"
         if portable.job_endpoint:
-            cleanup.enter_context(start_guard(master, _PREFIX))
+            cleanup.enter_context(start_guard(master, name))
             host = portable.job_endpoint.rpartition(":")[0]
             portable.artifact_endpoint = portable.artifact_endpoint or f"{host}:{_ARTIFACT_PORT}"
         try:
@@ -106,6 +107,8 @@ class FlinkRunner(portable_runner.PortableRunner):
             where = portable.job_endpoint or "that this run started"
             raise FlinkError(f"the Flink job server {where} is not reachable: {error}") from error
         except BaseException:
+            if master != LOCAL:
+                rest.cancel_jobs(master, name)
             cleanup.close()
             raise
         seconds = options.view_as(FlinkJobOptions).flink_timeout_seconds
