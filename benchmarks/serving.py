@@ -9,10 +9,11 @@ data to the server. Both processes share the cores. Each row is one measurement:
   or with 32 in a request;
 - 64 clients that together send 1,000 requests a second. The latency is measured from the time at
   which a request is due, so it includes the delay of a client that is still busy;
-- overload: 256 clients with 32 reviews in a request and a queue of 512 reviews. The server refuses
-  a part of the requests with HTTP 429 (column *shed*). The client of a refused request sends the
-  next one after a second, the value of the header `Retry-After`;
-- after overload: the first measurement again, to show that the server has recovered.
+- before overload: one client again, at a second server, whose queue holds 512 reviews;
+- overload: 256 clients with 32 reviews in a request at that server, which refuses a part of the
+  requests with HTTP 429 (column *shed*). The client of a refused request sends the next one after
+  a second, the value of the header `Retry-After`;
+- after overload: one client again, to show that the server has recovered.
 
 An error is a request without an answer, or with a status other than 200 and 429. `server CPU` is
 the CPU time of the server for a request; it varies less than the other columns if other work runs.
@@ -90,6 +91,8 @@ LOADS = {
         for clients in (1, 8, 64)
     },
     "64 clients, 1,000 requests/s": Load(64, 1, 1000.0),
+    # The last three are of a server of their own, with a short queue.
+    "before overload": Load(1, 1),
     "overload": Load(256, _BATCHED),
     "after overload": Load(1, 1),
 }
