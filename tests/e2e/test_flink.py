@@ -59,11 +59,11 @@ def test_flink_in_the_job_server_and_the_loss_of_that_server(
 ):
     workspace = Workspace(tmp_path, on_flink(settings, flink_jars))
     run = start(workspace)
-    wait(lambda: started(workspace, "Transform") or ended(run))
+    wait(lambda: started(workspace, "Transform") or ended(run), 300)
     # The job server starts Flink for each job.
     log = workspace.root / "logs" / "flink-job-server.log"
     flinks = log.read_text().count("Rest endpoint listening")
-    wait(lambda: log.read_text().count("Rest endpoint listening") > flinks or ended(run))
+    wait(lambda: log.read_text().count("Rest endpoint listening") > flinks or ended(run), 300)
     os.kill(descendants(run.pid, JOB_SERVER)[-1], signal.SIGKILL)
     output, _ = run.communicate(timeout=120)
     assert run.returncode == 1, output
