@@ -161,6 +161,9 @@ def results(workspace):
     statistics = {}
     for file in newest("StatisticsGen", "statistics").glob("*/FeatureStats.pb"):
         datasets = DatasetFeatureStatisticsList.FromString(file.read_bytes())
+        for dataset in datasets.datasets:
+            # Their order is that in which Beam combines them.
+            dataset.features.sort(key=lambda feature: feature.path.step[0])
         statistics[file.parent.name] = MessageToDict(datasets)
     evaluation = tfma.load_eval_result(str(newest("Evaluator", "evaluation")))
     return {
