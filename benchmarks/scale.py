@@ -111,31 +111,30 @@ class Data(NamedTuple):
 
     @property
     def shards(self) -> int:
-        """The files of the Examples of all splits, and again of the transformed Examples."""
+        """Return the files of the Examples of all splits, and again of the transformed Examples."""
         return self.units * _SHARDS_PER_UNIT * _SPLITS
 
     @property
     def input_files(self) -> int:
-        bytes_of_input = self.reviews * COSTS["raw bytes per review"]
-        return math.ceil(bytes_of_input / ASSUMED["bytes of an input file"])
+        per_file = ASSUMED["bytes of an input file"] / COSTS["raw bytes per review"]
+        return math.ceil(self.reviews / per_file)
 
 
 def stages(data: Data) -> list[Stage]:
     """Return the stages of the Beam components in their order."""
-    million = data.reviews / 1e6
     held_out = data.reviews * data.held_out
     per_unit = _BYTES_PER_UNIT / COSTS["raw bytes per review"]
     # Eight files of a split are a unit of Transform and of the Evaluator.
     per_file = data.reviews / data.shards
     open_file = ASSUMED["seconds to open or rename a file of an object store"]
+    open_file /= ASSUMED["files that are opened or renamed at once"]
     start = COSTS["start of a job and its workers, s"]
     control = COSTS["bytes of a unit in the job"] + COSTS["bytes of a unit in done.json"]
-    gen, transform = "ReviewExampleGen", "Transform"
-    parallel_opens = (
-        data.input_files * open_file / ASSUMED["files that are opened or renamed at once"]
-    )
-    publish = data.shards * open_file / ASSUMED["files that are opened or renamed at once"]
-    found = [Stage(gen, "cut the files", data.reviews, start=start, alone=parallel_opens)]
+    gen = "ReviewExampleGen"
+    publish = data.shards * open_file
+    found = [
+        Stage(gen, "cut the files", data.reviews, start=start, alone=data.input_files * open_file)
+    ]
     if held_out:
         sent = held_out * COSTS["HeldOutKeys, bytes per key"]
         cpu = COSTS["HeldOutKeys, CPU s per 1M"]
@@ -160,12 +159,12 @@ def stages(data: Data) -> list[Stage]:
         begin = COSTS["StatisticsGen of all Examples, start, s"]
         found.append(Stage("StatisticsGen", "all", data.reviews, per_file, cpu, begin))
     else:
-        alone = million * COSTS["StatisticsGen of a sample, s per 1M"]
+        alone = data.reviews / 1e6 * COSTS["StatisticsGen of a sample, s per 1M"]
         found.append(Stage("StatisticsGen", "sample", data.reviews, alone=alone))
     units = data.shards / _FILES_PER_UNIT
     found += [
         Stage(
-            transform,
+            "Transform",
             "TransformFiles",
             data.reviews,
             per_file * _FILES_PER_UNIT,
@@ -173,7 +172,7 @@ def stages(data: Data) -> list[Stage]:
             start,
             sent=units * control,
         ),
-        Stage(transform, "publish", data.reviews, alone=publish),
+        Stage("Transform", "publish", data.reviews, alone=publish),
         Stage(
             "Evaluator",
             "SumFiles",
@@ -228,8 +227,8 @@ def bytes_at_one_place(data: Data) -> dict[str, float]:
 
 def reviews_at(limit: float, data: Data) -> dict[str, float]:
     """Return what -> the number of reviews at which it has `limit` bytes in one process."""
-    sizes = bytes_at_one_place(data)
-    return {what: limit / size * data.reviews for what, size in sizes.items() if size}
+    sizes = bytes_at_one_place(data._replace(reviews=10**9))
+    return {what: limit / size * 1e9 for what, size in sizes.items() if size}
 
 
 def main() -> None:
@@ -279,10 +278,9 @@ def _hours(data: Data, slots: Sequence[int], seed: int) -> Table:
 
 def _sizes(data: Data, slots: Sequence[int]) -> Table:
     table = Table(f"{data.reviews:,} reviews", Column("", justify="right"))
-    raw = data.reviews * COSTS["raw bytes per review"]
-    table.add_row("input, GiB", f"{raw / GIB:,.0f}")
-    written = data.reviews * COSTS["output bytes per review"]
-    table.add_row("Examples, GiB", f"{written / GIB:,.0f}")
+    for what, cost in (("input", "raw"), ("Examples", "output")):
+        size = data.reviews * COSTS[f"{cost} bytes per review"]
+        table.add_row(f"{what}, GiB", f"{size / GIB:,.0f}")
     table.add_row("units of ReviewExampleGen", f"{data.units:,}")
     table.add_row("shards", f"{data.shards:,}")
     for what, size in bytes_at_one_place(data).items():
