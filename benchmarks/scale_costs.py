@@ -1,15 +1,17 @@
-"""Measure the stages of ReviewExampleGen alone: the costs that `benchmarks.scale` computes with.
+"""Measure stages without Beam: the costs that `benchmarks.scale` computes with.
 
     python -m benchmarks.scale_costs FILE [FILE ...]
 
 The files are in Kaggle's fastText format, plain or bz2. CPU seconds are those of this process with
-its threads, without Beam.
+its threads. The sums are those of a slice of 65,536 reviews with the default metrics, for a
+candidate and a baseline.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pickle
 import tempfile
 import time
 import tracemalloc
@@ -17,14 +19,22 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from apache_beam.coders import FastPrimitivesCoder
 from rich.table import Column, Table
+from tensorflow_model_analysis.utils import update_eval_config_with_defaults
 
 from benchmarks.usage import wide_console
+from components.evaluator import tfma_internals
+from components.evaluator.sums import Pairs
 from components.review_example_gen import splits, stages
 from components.review_example_gen.units import Source, in_units
+from pipeline.config import PipelineConfig
+from pipeline.evaluation import eval_config
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.cut import cut_file
+
+_REVIEWS_OF_SUMS = 1 << 16
 
 
 def main() -> None:
@@ -77,7 +87,17 @@ def main() -> None:
     )
     peak, _ = _peak(lambda: splits.find_cap(places, lines, {"train": reviews // 2}))
     table.add_row("FindCap", "", f"{(peak + size) / reviews:.1f}", "peak per review")
+    table.add_row("sums", "", f"{_bytes_of_sums():,}", "slice of the Evaluator")
     wide_console().print(table)
+
+
+def _bytes_of_sums() -> int:
+    config = update_eval_config_with_defaults(eval_config(PipelineConfig()), has_baseline=True)
+    chance = np.random.default_rng(0)
+    labels = chance.integers(0, 2, _REVIEWS_OF_SUMS).astype(np.float64)
+    scores = np.clip(0.9 * labels + 0.05 + chance.normal(0, 0.1, len(labels)), 0, 1)
+    pairs = Pairs(labels, scores)
+    return len(pickle.dumps([item.sums.of(pairs) for item in tfma_internals.combined(config)]))
 
 
 def _timed(
