@@ -14,8 +14,8 @@ epoch of training in a folder of its own:
 
 StatisticsGen reads all Examples through Beam (`data.statistics_examples: null`). The memory of a
 kind is the greatest sum of the resident memory of its processes while a Beam component runs. In
-*all together* a page that several processes share counts once. Seconds depend on the machine and
-its load; quote only the ratio.
+*all together* a page that several processes share counts once; if processes of other programs share
+it, only a part counts. Seconds depend on the machine and its load; quote only the ratio.
 """
 
 from __future__ import annotations

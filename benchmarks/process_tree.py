@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 
+import numpy as np
 import psutil
 
 _SECONDS_BETWEEN = 0.5
@@ -23,7 +24,8 @@ class Sample:
       time: of the monotonic clock.
       cpu: CPU seconds of all processes so far, including those that have ended.
       resident: kind -> resident memory of its processes, in bytes.
-      together: memory of all processes in bytes; a page that several of them share counts once.
+      together: memory of all processes in bytes. Of a page that several processes share, each has
+        a part (PSS).
     """
 
     time: float
@@ -80,7 +82,10 @@ class ProcessTree:
         return peaks, together
 
     def _cpu_until(self, moment: float) -> float:
-        return max((item.cpu for item in self._samples if item.time <= moment), default=0.0)
+        if not self._samples:
+            return 0.0
+        times = [item.time for item in self._samples]
+        return float(np.interp(moment, times, [item.cpu for item in self._samples]))
 
     def _sample_until_end(self) -> None:
         while not self._ended.wait(_SECONDS_BETWEEN):
