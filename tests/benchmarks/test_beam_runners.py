@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
 from benchmarks.beam_runners import BEAM_COMPONENTS, generate, tables
+from benchmarks.process_tree import ProcessTree
 from benchmarks.usage import REPOSITORY
 
 
@@ -30,6 +32,27 @@ def test_a_table_has_the_ratios_to_the_direct_runner():
     assert ("pipeline", "1", "3", "3.00") in list(
         zip(*[list(column.cells) for column in memory.columns], strict=True)
     )
+
+
+def test_processes_that_have_ended_keep_their_cpu_time_and_have_no_memory():
+    busy = "import time\nwhile time.process_time() < 2: pass\nprint(flush=True)\ninput()  # busy"
+    with ProcessTree({"# busy": "busy"}) as tree:
+        start = time.monotonic()
+        with subprocess.Popen(
+            [sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            process.stdout.readline()
+            time.sleep(1.5)
+            process.communicate(b"\n")
+        end = time.monotonic()
+        time.sleep(1.5)
+        later = time.monotonic()
+    assert 1.5 < tree.cpu_seconds(start, later) < 4
+    assert tree.cpu_seconds(end, later) < 0.5
+    peaks, together = tree.peaks([(start, end)])
+    assert peaks["busy"] > 2**20
+    assert 2**20 < together <= sum(peaks.values())
+    assert tree.peaks([(later, later + 60)]) == ({}, 0)
 
 
 @pytest.mark.slow
