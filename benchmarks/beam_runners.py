@@ -1,0 +1,237 @@
+"""Measure the Beam components on the direct runner and on Apache Flink, on the same files.
+
+    python -m benchmarks.beam_runners PATH [PATH ...] [--only direct,local] [--set KEY=VALUE]
+    python -m benchmarks.beam_runners --reviews N [--files N]
+
+A PATH is a file of reviews or a folder of such files. With --reviews the synthetic reviews of
+`sample_data.generate` are divided over several files. Each setup runs the whole pipeline with one
+epoch of training in a folder of its own:
+
+    direct  Beam in the process of the component
+    local   Flink inside the job server, Python workers in the process of the component
+    one     a Flink cluster with one TaskManager of one slot, Python workers of their own
+    two     the same with two TaskManagers
+
+StatisticsGen reads all Examples through Beam (`data.statistics_examples: null`). The memory of a
+kind is the greatest sum of the resident memory of its processes while a Beam component runs. In
+*all together* a page that several processes share counts once; if processes of other programs share
+it, only a part counts. Seconds depend on the machine and its load; quote only the ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import platform
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from rich.console import Console
+from rich.table import Column, Table
+
+from benchmarks import usage
+from benchmarks.process_tree import ProcessTree
+from cli.monitor import local_runner, run_watched
+from core.errors import UserError
+from core.flink.names import WORKER
+from pipeline.beam import flink_jars
+from pipeline.flink_settings import Flink
+from platforms.flink import check_java
+from sample_data.generate import reviews
+from tools.flink_cluster.cluster import FlinkCluster
+
+BEAM_COMPONENTS = ("ReviewExampleGen", "StatisticsGen", "Transform", "Evaluator")
+_ALL, _TOGETHER = "all four", "all together"
+_GUARD = "guards"
+_KINDS = {
+    # A guard has the command line of its child in its own.
+    "core.flink.guard": _GUARD,
+    "FlinkJobServerDriver": "job server",
+    "StandaloneSessionClusterEntrypoint": "JobManager",
+    "TaskManagerRunner": "TaskManagers",
+    WORKER: "Python workers",
+    "local_runner.py": "pipeline",
+}
+
+
+class Setup(NamedTuple):
+    """A place for Beam; `task_managers` is 0 without a cluster."""
+
+    runner: str
+    task_managers: int = 0
+
+
+SETUPS = {
+    "direct": Setup("direct"),
+    "local": Setup("flink"),
+    "one": Setup("flink", 1),
+    "two": Setup("flink", 2),
+}
+
+
+def main() -> None:
+    arguments = _arguments()
+    console = usage.wide_console()
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+        scratch = Path(folder)
+        inputs = scratch / "input"
+        inputs.mkdir()
+        if arguments.reviews:
+            generate(inputs, arguments.reviews, arguments.files)
+        for number, file in enumerate(_files(arguments.paths)):
+            (inputs / f"{number:05d}-{file.name}").symlink_to(file.resolve())
+        for name in arguments.only:
+            console.print(name)
+            root = scratch / name
+            root.mkdir()
+            figures[name] = measure(console, SETUPS[name], inputs, root, arguments.set)
+            shutil.rmtree(root)
+            if arguments.json:
+                arguments.json.write_text(json.dumps(figures, indent=1))
+    for table in tables(figures):
+        console.print(table)
+    count = next(iter(figures.values()))["reviews"]
+    console.print(f"{count:,} reviews, {usage.cores()} CPUs, Python {platform.python_version()}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("paths", nargs="*", type=Path, help="files or folders of reviews")
+    parser.add_argument("--reviews", type=int, help="number of synthetic reviews to generate")
+    parser.add_argument("--files", type=int, default=8, help="files of --reviews [8]")
+    parser.add_argument(
+        "--only",
+        type=usage.some_of(tuple(SETUPS)),
+        default=list(SETUPS),
+        help=f"of {', '.join(SETUPS)} [all]",
+    )
+    parser.add_argument("--set", default=[], action="append", help="further settings")
+    parser.add_argument("--scratch", help="folder for temporary files")
+    parser.add_argument("--json", type=Path, help="output file for the figures")
+    arguments = parser.parse_args()
+    if bool(arguments.paths) == bool(arguments.reviews):
+        parser.error("give either PATH or --reviews")
+    if any(SETUPS[name].runner == "flink" for name in arguments.only):
+        try:
+            check_java(Flink())
+        except UserError as error:
+            parser.error(str(error))
+    return arguments
+
+
+def generate(folder: Path, count: int, files: int) -> None:
+    """Write synthetic reviews of nearly equal number to each of some files."""
+    source = reviews()
+    for number in range(files):
+        size = count * (number + 1) // files - count * number // files
+        with (folder / f"part-{number:05d}.ft.txt").open("w") as file:
+            file.writelines(f"{review.line()}\n" for review in itertools.islice(source, size))
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        found += (
+            sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]
+        )
+    return found
+
+
+def measure(
+    console: Console, setup: Setup, inputs: Path, root: Path, overrides: list[str]
+) -> dict[str, Any]:
+    """Run the pipeline, and return seconds, CPU seconds and memory of its Beam components."""
+    with contextlib.ExitStack() as stack:
+        tree = stack.enter_context(ProcessTree(_KINDS))
+        beam: dict[str, Any] = {"runner": setup.runner}
+        if setup.task_managers:
+            cluster = stack.enter_context(
+                FlinkCluster(flink_jars(Flink()), root / "cluster", setup.task_managers)
+            )
+            beam["flink"] = {
+                "master": cluster.address,
+                "environment": "PROCESS",
+                "parallelism": setup.task_managers,
+            }
+        settings = {
+            "paths": {"root": str(root / "runs")},
+            "data": {"input_base": str(inputs), "statistics_examples": None},
+            "training": {"epochs": 1},
+            "evaluation": {"min_accuracy": 0.5},
+            "beam": beam,
+        }
+        config = root / "config.yaml"
+        config.write_text(yaml.safe_dump(settings))
+        log = root / "log"
+        watched = run_watched(console, log, local_runner(str(config), overrides))
+        if watched.outcome is None:
+            kept = Path(tempfile.gettempdir()) / "benchmark-failed.log"
+            shutil.copy(log, kept)
+            raise SystemExit(f"the run failed: {watched.failure}; its log is {kept}")
+        components = {c.name: c for c in watched.components if c.name in BEAM_COMPONENTS}
+        spans = {name: (c.started, c.started + c.seconds()) for name, c in components.items()}
+        memory, together = tree.peaks(list(spans.values()))
+        return {
+            "reviews": _reviews(root / "runs"),
+            "accuracy": watched.outcome["accuracy"],
+            "seconds": {name: end - start for name, (start, end) in spans.items()},
+            "cpu": {name: tree.cpu_seconds(*span) for name, span in spans.items()},
+            "memory": {**memory, _TOGETHER: together},
+        }
+
+
+def _reviews(root: Path) -> int:
+    """Return the number of Examples that the only run of a pipeline read."""
+    [summary] = root.glob("ReviewExampleGen/rejected/*/summary.json")
+    counts = json.loads(summary.read_text())
+    return sum(count for name, count in counts.items() if name.startswith("examples/"))
+
+
+def tables(figures: dict[str, Any]) -> list[Table]:
+    """Return the tables of seconds, of CPU seconds and of memory, with the ratios to `direct`."""
+    kinds = [kind for kind in _KINDS.values() if kind != _GUARD]
+    return [
+        _table("seconds", figures, "seconds", BEAM_COMPONENTS, 1.0),
+        _table("CPU seconds", figures, "cpu", BEAM_COMPONENTS, 1.0),
+        _table("peak memory, MiB", figures, "memory", (*kinds, _TOGETHER), usage.MEBIBYTE),
+    ]
+
+
+def _table(
+    title: str, figures: dict[str, Any], key: str, names: Sequence[str], unit: float
+) -> Table:
+    others = [name for name in figures if name != "direct"] if "direct" in figures else []
+    headings = [*figures, *(f"{name} / direct" for name in others)]
+    table = Table(title, *[Column(heading, justify="right") for heading in headings])
+    rows: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
+    if key != "memory":
+        rows[_ALL] = tuple(names)
+    for title_of_row, parts in rows.items():
+        values = {
+            setup: sum(found[key].get(part, 0.0) for part in parts) / unit
+            for setup, found in figures.items()
+        }
+        ratios = [
+            f"{values[other] / values['direct']:.2f}" if values["direct"] else ""
+            for other in others
+        ]
+        digits = 0 if key == "memory" else 1
+        cells = [f"{value:,.{digits}f}" if value else "" for value in values.values()]
+        table.add_row(title_of_row, *cells, *ratios)
+    if key == "seconds":
+        rates = [found["reviews"] / sum(found[key].values()) for found in figures.values()]
+        table.add_row("reviews/s", *[f"{rate:,.0f}" for rate in rates], *[""] * len(others))
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The benchmark of the Beam runners: every runner gets the same reviews."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from benchmarks.beam_runners import BEAM_COMPONENTS, generate, tables
+from benchmarks.process_tree import ProcessTree
+from benchmarks.usage import REPOSITORY
+
+
+def test_the_reviews_are_divided_over_the_files_and_no_two_are_equal(tmp_path):
+    generate(tmp_path, 100, 3)
+    lines = [file.read_text().splitlines() for file in sorted(tmp_path.iterdir())]
+    assert [len(of_file) for of_file in lines] == [33, 33, 34]
+    assert len({line for of_file in lines for line in of_file}) == 100
+
+
+def test_a_table_has_the_ratios_to_the_direct_runner():
+    def figures(factor):
+        of_components = {name: factor * 10.0 for name in BEAM_COMPONENTS}
+        memory = {"pipeline": factor * 2**20, "all together": factor * 2**20}
+        return {"reviews": 4000, "seconds": of_components, "cpu": of_components, "memory": memory}
+
+    seconds, _, memory = tables({"direct": figures(1), "local": figures(3)})
+    rows = list(zip(*[list(column.cells) for column in seconds.columns], strict=True))
+    assert ("all four", "40.0", "120.0", "3.00") in rows
+    assert ("reviews/s", "100", "33", "") in rows
+    assert ("pipeline", "1", "3", "3.00") in list(
+        zip(*[list(column.cells) for column in memory.columns], strict=True)
+    )
+
+
+def test_processes_that_have_ended_keep_their_cpu_time_and_have_no_memory():
+    busy = "import time\nwhile time.process_time() < 2: pass\nprint(flush=True)\ninput()  # busy"
+    with ProcessTree({"# busy": "busy"}) as tree:
+        start = time.monotonic()
+        with subprocess.Popen(
+            [sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            process.stdout.readline()
+            time.sleep(1.5)
+            process.communicate(b"\n")
+        end = time.monotonic()
+        time.sleep(1.5)
+        later = time.monotonic()
+    assert 1.5 < tree.cpu_seconds(start, later) < 4
+    assert tree.cpu_seconds(end, later) < 0.5
+    peaks, together = tree.peaks([(start, end)])
+    assert peaks["busy"] > 2**20
+    assert 2**20 < together <= sum(peaks.values())
+    assert tree.peaks([(later, later + 60)]) == ({}, 0)
+
+
+@pytest.mark.slow
+def test_both_runners_in_one_run(flink_jars, tmp_path):
+    found = tmp_path / "figures.json"
+    command = [sys.executable, "-m", "benchmarks.beam_runners", "--reviews", "3000"]
+    options = ["--files", "3", "--only", "direct,local", "--scratch", tmp_path, "--json", found]
+    done = subprocess.run(
+        [str(word) for word in (*command, *options)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "local / direct" in done.stdout
+    direct, local = json.loads(found.read_text()).values()
+    for figures in (direct, local):
+        assert figures["reviews"] == 3000
+        assert all(figures["seconds"][name] > 0 for name in BEAM_COMPONENTS)
+        assert figures["memory"]["pipeline"] > 2**20
+    assert local["memory"]["job server"] > 2**20
+    assert "job server" not in direct["memory"]

@@ -1,0 +1,66 @@
+"""The simulation of large inputs: what more slots and more reviews do."""
+
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.scale import GIB, Data, bytes_at_one_place, reviews_at, seconds, stages
+from benchmarks.usage import REPOSITORY
+
+EVERYTHING = {"held_out": 0.1, "max_examples": True, "all_statistics": True}
+
+
+def total(data, slots, seed=0):
+    return sum(seconds(stage, slots, seed) for stage in stages(data))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("reviews", [1, 150_000, 3_000_000, 40_000_000])
+def test_twice_the_slots_are_never_slower(reviews, seed):
+    data = Data(reviews, **EVERYTHING)
+    for stage in stages(data):
+        times = [seconds(stage, slots, seed) for slots in (1, 2, 4, 8, 16, 32, 64)]
+        assert times == sorted(times, reverse=True), stage
+
+
+@pytest.mark.parametrize("slots", [1, 3, 64])
+def test_more_reviews_are_never_faster(slots):
+    counts = [10**exponent * factor for exponent in range(4, 8) for factor in (1, 2, 5)]
+    times = [total(Data(count, **EVERYTHING), slots) for count in counts]
+    assert times == sorted(times)
+
+
+def test_equal_seeds_give_equal_results():
+    data = Data(20_000_000)
+    assert total(data, 16, seed=1) == total(data, 16, seed=1)
+    assert total(data, 16, seed=1) != total(data, 16, seed=2)
+
+
+def test_no_number_of_slots_shortens_what_one_process_does():
+    data = Data(100_000_000)
+    serial = sum(stage.start + stage.alone for stage in stages(data))
+    assert serial < total(data, 10_000) < 1.5 * serial
+
+
+def test_the_limit_of_a_side_input_is_where_it_has_this_size():
+    data = Data(1_000_000, **EVERYTHING)
+    for what, reviews in reviews_at(GIB, data).items():
+        sizes = bytes_at_one_place(data._replace(reviews=round(reviews)))
+        assert sizes[what] == pytest.approx(GIB, rel=0.01)
+    assert reviews_at(GIB, data)["held-out keys, side input in every worker"] == pytest.approx(
+        GIB / 8 / 0.1
+    )
+
+
+def test_the_command_prints_a_table_for_each_input():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scale", "--reviews", "1e6,2e6", "--slots", "2,4"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1,000,000 reviews" in done.stdout
+    assert "2,000,000 reviews" in done.stdout
+    assert "4 slots, h" in done.stdout
