@@ -56,6 +56,7 @@ def test_processes_that_have_ended_keep_their_cpu_time_and_have_no_memory():
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_both_runners_in_one_run(flink_jars, tmp_path):
     found = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.beam_runners", "--reviews", "3000"]

@@ -132,6 +132,7 @@ def test_a_folder_without_reviews_is_refused(tmp_path, words, problem):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_small_set_becomes_a_pushed_model(source, tmp_path):
     figures = tmp_path / "figures.json"
     options = ["--train", "3000", "--test", "500", "--scratch", tmp_path, "--json", figures]

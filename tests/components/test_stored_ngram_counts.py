@@ -10,6 +10,7 @@ import tensorflow as tf
 import sample_data
 from tests.components.test_fast_path import SETTINGS, read_examples
 from tests.components.test_fast_path import transform as transformed
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import run_task
 from trainer_module.feeding import ngram_counts
 from trainer_module.feeding.dataset import Batching, Split, make_dataset
@@ -84,9 +85,9 @@ def test_the_stored_counts_are_those_of_the_pass(artifacts, tmp_path):
 @pytest.mark.parametrize(
     "training",
     [
-        {"strategy": "one_device"},
+        exhaustive({"strategy": "one_device"}),
         {"strategy": "mirrored", "devices": 2},
-        {"strategy": "central_storage", "devices": 2},
+        exhaustive({"strategy": "central_storage", "devices": 2}),
         {"strategy": "multi_worker_mirrored", "workers": 2},
         {"strategy": "parameter_server", "workers": 2, "parameter_servers": 2},
     ],
