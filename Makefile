@@ -70,7 +70,7 @@ flink-cluster: install flink ## run a Flink cluster with two TaskManagers on thi
 
 .cache/flink/installed: kubeflow/flink/pom.xml
 	@for tool in java mvn; do command -v $$tool >/dev/null || { echo "$$tool: not installed; Flink needs" \
-		"Java 11, 17 or 21 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)" >&2; exit 2; }; done
+		"Java 11, 17 or 21 and Maven (Debian: apt-get install openjdk-17-jre-headless maven)" >&2; exit 2; }; done
 	@rm -rf .cache/flink && mkdir -p .cache/flink
 	@mvn --batch-mode --quiet --file $< dependency:copy-dependencies \
 		-DoutputDirectory=$(CURDIR)/.cache/flink/lib

@@ -26,7 +26,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from cli import monitor, summary
     from cli.console import out
     from pipeline import nodes
-    from pipeline.config import load_config
+    from pipeline.config import load_config, log_folder
     from platforms.local import locks, places, unchanged
 
     settings = load_config(config, overrides or ())
@@ -39,7 +39,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
         out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
         watched = monitor.show_unchanged(out, names, last.outcome)
         raise typer.Exit(summary.show(out, settings, watched))
-    folder = places.log_folder(settings)
+    folder = log_folder(settings)
     places.make_folder("paths.root", folder)
     log = Path(folder) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)

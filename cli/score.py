@@ -45,7 +45,12 @@ def score(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from cli.console import silent_stderr
     from cli.model import last_pushed_model
+    from platforms import flink
 
+    files = [("--input", name) for name in inputs]
+    outputs = [("--output", target), ("paths.serving", config.paths.serving)]
+    flink.check_paths(config, [*files, *outputs])
+    flink.check_local(config)
     with silent_stderr():
         from pipeline.beam import beam_args
         from pipeline.inputs import read_options

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 from core.flink.names import RUNNER, WORKER, WORKER_LOG, WORKER_LOG_VARIABLE
-from pipeline.config import PipelineConfig
+from pipeline.config import PipelineConfig, log_folder
 from pipeline.flink_settings import Flink
 
 _ROOT = Path(__file__).parents[1]
 _SETUP_FILE = _ROOT / "setup.py"
+_NO_IMAGE = "none"
 _SETUP_FILE_IN_IMAGE = "/opt/amazon-reviews/setup.py"
 
 
@@ -29,7 +30,7 @@ def beam_args(config: PipelineConfig) -> list[str]:
             f"--direct_num_workers={beam.direct_num_workers}",
         ]
     if beam.runner == "flink":
-        args += _flink_args(beam.flink, config.paths.root)
+        args += _flink_args(beam.flink, log_folder(config))
     return [*args, *beam.args]
 
 
@@ -67,29 +68,31 @@ def worker_command(flink: Flink) -> str:
     return flink.worker_command or str(Path(sys.executable).with_name(WORKER))
 
 
-def _flink_args(flink: Flink, root: str) -> list[str]:
-    logs = None if "://" in root else f"{root}/logs"
+def _flink_args(flink: Flink, logs: str) -> list[str]:
     options = {
         "runner": RUNNER,
         "flink_master": flink.master,
         "job_endpoint": flink.job_endpoint,
         "flink_jars": None if flink.job_endpoint else flink_jars(flink),
-        "flink_logs": logs,
+        "flink_logs": None if flink.job_endpoint else logs,
         "flink_timeout_seconds": flink.timeout_seconds,
         "flink_job_server_memory": flink.job_server_memory,
         "flink_network_memory": flink.network_memory,
         "parallelism": flink.parallelism,
         "sdk_worker_parallelism": flink.workers_per_task_manager,
+        # TFX would build a package of its sources, and stage it for workers that have them already.
+        # With an image it does not; no environment of Flink uses this name.
+        "sdk_container_image": _NO_IMAGE,
         "environment_type": flink.environment,
         "environment_config": _environment_config(flink, logs),
     }
     return [f"--{name}={value}" for name, value in options.items() if value is not None]
 
 
-def _environment_config(flink: Flink, logs: str | None) -> str | None:
+def _environment_config(flink: Flink, logs: str) -> str | None:
     if flink.environment == "EXTERNAL":
         return flink.worker_pool
     if flink.environment == "PROCESS":
-        environ = {WORKER_LOG_VARIABLE: f"{logs}/{WORKER_LOG}"} if logs else {}
+        environ = {WORKER_LOG_VARIABLE: f"{logs}/{WORKER_LOG}"} if flink.on_this_machine else {}
         return json.dumps({"command": worker_command(flink), "env": environ})
     return None

@@ -193,6 +193,12 @@ def absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
+def log_folder(config: PipelineConfig) -> str:
+    """Return the folder for the logs, on this machine because several processes append to them."""
+    root = config.paths.root
+    return os.path.join(os.path.abspath("runs") if "://" in root else root, "logs")
+
+
 def recorded_settings(config: PipelineConfig) -> str:
     """Return the settings as JSON for a record of the run, without the password of MySQL."""
     settings = config.model_dump()

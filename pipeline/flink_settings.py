@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from core.flink.names import LOCAL
+from core.flink.names import LOCAL, WORKER
 from core.settings import PositiveInt, Section
 from pipeline.cluster_settings import Quantity, Toleration
 
@@ -83,8 +83,9 @@ class Flink(Section):
     shared_paths: bool = False
     """Whether the TaskManagers see the same file system as this machine. A remote cluster without
     a shared file system requires `gs://` or another object store."""
-    timeout_seconds: PositiveInt = 600
-    """Greatest time without progress of any task; the job is cancelled after it."""
+    timeout_seconds: PositiveInt = 1800
+    """Greatest time without progress of any task; the job is cancelled after it. It must be longer
+    than the longest unit of work, which is a whole file for gzip and zstd."""
     job_server_memory: JvmMemory = "2g"
     """Java heap of the job server; with `[local]` it contains all of Flink."""
     network_memory: JvmMemory = "512m"
@@ -98,13 +99,28 @@ class Flink(Section):
         # Without quotes YAML reads [local] as a list of one word.
         return LOCAL if value == ["local"] else value
 
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether Flink runs on this machine."""
+        return self.master == LOCAL or self.master.startswith(("localhost:", "127.0.0.1:"))
+
     @model_validator(mode="after")
-    def _loopback_is_on_this_machine(self) -> Flink:
-        host = self.master.rpartition(":")[0]
-        remote = self.master != LOCAL and host not in ("localhost", "127.0.0.1")
-        if remote and self.environment == "LOOPBACK":
+    def _workers_are_where_the_cluster_is(self) -> Flink:
+        if self.job_endpoint and self.master == LOCAL:
             raise ValueError(
-                f"environment LOOPBACK requires a cluster on this machine, and master is "
+                "job_endpoint requires the REST address of its Flink cluster; set master to "
+                "HOST:PORT"
+            )
+        if self.on_this_machine:
+            return self
+        if self.environment == "LOOPBACK":
+            raise ValueError(
+                "environment LOOPBACK requires a cluster on this machine, and master is "
                 f"{self.master}; set environment to EXTERNAL or PROCESS"
+            )
+        if self.environment == "PROCESS" and not self.worker_command:
+            raise ValueError(
+                "environment PROCESS requires worker_command, the path of "
+                f"{WORKER} on the machines of {self.master}"
             )
         return self

@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+from collections.abc import Iterable
 
 from core.errors import ConfigError
 from core.flink import rest
@@ -20,16 +21,20 @@ _JAVA_VERSIONS = (11, 17, 21)
 _SECONDS = 5
 
 
-def check_settings(config: PipelineConfig) -> None:
-    """Check that the TaskManagers can read and write every path.
+def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
+    """Check that the TaskManagers can read and write these paths.
+
+    Args:
+      config: the settings.
+      paths: pairs of a setting or an option and its path.
 
     Raises:
       ConfigError: a path is on this machine only.
     """
     flink = config.beam.flink
-    if config.beam.runner != "flink" or flink.shared_paths or _on_this_machine(flink):
+    if config.beam.runner != "flink" or flink.shared_paths or flink.on_this_machine:
         return
-    for key, path in places(config).items():
+    for key, path in paths:
         if "://" not in path:
             raise ConfigError(
                 f"{key}: {path} is not accessible from the TaskManagers of {flink.master}; set "
@@ -38,7 +43,7 @@ def check_settings(config: PipelineConfig) -> None:
 
 
 def check_local(config: PipelineConfig) -> None:
-    """Check what this machine needs for a run on Flink.
+    """Check what this machine needs to run Beam on Flink.
 
     Raises:
       ConfigError: Java or the jars are missing, the cluster or the job server is not reachable, or
@@ -46,7 +51,6 @@ def check_local(config: PipelineConfig) -> None:
     """
     if config.beam.runner != "flink":
         return
-    check_settings(config)
     flink = config.beam.flink
     if flink.job_endpoint:
         _check_reachable("beam.flink.job_endpoint", flink.job_endpoint)
@@ -54,14 +58,14 @@ def check_local(config: PipelineConfig) -> None:
         check_java(flink)
     if flink.master != LOCAL:
         _check_cluster(flink)
-    if flink.environment == "PROCESS" and _on_this_machine(flink):
+    if flink.environment == "PROCESS" and flink.on_this_machine:
         command = worker_command(flink)
         if not os.access(command, os.X_OK):
             raise ConfigError(
                 f"beam.flink.worker_command: {command} is not an executable file; install this "
                 "package there, or remove the setting"
             )
-    if flink.environment == "EXTERNAL" and _on_this_machine(flink):
+    if flink.environment == "EXTERNAL" and flink.on_this_machine:
         _check_reachable("beam.flink.worker_pool", flink.worker_pool)
 
 
@@ -81,9 +85,14 @@ def check_compiled(config: PipelineConfig) -> None:
             "beam.flink.environment: LOOPBACK requires Flink on the machine of the component; set "
             "EXTERNAL"
         )
+    if flink.on_this_machine:
+        raise ConfigError(
+            f"beam.flink.master: {flink.master} is not reachable from a container; set the address "
+            "of the cluster"
+        )
     # A step and a TaskManager see the same folders only where both mount the same volume.
     if not (flink.shared_paths or config.kubeflow.volume):
-        check_settings(config)
+        check_paths(config, places(config).items())
 
 
 def check_java(flink: Flink) -> None:
@@ -114,19 +123,20 @@ def check_java(flink: Flink) -> None:
 def _check_cluster(flink: Flink) -> None:
     try:
         overview = rest.get(flink.master, "/overview")
-    except (OSError, ValueError) as error:
+        slots, version = int(overview["slots-total"]), str(overview["flink-version"])
+    except (OSError, ValueError, LookupError) as error:
         raise ConfigError(
             f"beam.flink.master: {flink.master} does not answer as Flink's REST API: {error}; "
             "start the cluster, or set [local]"
         ) from None
-    if overview["slots-total"] < flink.parallelism:
+    if slots < flink.parallelism:
         raise ConfigError(
-            f"beam.flink.parallelism: {flink.parallelism} is more than the "
-            f"{overview['slots-total']} slots of {flink.master}"
+            f"beam.flink.parallelism: {flink.parallelism} is more than the {slots} slots of "
+            f"{flink.master}"
         )
     if flink.job_endpoint:
         return
-    line = _line(str(overview["flink-version"]))
+    line = _line(version)
     jars = flink_jars(flink).glob("flink-runtime-[0-9]*.jar")
     ours = next((_line(jar.stem.removeprefix("flink-runtime-")) for jar in jars), line)
     if line != ours:
@@ -147,7 +157,3 @@ def _check_reachable(key: str, address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_SECONDS).close()
     except OSError as error:
         raise ConfigError(f"{key}: {address} is not reachable: {error}") from None
-
-
-def _on_this_machine(flink: Flink) -> bool:
-    return flink.master == LOCAL or flink.master.startswith(("localhost:", "127.0.0.1:"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import re
+import sys
+
+import grpc
 
 from core.errors import UserError
 
@@ -33,7 +35,8 @@ def cause(message: str) -> UserError | None:
     python = [(name, text) for name, text in found if not name.startswith(("java.", "org."))]
     for name, text in reversed(python):
         module, _, kind = name.rpartition(".")
-        error = getattr(_module(module), kind, None)
+        # Only a module that is loaded: the text may come from a review.
+        error = getattr(sys.modules.get(module), kind, None)
         if isinstance(error, type) and issubclass(error, UserError):
             return error(text)
     if python:
@@ -45,12 +48,13 @@ def java_cause(message: str) -> str:
     """Return the innermost error of Java in a message or a log, or its first line."""
     found = _JAVA_ERROR.findall(message)
     lines = message.strip().splitlines() or [""]
-    text = str(found[-1] if found else lines[0])
+    # The last line of a Python traceback is its error.
+    text = str(found[-1] if found else lines[-1 if lines[0].startswith("Traceback") else 0])
     return _FAILED_STATE.sub("", text).strip()
 
 
-def _module(name: str) -> object:
-    try:
-        return importlib.import_module(name) if name else None
-    except ImportError:
-        return None
+def of_grpc(error: BaseException) -> str:
+    """Return the problem that gRPC reports, without its debug information."""
+    if isinstance(error, grpc.FutureTimeoutError):
+        return "no connection within the timeout"
+    return f"{error.code().name}: {error.details()}" if isinstance(error, grpc.Call) else str(error)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import re
-import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+from core.flink import guard
 from core.flink.failures import FlinkError, java_cause
 from core.flink.names import JAVA, LOCAL, OPEN_PACKAGES, WORKER_LOG
 
 _MAIN = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 _SECONDS_TO_START = 120
-_SECONDS_TO_END = 15
+_SECONDS_TO_END = 60
+"""Longer than the guard needs to end Java and to cancel the jobs of an unreachable cluster."""
 _STARTED = re.compile(r"JobService started on \S+:(\d+)")
 _REST = re.compile(r"Rest endpoint listening at \S+:(\d+)")
 
@@ -33,7 +32,7 @@ class Settings(NamedTuple):
     memory: str
     network_memory: str
     slots: int
-    logs: str | None
+    logs: str
 
 
 class JobServer:
@@ -55,18 +54,18 @@ class JobServer:
         """
         self._master = settings.master
         self._folder = tempfile.mkdtemp(prefix="beam-flink-")
-        self.log = Path(settings.logs or self._folder) / "flink-job-server.log"
-        self.log.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(settings.logs)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Two processes may use the same folder at the same time.
+        self.log = folder / f"flink-job-server-{os.getpid()}.log"
         self._new_log = _Appended(self.log)
-        self._new_log_of_workers = _Appended(self.log.with_name(WORKER_LOG))
+        self._new_log_of_workers = _Appended(folder / WORKER_LOG)
         (Path(self._folder) / "flink-conf.yaml").write_text(_configuration(settings, self._folder))
         address = "" if settings.master == LOCAL else settings.master
         with self.log.open("ab") as sink:
-            self._process = subprocess.Popen(
-                _guard(address, prefix, *_command(settings, self._folder)),
-                stdin=subprocess.PIPE,
-                stdout=sink,
-                stderr=sink,
+            command = _command(settings, self._folder)
+            self._process = guard.start(
+                address, prefix, self._folder, *command, stdout=sink, stderr=sink
             )
         atexit.register(self.stop)
         try:
@@ -107,7 +106,6 @@ class JobServer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _wait_for_port(self) -> int:
         deadline = time.monotonic() + _SECONDS_TO_START
@@ -149,18 +147,6 @@ def shared_job_server(settings: Settings, prefix: str) -> JobServer:
         if server is None or not server.alive:
             server = _servers[settings] = JobServer(settings, prefix)
         return server
-
-
-def start_guard(address: str, prefix: str) -> contextlib.AbstractContextManager[object]:
-    """Start a process that cancels the jobs at a Flink cluster when this process dies.
-
-    It is for a job server that somebody else started. The context manager ends the process.
-    """
-    return subprocess.Popen(_guard(address, prefix), stdin=subprocess.PIPE)
-
-
-def _guard(address: str, prefix: str, *command: str) -> list[str]:
-    return [sys.executable, "-m", "core.flink.guard", address, prefix, *command]
 
 
 def _command(settings: Settings, folder: str) -> list[str]:

@@ -9,6 +9,8 @@ WORKER = "amazon-reviews-beam-worker"
 WORKER_LOG_VARIABLE = "BEAM_WORKER_LOG"
 """Environment variable with the file for the log of the workers that a TaskManager starts."""
 WORKER_LOG = "beam-workers.log"
+ARTIFACT_PORT = 8098
+"""The port at which a job server of Kubernetes accepts the files of a pipeline."""
 JAVA = "java"
 OPEN_PACKAGES = [
     f"--add-opens=java.base/{name}=ALL-UNNAMED"

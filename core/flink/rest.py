@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import urllib.request
 from typing import Any
 
 _SECONDS = 10
 _ENDED = ("FINISHED", "FAILED", "CANCELED")
+# A proxy for the internet does not reach Flink.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def get(address: str, path: str) -> Any:
-    """Return the JSON that Flink answers, such as `get('127.0.0.1:8081', '/jobs/overview')`.
+def get(address: str, path: str) -> dict[str, Any]:
+    """Return the JSON object that Flink answers, such as `get('127.0.0.1:8081', '/overview')`.
 
     Raises:
       OSError: Flink is not reachable, or answers with an error.
-      ValueError: the answer is not JSON.
+      ValueError: the answer is not a JSON object.
     """
-    with urllib.request.urlopen(f"http://{address}{path}", timeout=_SECONDS) as answer:
-        return json.load(answer)
+    answer = json.loads(_call(address, path, "GET"))
+    if not isinstance(answer, dict):
+        raise ValueError(f"{path} is not an object")
+    return answer
 
 
 def running_jobs(address: str, prefix: str) -> list[str]:
@@ -30,16 +35,24 @@ def running_jobs(address: str, prefix: str) -> list[str]:
     """
     return [
         job["jid"]
-        for job in get(address, "/jobs/overview")["jobs"]
+        for job in get(address, "/jobs/overview").get("jobs", [])
         if job["name"].startswith(prefix) and job["state"] not in _ENDED
     ]
 
 
 def cancel_jobs(address: str, prefix: str) -> None:
-    """Cancel these jobs. An error is ignored: without Flink there is nothing to cancel."""
+    """Cancel these jobs. Errors are ignored: a job that has ended cannot be cancelled."""
     with contextlib.suppress(OSError, ValueError):
         for job in running_jobs(address, prefix):
-            request = urllib.request.Request(
-                f"http://{address}/jobs/{job}?mode=cancel", method="PATCH"
-            )
-            urllib.request.urlopen(request, timeout=_SECONDS).close()
+            with contextlib.suppress(OSError):
+                _call(address, f"/jobs/{job}?mode=cancel", "PATCH")
+
+
+def _call(address: str, path: str, method: str) -> bytes:
+    request = urllib.request.Request(f"http://{address}{path}", method=method)
+    try:
+        with _OPENER.open(request, timeout=_SECONDS) as answer:
+            content: bytes = answer.read()
+            return content
+    except http.client.HTTPException as error:
+        raise OSError(f"no answer in HTTP: {error!r}") from None

@@ -22,20 +22,19 @@ from apache_beam.runners.portability import job_server, portable_runner
 from apache_beam.transforms import environments
 
 from core.errors import UserError
-from core.flink import failures, rest
+from core.flink import failures, guard, rest
 from core.flink.failures import FlinkError
-from core.flink.job_server import JobServer, Settings, shared_job_server, start_guard
+from core.flink.job_server import JobServer, Settings, shared_job_server
 from core.flink.loopback import start_pool
-from core.flink.names import LOCAL
+from core.flink.names import ARTIFACT_PORT, LOCAL
 from core.flink.options import FlinkJobOptions
 from core.flink.watch import Watch
 
 _PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
 """Start of the names of this process's jobs."""
 _JOBS = itertools.count(1)
-_ARTIFACT_PORT = 8098
-"""The port for artifacts of a job server that somebody else started, next to its port for jobs."""
 _SECONDS_BETWEEN = 1.0
+_MILLISECONDS_TO_SEND = 1000
 _SECONDS_TO_CANCEL = 10.0
 
 
@@ -57,6 +56,9 @@ class FlinkRunner(portable_runner.PortableRunner):
         debug = options.view_as(DebugOptions)
         # `pip freeze` takes seconds, and nobody reads its output.
         debug.add_experiment("disable_logging_submission_environment")
+        # Otherwise the output of a unit reaches Flink at the end of all units of a slot, and Flink
+        # shows no progress until then.
+        debug.add_experiment(f"data_buffer_time_limit_ms={_MILLISECONDS_TO_SEND}")
         if portable.environment_type == "LOOPBACK":
             portable.environment_config, self._pool = start_pool(options)
             portable.environment_type = "EXTERNAL"
@@ -83,6 +85,9 @@ class FlinkRunner(portable_runner.PortableRunner):
         )
         return job_server.ExternalJobServer(self._server.endpoint, timeout=60)
 
+    def _endpoint(self, portable: PortableOptions) -> str:
+        return portable.job_endpoint or (self._server.endpoint if self._server else "")
+
     def run_portable_pipeline(
         self, pipeline: beam_runner_api_pb2.Pipeline, options: PipelineOptions
     ) -> runner.PipelineResult:
@@ -97,19 +102,20 @@ class FlinkRunner(portable_runner.PortableRunner):
         portable = options.view_as(PortableOptions)
         name = options.view_as(GoogleCloudOptions).job_name = f"{_PREFIX}{next(_JOBS):04d}"
         if portable.job_endpoint:
-            cleanup.enter_context(start_guard(master, name))
+            cleanup.enter_context(guard.start(master, name, ""))
             host = portable.job_endpoint.rpartition(":")[0]
-            portable.artifact_endpoint = portable.artifact_endpoint or f"{host}:{_ARTIFACT_PORT}"
+            portable.artifact_endpoint = portable.artifact_endpoint or f"{host}:{ARTIFACT_PORT}"
         try:
             result = super().run_portable_pipeline(pipeline, options)
-        except (grpc.RpcError, grpc.FutureTimeoutError) as error:
-            cleanup.close()
-            where = portable.job_endpoint or "that this run started"
-            raise FlinkError(f"the Flink job server {where} is not reachable: {error}") from error
-        except BaseException:
+        except BaseException as error:
             if master != LOCAL:
                 rest.cancel_jobs(master, name)
             cleanup.close()
+            if isinstance(error, grpc.RpcError | grpc.FutureTimeoutError):
+                raise FlinkError(
+                    f"the Flink job server {self._endpoint(portable)} did not accept the job: "
+                    f"{failures.of_grpc(error)}"
+                ) from error
             raise
         seconds = options.view_as(FlinkJobOptions).flink_timeout_seconds
         return FlinkResult(result, name, self._server, master, seconds, cleanup)
@@ -166,16 +172,16 @@ class FlinkResult(runner.PipelineResult):
                 outcome.append(error)
 
         waiting = threading.Thread(target=wait, daemon=True)
-        watch = Watch(self._name, self._rest_address, self._seconds)
         try:
             waiting.start()
-            while waiting.is_alive():
-                waiting.join(_SECONDS_BETWEEN)
-                if waiting.is_alive() and watch.stalled():
-                    raise FlinkError(
-                        f"the Flink job made no progress for {self._seconds} s "
-                        f"(beam.flink.timeout_seconds){self._hint()}"
-                    )
+            with Watch(self._name, self._rest_address, self._seconds) as watch:
+                while waiting.is_alive():
+                    waiting.join(_SECONDS_BETWEEN)
+                    if waiting.is_alive() and watch.stalled():
+                        raise FlinkError(
+                            f"the Flink job made no progress for {self._seconds} s "
+                            f"(beam.flink.timeout_seconds){self._hint()}"
+                        )
         except BaseException:
             self.cancel()
             raise

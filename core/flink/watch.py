@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from core import progress
 from core.flink import rest
 
-_ENDED = "FINISHED"
+_TASKS = "tasks"
 _METRICS = ("read-bytes", "write-bytes", "read-records", "write-records")
 
 
@@ -29,13 +31,31 @@ class Watch:
         self._timeout = timeout
         self._seen: Any = None
         self._since = time.monotonic()
+        self._handler = _Handler(self._progressed)
+
+    def __enter__(self) -> Watch:
+        # Workers in this process, and the units that `predict` finds finished.
+        progress.LOGGER.addHandler(self._handler)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        progress.LOGGER.removeHandler(self._handler)
 
     def stalled(self) -> bool:
-        """Ask Flink for the state of the job; return whether it made no progress for too long."""
+        """Read the state of the job from Flink; return whether it made no progress for too long."""
         state = self._state()
         if state is not None and state != self._seen:
-            self._seen, self._since = state, time.monotonic()
+            self._seen = state
+            self._progressed()
         return time.monotonic() - self._since > self._timeout
+
+    def _progressed(self) -> None:
+        self._since = time.monotonic()
 
     def _state(self) -> Any:
         """Return a value that changes with any progress; None if Flink does not answer."""
@@ -48,9 +68,21 @@ class Watch:
             if job is None:
                 return None
             tasks = job["tasks"]
-            progress.report(f"tasks at http://{address}", tasks["finished"], tasks["total"])
+            progress.report(f"{_TASKS} at http://{address}", tasks["finished"], tasks["total"])
             vertices = rest.get(address, f"/jobs/{job['jid']}")["vertices"]
         except (OSError, ValueError, KeyError):
             return None
         metrics = [[vertex["metrics"].get(name) for name in _METRICS] for vertex in vertices]
         return [tasks, metrics]
+
+
+class _Handler(logging.Handler):
+    """Calls a function at each record of `progress.LOGGER` that is not from a Watch."""
+
+    def __init__(self, call: Callable[[], None]):
+        super().__init__(logging.INFO)
+        self._call = call
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not progress.values(record)["unit"].startswith(_TASKS):
+            self._call()

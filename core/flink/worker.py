@@ -33,12 +33,14 @@ def main() -> None:
 
 
 def _write_log() -> None:
-    """Append the output to the file that the run named; a TaskManager discards it."""
+    """Append the output to the file that the run named, because a TaskManager discards it."""
     log = os.environ.get(WORKER_LOG_VARIABLE)
     if log:
+        os.makedirs(os.path.dirname(log), exist_ok=True)
         sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        os.dup2(sink, 1)
         os.dup2(sink, 2)
+    # A worker pool does not read the pipe of standard output, which would block when it is full.
+    os.dup2(2, 1)
 
 
 def _provision(url: str, worker: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms import flink
-from platforms.checks import check_baseline, check_dataflow, check_splits
+from platforms.checks import check_baseline, check_dataflow, check_splits, places
 from serving.signing.settings import private_key
 
 
@@ -22,6 +22,7 @@ def check(config: PipelineConfig) -> None:
         )
     check_baseline(config, "local")
     check_dataflow(config)
+    flink.check_paths(config, places(config).items())
     flink.check_local(config)
     if config.signing.private_key:
         private_key(config.signing.private_key)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.errors import ConfigError
 from core.metadata import mysql_url
-from pipeline.config import PipelineConfig
+from pipeline.config import PipelineConfig, log_folder
 
 _SQLITE_HEADER = b"SQLite format 3\0"
 
@@ -24,12 +24,6 @@ def check_places(config: PipelineConfig) -> None:
     _check_folder("paths.serving", paths.serving)
     _check_folder("paths.checkpoints", paths.checkpoints)
     _check_database("paths.metadata", paths.metadata)
-
-
-def log_folder(config: PipelineConfig) -> str:
-    """Return the folder for the logs, on this machine because several processes append to them."""
-    root = config.paths.root
-    return os.path.join(os.path.abspath("runs") if "://" in root else root, "logs")
 
 
 def make_folder(key: str, folder: str) -> None:

@@ -39,3 +39,6 @@ def test_an_error_of_java_alone_is_its_innermost_cause():
     )
     assert java_cause(trace) == "inner"
     assert java_cause("") == ""
+    assert java_cause("Traceback (most recent call last):\n  File x\nOSError: no java") == (
+        "OSError: no java"
+    )

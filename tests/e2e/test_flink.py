@@ -61,7 +61,7 @@ def test_flink_in_the_job_server_and_the_loss_of_that_server(
     run = start(workspace)
     wait(lambda: started(workspace, "Transform") or ended(run), 300)
     # The job server starts Flink for each job.
-    log = workspace.root / "logs" / "flink-job-server.log"
+    [log] = (workspace.root / "logs").glob("flink-job-server-*.log")
     flinks = log.read_text().count("Rest endpoint listening")
     wait(lambda: log.read_text().count("Rest endpoint listening") > flinks or ended(run), 300)
     os.kill(descendants(run.pid, JOB_SERVER)[-1], signal.SIGKILL)

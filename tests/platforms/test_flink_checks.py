@@ -9,7 +9,8 @@ import pytest
 
 from core.errors import ConfigError
 from pipeline.config import load_config
-from platforms.flink import check_local
+from platforms.flink import check_local, check_paths
+from platforms.local.checks import check
 from platforms.targets import check_target
 from tests.platforms.settings import settings
 
@@ -115,7 +116,10 @@ def test_a_cluster_that_is_not_reachable(machine):
 
 @pytest.mark.parametrize(
     ("key", "more"),
-    [("job_endpoint", ()), ("worker_pool", ("beam.flink.environment=EXTERNAL",))],
+    [
+        ("job_endpoint", ("beam.flink.master=localhost:1",)),
+        ("worker_pool", ("beam.flink.environment=EXTERNAL",)),
+    ],
 )
 def test_a_server_that_is_not_reachable(machine, key, more):
     with flink("1.19.0") as address:
@@ -131,13 +135,28 @@ def test_a_worker_that_does_not_exist(machine):
         check_local(load(machine("17"), *more))
 
 
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ("beam.flink.job_endpoint=jobs.example:8099", "job_endpoint requires the REST address"),
+        (
+            "beam.flink.master=flink.example:8081,beam.flink.environment=PROCESS",
+            "environment PROCESS requires worker_command, the path of amazon-reviews-beam-worker",
+        ),
+    ],
+)
+def test_settings_that_contradict_each_other(more, line):
+    with pytest.raises(ConfigError, match=f"beam.flink: {line}"):
+        load_config("sample", environ={"PIPELINE_SET": more})
+
+
 REMOTE = ("beam.flink.master=flink.example:8081", "beam.flink.environment=EXTERNAL")
 
 
 def test_a_remote_cluster_cannot_read_the_folders_of_this_machine(tmp_path):
     line = "^paths.root: /.* is not accessible from the TaskManagers of flink.example:8081; set gs"
     with pytest.raises(ConfigError, match=line):
-        check_local(load(tmp_path, *REMOTE))
+        check(load(tmp_path, *REMOTE, "data.input_base=gs://bucket/raw"))
 
 
 def test_workers_in_this_process_need_a_cluster_on_this_machine(tmp_path):
@@ -154,9 +173,25 @@ def test_a_compiled_pipeline_needs_a_job_server():
         check_target(settings("kubeflow", more=",".join(COMPILED)), "kubeflow")
 
 
-def test_a_compiled_pipeline_has_no_workers_in_its_process():
-    with pytest.raises(ConfigError, match=r"^beam.flink.environment: LOOPBACK requires Flink on"):
-        check_target(settings("kubeflow", more=f"beam.runner=flink,{ENDPOINT}"), "kubeflow")
+@pytest.mark.parametrize(
+    ("environment", "line"),
+    [
+        ("LOOPBACK", "beam.flink.environment: LOOPBACK requires Flink on the machine"),
+        ("EXTERNAL", "beam.flink.master: localhost:8081 is not reachable from a container"),
+    ],
+)
+def test_a_compiled_pipeline_does_not_run_on_this_machine(environment, line):
+    here = f"beam.flink.master=localhost:8081,beam.flink.environment={environment}"
+    with pytest.raises(ConfigError, match=f"^{line}"):
+        check_target(settings("kubeflow", more=f"beam.runner=flink,{here},{ENDPOINT}"), "kubeflow")
+
+
+@pytest.mark.parametrize("option", ["--input", "--output"])
+def test_files_to_score_must_be_where_the_workers_are(tmp_path, option):
+    line = f"^{option}: scores.csv is not accessible from the TaskManagers"
+    with pytest.raises(ConfigError, match=line):
+        check_paths(load(tmp_path, *REMOTE), [(option, "scores.csv")])
+    check_paths(load(tmp_path, *REMOTE, "beam.flink.shared_paths=true"), [(option, "scores.csv")])
 
 
 def test_a_compiled_pipeline_on_flink():

@@ -18,30 +18,33 @@ from tools.flink_cluster.cluster import FlinkCluster
 def main() -> int:
     """Start the cluster, wait for Ctrl-C, end the cluster."""
     parser = argparse.ArgumentParser(description="Run a Flink cluster on this machine.")
-    parser.add_argument("--task-managers", type=int, default=2)
+    parser.add_argument("--task-managers", type=int, default=2, metavar="N")
     parser.add_argument("--slots", type=int, default=1, help="slots of each TaskManager")
     arguments = parser.parse_args()
+    if min(arguments.task_managers, arguments.slots) < 1:
+        parser.error("--task-managers and --slots must be at least 1")
     try:
         check_java(Flink())
+        _run(arguments.task_managers, arguments.slots)
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("the cluster has ended")
+    return 0
+
+
+def _run(task_managers: int, slots: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="flink-cluster-"))
-    with FlinkCluster(
-        flink_jars(Flink()), folder, arguments.task_managers, arguments.slots
-    ) as cluster:
-        slots = arguments.task_managers * arguments.slots
+    with FlinkCluster(flink_jars(Flink()), folder, task_managers, slots) as cluster:
         print(f"Flink: http://{cluster.address}  logs: {folder}")
         print(
             f"amazon-reviews run --config flink --set beam.flink.master={cluster.address} "
-            f"--set beam.flink.environment=PROCESS --set beam.flink.parallelism={slots}",
+            "--set beam.flink.environment=PROCESS "
+            f"--set beam.flink.parallelism={task_managers * slots}",
             flush=True,
         )
-        try:
-            signal.pause()
-        except KeyboardInterrupt:
-            print("ending the cluster")
-    return 0
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -6,14 +6,15 @@ them every part of the memory has to be given.
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
 
-from core.flink import rest
+from core.errors import UserError
+from core.flink import guard, rest
 from core.flink.names import JAVA, OPEN_PACKAGES
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
@@ -21,7 +22,7 @@ _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 _HEAP, _NETWORK, _METASPACE = 512, 512, 256
 """Memory of a TaskManager in MiB."""
 _SECONDS_TO_START = 120
-_SECONDS_TO_END = 15
+_SECONDS_TO_END = 30
 
 
 class FlinkCluster:
@@ -84,17 +85,19 @@ class FlinkCluster:
         """Wait until the cluster has this number of slots.
 
         Raises:
-          RuntimeError: it does not have them in time.
+          UserError: a process has ended, or the cluster does not have them in time.
         """
         deadline = time.monotonic() + _SECONDS_TO_START
         while time.monotonic() < deadline:
+            if any(process.poll() is not None for process in self._processes()):
+                raise UserError(f"a process of Flink has ended, see the logs in {self._folder}")
             try:
                 if rest.get(self.address, "/overview")["slots-total"] >= number:
                     return
             except (OSError, ValueError):
                 pass
             time.sleep(0.2)
-        raise RuntimeError(f"Flink did not start within {_SECONDS_TO_START} s, see {self._folder}")
+        raise UserError(f"Flink did not start within {_SECONDS_TO_START} s, see {self._folder}")
 
     def _start(self, main: str, name: str) -> subprocess.Popen[bytes]:
         memory = [f"-Xmx{_HEAP + 256}m", f"-XX:MaxMetaspaceSize={_METASPACE}m"]
@@ -109,24 +112,22 @@ class FlinkCluster:
             str(self._folder),
         ]
         with (self._folder / f"{name}.log").open("ab") as sink:
-            return subprocess.Popen(
-                [sys.executable, "-m", "core.flink.guard", "", "", *java],
-                stdin=subprocess.PIPE,
-                stdout=sink,
-                stderr=sink,
-            )
+            return guard.start("", "", "", *java, stdout=sink, stderr=sink)
 
     def _stop(self) -> None:
-        processes = [*self.task_managers, *([self._job_manager] if self._job_manager else [])]
-        for process in processes:
+        for process in self._processes():
             assert process.stdin is not None
             process.stdin.close()
-        for process in processes:
+        for process in self._processes():
             try:
                 process.wait(_SECONDS_TO_END)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        shutil.rmtree(self._folder / "tmp", ignore_errors=True)
+
+    def _processes(self) -> list[subprocess.Popen[bytes]]:
+        return [*self.task_managers, *([self._job_manager] if self._job_manager else [])]
 
     def _write_configuration(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)

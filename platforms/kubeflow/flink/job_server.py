@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.flink.names import ARTIFACT_PORT
 from pipeline.config import PipelineConfig
 from platforms.kubeflow.flink.pods import (
-    ARTIFACT_PORT,
     JOB_PORT,
     JOB_SERVER,
     REST_PORT,
@@ -36,8 +36,7 @@ def deployment(config: PipelineConfig) -> dict[str, Any]:
         "image": flink.kubernetes.job_server_image,
         "args": [
             f"--flink-master={rest_service(config)}:{REST_PORT}",
-            # The job server sends this host to its clients, as the address for their files. It
-            # also listens there, so the address of the Service or 0.0.0.0 would not work.
+            # The job server sends this host to its clients, as the address for their files.
             "--job-host=$(POD_IP)",
             f"--job-port={JOB_PORT}",
             f"--artifact-port={ARTIFACT_PORT}",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.flink.names import ARTIFACT_PORT
 from pipeline.config import PipelineConfig
 from platforms.kubeflow.flink.cluster import INTERNAL_PORTS
 from platforms.kubeflow.flink.pods import (
-    ARTIFACT_PORT,
     FLINK,
     JOB_PORT,
     JOB_SERVER,

@@ -20,8 +20,6 @@ JOB_SERVER = "flink-job-server"
 REST_PORT = 8081
 JOB_PORT = 8099
 """The port at which the job server accepts pipelines."""
-ARTIFACT_PORT = 8098
-"""The port at which the job server accepts the files of a pipeline."""
 
 
 def rest_service(config: PipelineConfig) -> str:

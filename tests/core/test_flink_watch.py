@@ -1,0 +1,129 @@
+"""The limit of the time without progress of a Flink job."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from core import progress
+from core.flink import rest
+from core.flink.watch import Watch
+
+NAME = "amazon-reviews-abc-0001"
+TASKS = {"total": 9, "running": 1, "finished": 2}
+
+
+class Flink:
+    """The state of a job, as Flink's REST API describes it."""
+
+    def __init__(self):
+        self.state, self.tasks, self.read = "RUNNING", dict(TASKS), 0
+        self.cancelled = []
+
+    def answer(self, path):
+        if path == "/jobs/overview":
+            jobs = [(NAME, self.state), (f"{NAME}0", "RUNNING"), ("another", "RUNNING")]
+            return {
+                "jobs": [
+                    {"jid": name, "name": name, "state": state, "tasks": self.tasks}
+                    for name, state in jobs
+                ]
+            }
+        return {"vertices": [{"metrics": {"read-records": self.read}}]}
+
+
+@pytest.fixture
+def flink():
+    """Return a Flink, and the address of a server that answers for it."""
+    state = Flink()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(state.answer(self.path)).encode())
+
+        def do_PATCH(self):
+            state.cancelled.append(self.path)
+            self.send_response(409 if len(state.cancelled) == 1 else 202)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with serving(Handler) as address:
+        state.address = address
+        yield state
+
+
+@contextmanager
+def serving(handler):
+    with HTTPServer(("localhost", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"localhost:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def change_nothing(flink):
+    pass
+
+
+def finish_a_task(flink):
+    flink.tasks["finished"] += 1
+
+
+def read_a_record(flink):
+    flink.read += 1
+
+
+def report_by_a_worker(flink):
+    progress.report("reviews", 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "stalled"),
+    [
+        (change_nothing, True),
+        (finish_a_task, False),
+        (read_a_record, False),
+        (report_by_a_worker, False),
+    ],
+)
+def test_a_job_without_any_progress_is_stalled(flink, change, stalled):
+    with Watch(NAME, lambda: flink.address, timeout=0.2) as watch:
+        assert not watch.stalled()
+        time.sleep(0.3)
+        change(flink)
+        assert watch.stalled() is stalled
+
+
+def test_a_flink_that_does_not_answer_is_stalled():
+    with Watch(NAME, lambda: None, timeout=0.1) as watch:
+        assert not watch.stalled()
+        time.sleep(0.2)
+        assert watch.stalled()
+
+
+def test_only_jobs_of_the_prefix_are_cancelled_and_an_error_stops_none(flink):
+    rest.cancel_jobs(flink.address, NAME)
+    assert flink.cancelled == [f"/jobs/{NAME}?mode=cancel", f"/jobs/{NAME}0?mode=cancel"]
+
+
+def test_an_ended_job_is_not_cancelled(flink):
+    flink.state = "FINISHED"
+    rest.cancel_jobs(flink.address, "another")
+    assert flink.cancelled == ["/jobs/another?mode=cancel"]
+
+
+def test_a_server_that_does_not_speak_http_is_not_reachable():
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.wfile.write(b"SETTINGS")
+
+    with serving(Handler) as address, pytest.raises(OSError, match="no answer in HTTP"):
+        rest.get(address, "/overview")
