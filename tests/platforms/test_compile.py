@@ -20,7 +20,8 @@ from tests.platforms.settings import IMAGE, REQUIRED, settings
 
 pytestmark = pytest.mark.slow
 
-PRESET_NAMES = sorted(preset.stem for preset in PRESETS.glob("*.yaml"))
+# The preset `flink` starts Flink on this machine, which a container does not do.
+PRESET_NAMES = sorted({preset.stem for preset in PRESETS.glob("*.yaml")} - {"flink"})
 
 
 class Compiled:

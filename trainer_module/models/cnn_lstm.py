@@ -15,6 +15,7 @@ import tf_keras
 from core.settings import PositiveInt, Section
 from preprocessing import features
 from preprocessing.settings import Transform
+from trainer_module.models.shared.convolution import Convolution
 from trainer_module.models.shared.optimizers import adam
 from trainer_module.models.shared.words import DropoutRate, embedding, logit, word_ids
 
@@ -105,7 +106,7 @@ def build(
     tokens = word_ids(transform, static_shapes=static_shapes)
     x = PadBothSides(hyperparameters.kernel_size, name="padding")(tokens)
     x = embedding(transform, hyperparameters.embedding_width)(x)
-    x = layers.Conv1D(
+    x = Convolution(
         hyperparameters.filters, hyperparameters.kernel_size, activation="relu", name="convolution"
     )(x)
     x = layers.MaxPooling1D(_POOL, name="pooling")(x)

@@ -14,6 +14,7 @@ from pydantic import Field
 from core.settings import PositiveInt, Section
 from preprocessing import features
 from preprocessing.settings import Transform
+from trainer_module.models.shared.convolution import Convolution
 from trainer_module.models.shared.optimizers import adam
 from trainer_module.models.shared.words import DropoutRate, embedding, logit, word_ids
 
@@ -83,7 +84,7 @@ def build(
     x = embedding(transform, hyperparameters.embedding_width)(x)
     maxima = [
         layers.GlobalMaxPooling1D(name=f"maximum_{size}")(
-            layers.Conv1D(hyperparameters.filters, size, name=f"convolution_{size}")(x)
+            Convolution(hyperparameters.filters, size, name=f"convolution_{size}")(x)
         )
         for size in hyperparameters.sizes
     ]

@@ -18,6 +18,7 @@ from pydantic import model_validator
 from core.settings import PositiveInt, Section
 from preprocessing import features
 from preprocessing.settings import Transform
+from trainer_module.models.shared.convolution import Convolution
 from trainer_module.models.shared.optimizers import adam
 from trainer_module.models.shared.words import (
     DenseGradientEmbedding,
@@ -75,10 +76,9 @@ class Steps(tf_keras.layers.Layer):
 
     def __init__(self, transform: Transform, stride: int, vector_width: int, **kwargs: Any):
         super().__init__(**kwargs)
-        layers = tf_keras.layers
         self._beside, self._stride = stride - 1, stride
         self._words = embedding(transform, vector_width)
-        self._convolution = layers.Conv1D(
+        self._convolution = Convolution(
             vector_width, 2 * stride - 1, stride, activation="gelu", name="convolution"
         )
         self._positions = DenseGradientEmbedding(

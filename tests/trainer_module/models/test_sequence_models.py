@@ -13,8 +13,9 @@ pytestmark = pytest.mark.slow
 
 TRANSFORM = Transform(vocabulary_size=30, max_tokens=12)
 SMALL = {
-    cnn_lstm: {"embedding_width": 16, "filters": 16, "lstm_units": 16},
-    text_cnn: {"embedding_width": 16, "filters": 16, "dropout": 0.0},
+    # Different widths, because a layer may return those of its input.
+    cnn_lstm: {"embedding_width": 16, "filters": 24, "lstm_units": 16},
+    text_cnn: {"embedding_width": 16, "filters": 24, "dropout": 0.0},
     transformer: {"width": 16, "layers": 1, "heads": 2, "feed_forward_width": 32, "dropout": 0.0},
 }
 each_model = pytest.mark.parametrize(
