@@ -16,11 +16,15 @@ class Convolution(tf_keras.layers.Conv1D):
     """
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        if inputs.shape[0]:
-            return super().call(inputs)
-        rows = tf.shape(inputs)[0]
-        filled = tf.cond(
-            tf.equal(rows, 0), lambda: tf.pad(inputs, [[0, 1], [0, 0], [0, 0]]), lambda: inputs
-        )
-        filled.set_shape(inputs.shape)
+        rows = inputs.shape[0]
+        if rows is None:
+            rows = tf.shape(inputs)[0]
+            filled = tf.cond(tf.equal(rows, 0), lambda: _with_a_row(inputs), lambda: inputs)
+            filled.set_shape(inputs.shape)
+        else:
+            filled = inputs if rows else _with_a_row(inputs)
         return super().call(filled)[:rows]
+
+
+def _with_a_row(inputs: tf.Tensor) -> tf.Tensor:
+    return tf.pad(inputs, [[0, 1], [0, 0], [0, 0]])
