@@ -8,7 +8,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 
 import numpy as np
 import psutil
@@ -56,12 +55,7 @@ class ProcessTree:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
 

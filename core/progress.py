@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from types import TracebackType
 from typing import Any
 
 LOGGER = logging.getLogger("progress")
@@ -52,12 +51,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         report(self._unit, self._done, source=self._source)
 
     def advance(self, count: int = 1) -> None:

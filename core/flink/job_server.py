@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,6 +60,7 @@ class JobServer:
         # Two processes may use the same folder at the same time.
         self.log = folder / f"flink-job-server-{os.getpid()}.log"
         self._new_log = _Appended(self.log)
+        self._rest_port = ""
         self._new_log_of_workers = _Appended(folder / WORKER_LOG)
         (Path(self._folder) / "flink-conf.yaml").write_text(_configuration(settings, self._folder))
         address = "" if settings.master == LOCAL else settings.master
@@ -84,8 +86,11 @@ class JobServer:
         if self._master != LOCAL:
             return self._master
         # Flink starts anew for each job, with a port of its own.
-        ports = _REST.findall(self._new_log.text())
-        return f"127.0.0.1:{ports[-1]}" if ports else None
+        for line in self._new_log.next_lines():
+            found = _REST.search(line)
+            if found:
+                self._rest_port = found[1]
+        return f"127.0.0.1:{self._rest_port}" if self._rest_port else None
 
     def last_error(self) -> str:
         """Return the last error in the log, in one line."""
@@ -126,7 +131,7 @@ class _Appended:
 
     def __init__(self, path: Path):
         self._path = path
-        self._start = path.stat().st_size if path.exists() else 0
+        self._start = self._next = path.stat().st_size if path.exists() else 0
 
     def text(self) -> str:
         if not self._path.exists():
@@ -134,6 +139,16 @@ class _Appended:
         with self._path.open("rb") as file:
             file.seek(self._start)
             return file.read().decode(errors="replace")
+
+    def next_lines(self) -> Iterator[str]:
+        """Yield the complete lines since the last call: the log of a long run is large."""
+        with self._path.open("rb") as file:
+            file.seek(self._next)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self._next += len(line)
+                yield line.decode(errors="replace")
 
 
 _servers: dict[Settings, JobServer] = {}

@@ -16,6 +16,6 @@ class FlinkJobOptions(PipelineOptions):
         add: Any = parser.add_argument
         add("--flink_jars", help="Folder with the jars of the job server and of Flink.")
         add("--flink_logs", help="Folder for the log of the job server.")
-        add("--flink_timeout_seconds", type=int, default=600)
-        add("--flink_job_server_memory", default="2g", help="Java heap, such as 2g.")
-        add("--flink_network_memory", default="512m", help="Network buffers of [local].")
+        add("--flink_timeout_seconds", type=int, help="See beam.flink.timeout_seconds.")
+        add("--flink_job_server_memory", help="Java heap, such as 2g.")
+        add("--flink_network_memory", help="Network buffers of [local].")

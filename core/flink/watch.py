@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from core import progress
@@ -38,12 +37,7 @@ class Watch:
         progress.LOGGER.addHandler(self._handler)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         progress.LOGGER.removeHandler(self._handler)
 
     def stalled(self) -> bool:

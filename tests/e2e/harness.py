@@ -91,6 +91,17 @@ class Workspace:
     def run(self, overrides: str = "") -> subprocess.CompletedProcess:
         return self.command("run", overrides=overrides)
 
+    def start(self, overrides: str = "") -> subprocess.Popen[str]:
+        """Start `amazon-reviews run`; its output has both streams."""
+        return subprocess.Popen(
+            [COMMAND, "run"],
+            env=self.env(overrides),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
     def states(self, output: str) -> dict[str, str]:
         """Return component -> state, from the output of `amazon-reviews run`."""
         rows = [line.split() for line in output.splitlines() if line.endswith(" s")]
@@ -128,14 +139,7 @@ class Workspace:
 
         Return the output of the command, which must end by itself.
         """
-        command = subprocess.Popen(
-            [COMMAND, "run"],
-            env=self.env(overrides),
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        command = self.start(overrides)
         deadline = time.monotonic() + seconds
         while not sign():
             assert command.poll() is None, command.communicate()[0]

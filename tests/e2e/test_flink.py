@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 
 import psutil
 import pytest
@@ -14,7 +13,7 @@ from tensorflow_metadata.proto.v0.statistics_pb2 import DatasetFeatureStatistics
 
 from core.flink import rest
 from sample_data.generate import render
-from tests.e2e.harness import COMMAND, Workspace
+from tests.e2e.harness import Workspace
 from tests.waiting import wait
 from tools.flink_cluster.cluster import FlinkCluster
 
@@ -58,7 +57,7 @@ def test_flink_in_the_job_server_and_the_loss_of_that_server(
     settings, direct, flink_jars, tmp_path
 ):
     workspace = Workspace(tmp_path, on_flink(settings, flink_jars))
-    run = start(workspace)
+    run = workspace.start()
     wait(lambda: started(workspace, "Transform") or ended(run), 300)
     # The job server starts Flink for each job.
     [log] = (workspace.root / "logs").glob("flink-job-server-*.log")
@@ -84,7 +83,7 @@ def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars
         flink = {"master": cluster.address, "environment": "PROCESS"}
         workspace = Workspace(tmp_path / "work", on_flink(settings, flink_jars, **flink))
 
-        run = start(workspace)
+        run = workspace.start()
         wait(lambda: (started(workspace, "Transform") and workers(cluster)) or ended(run), 300)
         os.kill(descendants(cluster.task_managers[0].pid, "TaskManagerRunner")[-1], signal.SIGKILL)
         cluster.add_task_manager()
@@ -105,17 +104,6 @@ def scores(workspace, settings, override=""):
     done = workspace.command("predict", *words, overrides=override)
     assert done.returncode == 0, done.stderr
     return output.read_text()
-
-
-def start(workspace):
-    return subprocess.Popen(
-        [COMMAND, "run"],
-        env=workspace.env(),
-        cwd=workspace.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
 
 
 def started(workspace, component):

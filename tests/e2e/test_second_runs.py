@@ -1,7 +1,6 @@
 """A run reports its own result, whatever other runs did to its metadata and models meanwhile."""
 
 import shutil
-import subprocess
 
 import pytest
 from ml_metadata import MetadataStore
@@ -10,7 +9,7 @@ from tfx.orchestration import metadata
 
 from core.metadata import connection_config
 from platforms.local.outcome import NoOutcomeError, run_outcome
-from tests.e2e.harness import ALWAYS, COMMAND
+from tests.e2e.harness import ALWAYS
 from tests.waiting import wait
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
@@ -57,14 +56,7 @@ def test_a_run_reports_its_own_result_although_a_newer_one_has_begun(finished):
     # Without it, the command would show the result of the finished run.
     begin_another_run(workspace)
     known = len(runs(workspace.store()))
-    run = subprocess.Popen(
-        [COMMAND, "run"],
-        env=workspace.env(),
-        cwd=workspace.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    run = workspace.start()
     wait(lambda: run.poll() is not None or len(runs(workspace.store())) > known)
     begin_another_run(workspace)
     printed, _ = run.communicate(timeout=600)

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
 
 from core.errors import UserError
 from core.flink import guard, rest
@@ -67,12 +66,7 @@ class FlinkCluster:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def add_task_manager(self) -> subprocess.Popen[bytes]:

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import tensorflow as tf
@@ -35,12 +35,7 @@ class Termination:
             self._descriptor_before = signal.set_wakeup_fd(-1)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._handler_before is not None:
             signal.set_wakeup_fd(self._descriptor_before)
             signal.signal(signal.SIGTERM, self._handler_before)
