@@ -5,7 +5,7 @@ from __future__ import annotations
 from google.protobuf import wrappers_pb2
 from tensorflow_model_analysis.proto import config_pb2
 
-from components.evaluator.metrics import BASELINE, CANDIDATE
+from components.evaluator.metrics import ACCURACY_CLASS, BASELINE, CANDIDATE
 from pipeline.config import PipelineConfig
 from preprocessing import features
 
@@ -25,7 +25,7 @@ def eval_config(config: PipelineConfig) -> config_pb2.EvalConfig:
     metrics = [
         config_pb2.MetricConfig(class_name="ExampleCount"),
         config_pb2.MetricConfig(
-            class_name="BinaryAccuracy",
+            class_name=ACCURACY_CLASS,
             # The thresholds apply only to the whole split, because a slice may be very small.
             per_slice_thresholds=[
                 config_pb2.PerSliceMetricThreshold(

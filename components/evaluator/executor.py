@@ -19,13 +19,13 @@ from tfx.utils import io_utils, proto_utils
 from components.baseline.pushed import without_missing_model
 from components.beam_executor import LocalBeamExecutor
 from components.evaluator import stages, tfma_internals
+from components.evaluator.metrics import ACCURACY_CLASS
 from components.evaluator.plan import Plan, Unsupported, make_plan
 from components.evaluator.settings import Evaluation
 from core.settings import with_parameters
 
 MIN_ACCURACY_KEY = "min_accuracy"
 BATCHED_KEY = "batched"
-ACCURACY_CLASS = "BinaryAccuracy"
 _FILES_PER_UNIT = 8
 
 

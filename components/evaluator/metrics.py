@@ -7,6 +7,8 @@ from typing import Any
 import tensorflow_model_analysis as tfma
 
 ACCURACY = "binary_accuracy"
+ACCURACY_CLASS = "BinaryAccuracy"
+"""The class of the metric ACCURACY in the configuration of TFMA."""
 EXAMPLE_COUNT = "example_count"
 CANDIDATE, BASELINE = "candidate", "baseline"
 """The names of the evaluated model and of the model that it is compared with."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow_model_analysis as tfma
@@ -10,6 +11,7 @@ from scipy.stats import binomtest
 
 from components.evaluator.metrics import (
     ACCURACY,
+    ACCURACY_CLASS,
     BASELINE,
     CANDIDATE,
     EXAMPLE_COUNT,
@@ -62,14 +64,20 @@ class Slice(NamedTuple):
     interval: Interval
 
 
+class Threshold(NamedTuple):
+    """A threshold of the evaluation, next to the value of the candidate."""
+
+    sentence: str
+    passed: bool
+
+
 class Evaluation(NamedTuple):
     """The figures of one evaluation."""
 
     examples: int
     metrics: list[Metric]
     slices: list[Slice]
-    thresholds: list[str]
-    """The thresholds that the candidate missed, each in one sentence."""
+    thresholds: list[Threshold]
 
 
 def read_evaluation(uri: str, positives: float | None) -> Evaluation:
@@ -79,20 +87,15 @@ def read_evaluation(uri: str, positives: float | None) -> Evaluation:
       uri: of the artifact.
       positives: the fraction of positive Examples, for the interval of AUC; None: unknown.
     """
-    overall: dict[str, dict[str, float]] = {}
     slices = []
     for metrics in tfma.load_metrics(uri):
-        by_model = metrics_by_model(metrics)
         keys = metrics.slice_key.single_slice_keys
-        if not keys:
-            overall = by_model
-            continue
-        own = by_model.get(CANDIDATE, {})
-        if own.get(EXAMPLE_COUNT):
-            name, examples = ", ".join(map(_slice_value, keys)), int(own[EXAMPLE_COUNT])
-            interval = accuracy_interval(own[ACCURACY], examples)
-            slices.append(Slice(name, examples, own[ACCURACY], interval))
-    own, base = overall.get(CANDIDATE, {}), overall.get(BASELINE, {})
+        of_slice = metrics_by_model(metrics).get(CANDIDATE, {})
+        if keys and of_slice.get(EXAMPLE_COUNT):
+            name, examples = ", ".join(map(_slice_value, keys)), int(of_slice[EXAMPLE_COUNT])
+            interval = accuracy_interval(of_slice[ACCURACY], examples)
+            slices.append(Slice(name, examples, of_slice[ACCURACY], interval))
+    own, base = _overall(uri)
     examples = int(own.get(EXAMPLE_COUNT, 0))
     found = [
         _metric(name, own[name], base.get(name), examples, positives)
@@ -100,29 +103,66 @@ def read_evaluation(uri: str, positives: float | None) -> Evaluation:
         if name in own
     ]
     slices.sort(key=lambda each: _first_number(each.name))
-    return Evaluation(examples, found, slices, missed_thresholds(uri))
+    return Evaluation(examples, found, slices, list(_thresholds(uri, own, base)))
 
 
 def missed_thresholds(uri: str) -> list[str]:
-    """Return a sentence for each threshold that the candidate missed."""
-    reasons = []
-    for of_slice in tfma.load_validation_result(uri).metric_validations_per_slice:
-        for failure in of_slice.failures:
-            name = failure.metric_key.name
-            value = failure.metric_value.double_value.value
-            threshold = failure.metric_threshold
-            if failure.metric_key.is_diff:
-                allowed = -threshold.change_threshold.absolute.value
-                reasons.append(
-                    f"{name} is {-value:.4f} below that of the baseline, "
-                    f"evaluation.max_accuracy_drop allows {allowed:g}"
-                )
-            else:
-                lowest = threshold.value_threshold.lower_bound.value
-                reasons.append(
-                    f"{name} is {value:.4f}, evaluation.min_accuracy requires {lowest:g}"
-                )
-    return reasons
+    """Return a sentence for each threshold that the candidate missed.
+
+    Args:
+      uri: of the output `evaluation` of the Evaluator.
+    """
+    own, base = _overall(uri)
+    return [each.sentence for each in _thresholds(uri, own, base) if not each.passed]
+
+
+def _overall(uri: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the metrics of the candidate and of the baseline on all Examples."""
+    for metrics in tfma.load_metrics(uri):
+        if not metrics.slice_key.single_slice_keys:
+            by_model = metrics_by_model(metrics)
+            return by_model.get(CANDIDATE, {}), by_model.get(BASELINE, {})
+    return {}, {}
+
+
+def _thresholds(
+    uri: str, own: Mapping[str, float], base: Mapping[str, float]
+) -> Iterator[Threshold]:
+    """Yield the thresholds of the accuracy, the only metric that has some."""
+    if ACCURACY not in own:
+        return
+    value = own[ACCURACY]
+    missed = {
+        failure.metric_key.is_diff
+        for of_slice in tfma.load_validation_result(uri).metric_validations_per_slice
+        for failure in of_slice.failures
+    }
+    for limits in _limits(uri):
+        if limits.HasField("value_threshold"):
+            lowest = limits.value_threshold.lower_bound.value
+            yield Threshold(
+                f"{ACCURACY} is {value:.4f}, evaluation.min_accuracy requires {lowest:g}",
+                False not in missed,
+            )
+        if limits.HasField("change_threshold") and ACCURACY in base:
+            change = value - base[ACCURACY]
+            allowed = -limits.change_threshold.absolute.value
+            yield Threshold(
+                f"{ACCURACY} is {abs(change):.4f} {'below' if change < 0 else 'above'} that of the "
+                f"baseline, evaluation.max_accuracy_drop allows {allowed:g}",
+                True not in missed,
+            )
+
+
+def _limits(uri: str) -> list[tfma.MetricThreshold]:
+    """Return the thresholds of the accuracy that were in force in an evaluation."""
+    return [
+        sliced.threshold
+        for spec in tfma.load_eval_result(uri).config.metrics_specs
+        for metric in spec.metrics
+        if metric.class_name == ACCURACY_CLASS
+        for sliced in metric.per_slice_thresholds
+    ]
 
 
 def accuracy_interval(accuracy: float, examples: int) -> Interval:

@@ -15,6 +15,8 @@ from tfx.utils import proto_utils
 
 from components.evaluator import scoring, stages
 from components.evaluator.executor import Executor
+from components.evaluator.metrics import metrics_by_model
+from components.run_report.evaluation import missed_thresholds, read_evaluation
 from pipeline.config import PipelineConfig
 from pipeline.evaluation import eval_config
 from tests.components.evaluated import write_examples, write_ngram_model, write_other_model
@@ -142,6 +144,33 @@ def assert_same(found, wanted, place=""):
         assert found == wanted, place
 
 
+def assert_report_has_thresholds(evaluation, min_accuracy):
+    """Fail unless the report has every threshold of the accuracy next to the value."""
+    [overall] = [
+        metrics_by_model(of_slice)
+        for of_slice in tfma.load_metrics(evaluation)
+        if not of_slice.slice_key.single_slice_keys
+    ]
+    accuracy = overall["candidate"]["binary_accuracy"]
+    wanted = [
+        (
+            f"binary_accuracy is {accuracy:.4f}, evaluation.min_accuracy requires {min_accuracy}",
+            accuracy >= min_accuracy,
+        )
+    ]
+    if "baseline" in overall:
+        change = accuracy - overall["baseline"]["binary_accuracy"]
+        wanted.append(
+            (
+                f"binary_accuracy is {abs(change):.4f} {'below' if change < 0 else 'above'} that "
+                "of the baseline, evaluation.max_accuracy_drop allows 0.01",
+                change >= -0.01,
+            )
+        )
+    assert read_evaluation(evaluation, None).thresholds == wanted
+    assert missed_thresholds(evaluation) == [sentence for sentence, passed in wanted if not passed]
+
+
 def test_metrics_slices_plots_and_validations_with_a_baseline(
     folder, examples, ngram_models, other_model, log
 ):
@@ -159,6 +188,7 @@ def test_metrics_slices_plots_and_validations_with_a_baseline(
     }
     assert {"auc", "pr", "coarse", "calibration", "f1_score", "binary_accuracy"} <= names
     assert len(list(tfma.load_metrics(found[0].uri))) > 15
+    assert_report_has_thresholds(found[0].uri, 0.1)
 
 
 @pytest.mark.parametrize("min_accuracy", [0.1, 0.99])
@@ -181,6 +211,7 @@ def test_the_blessing_without_a_baseline(
     assert_same(content(*done[True]), content(*done[False]))
     name = "BLESSED" if min_accuracy < 0.5 else "NOT_BLESSED"
     assert content(*done[True])["blessing"] == [name]
+    assert_report_has_thresholds(done[True][0].uri, min_accuracy)
     assert "returns other values" not in log.text
 
 
