@@ -102,7 +102,8 @@ def _check(inputs: Sequence[str], output: str | None, format: str | None) -> str
 
 def _counts(summary: Summary, target: str, seconds: float) -> str:
     rejected = sum(summary.rejected.values())
-    line = f"{summary.reviews:,} reviews scored in {seconds:.1f} s"
+    noun = "review" if summary.reviews == 1 else "reviews"
+    line = f"{summary.reviews:,} {noun} scored in {seconds:.1f} s"
     if summary.resumed:
         line += f" (units that were already finished: {summary.resumed})"
     if target != _STREAM:
