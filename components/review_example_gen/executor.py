@@ -23,8 +23,10 @@ from components import tfrecords
 from components.beam_executor import LocalBeamExecutor
 from components.review_example_gen import splits, stages
 from components.review_example_gen.account import DUPLICATE, LOST_BYTES
+from components.review_example_gen.cap import find_cap
+from components.review_example_gen.held_out import with_held_out
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
-from components.review_example_gen.units import Source, Unit, in_units
+from components.review_example_gen.units import Source, lines_before
 from components.worker_results import read_results, write_results
 from core.errors import InputError
 from preprocessing.reading.cut import cut_file
@@ -69,8 +71,7 @@ class Executor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
-        sources = _cut(files, options.read)
-        self._read_and_write(sources, options.max_examples, scratch)
+        self._read_and_write(files, options, scratch)
         done = [stages.Done(*unit) for unit in read_results(scratch)]
         for split in splits.SPLITS:
             shards = [path for unit in done for name, path in unit.shards if name == split]
@@ -92,18 +93,14 @@ class Executor(LocalBeamExecutor):
         _publish_summary(counts, by_file, rejected)
         _check(counts, files, options.max_rejected_fraction, rejected.uri)
 
-    def _read_and_write(
-        self, sources: list[Source], max_examples: Mapping[str, int], scratch: str
-    ) -> None:
+    def _read_and_write(self, files: list[SourceFile], options: Options, scratch: str) -> None:
+        sources = _cut(files, options.read)
         named = frozenset(source.group for source in sources) & set(splits.SPLITS)
-        units = in_units(sources)
         with self._make_beam_pipeline() as pipeline:
-            held_out = _held_out(pipeline, sources)
-            cap = _cap(pipeline, units, named, held_out, max_examples)
-            done = (
-                pipeline
-                | "Units" >> beam.Create(units, reshuffle=True)
-                | "ReadUnit" >> beam.ParDo(stages.ReadUnit(named, scratch), held_out, cap)
+            units, everywhere = with_held_out(pipeline, files, sources)
+            cap = find_cap(pipeline, units, everywhere, named, options.max_examples, scratch)
+            done = units | "ReadUnit" >> beam.ParDo(
+                stages.ReadUnit(named, scratch), everywhere, cap
             )
             write_results(pipeline, done, scratch)
 
@@ -130,57 +127,9 @@ def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
         return [source for found in pool.map(pieces, range(len(files))) for source in found]
 
 
-def _held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
-    """Return the text keys of named eval and test files; empty if there are no such files."""
-    named = [source for source in sources if source.group in splits.HELD_OUT]
-    if not named:
-        return {}
-    keys = (
-        pipeline
-        | "HeldOutUnits" >> beam.Create(in_units(named), reshuffle=True)
-        | "HeldOutKeys" >> beam.ParDo(stages.HeldOutKeys())
-    )
-    return beam.pvalue.AsSingleton(
-        pipeline
-        | "SoleHeldOut" >> beam.Create([None])
-        | "JoinHeldOut"
-        >> beam.Map(lambda _, found: splits.held_out_keys(found), beam.pvalue.AsList(keys))
-    )
-
-
-def _cap(
-    pipeline: beam.Pipeline,
-    units: list[Unit],
-    named: frozenset[str],
-    held_out: Any,
-    max_examples: Mapping[str, int],
-) -> Any:
-    """Return the `splits.Cap` of `max_examples`; without `max_examples` no file is read."""
-    if not max_examples:
-        return splits.Cap()
-    found = (
-        pipeline
-        | "RankedUnits" >> beam.Create(units, reshuffle=True)
-        | "RankKeys"
-        >> beam.ParDo(stages.RankKeys(named), held_out).with_outputs(
-            stages.RankKeys.LINES, main="places"
-        )
-    )
-    return beam.pvalue.AsSingleton(
-        pipeline
-        | "SoleCap" >> beam.Create([None])
-        | "FindCap"
-        >> beam.Map(
-            lambda _, places, lines: splits.find_cap(places, lines, max_examples),
-            beam.pvalue.AsList(found["places"]),
-            beam.pvalue.AsList(found[stages.RankKeys.LINES]),
-        )
-    )
-
-
 def _publish_rejected(done: list[stages.Done], uri: str) -> None:
     """Write the rejected lines in the order of the units, with their positions in the files."""
-    before = splits.lines_before(line for unit in done for line in unit.lines)
+    before = lines_before(line for unit in done for line in unit.lines)
     with fileio.open(os.path.join(uri, f"{LINES_PREFIX}-00000-of-00001.jsonl"), "w") as target:
         for path in (unit.rejected for unit in done if unit.rejected):
             with fileio.open(path) as source:

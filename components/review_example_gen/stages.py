@@ -1,4 +1,4 @@
-"""The Beam stages of ReviewExampleGen. `ReadUnit` is the stage that writes the Examples.
+"""The Beam stage of ReviewExampleGen that writes the Examples.
 
 One element is a unit of work: pieces of files that one worker reads, routes, encodes and writes in
 one stage. No review passes through a shuffle, so memory does not grow with the input.
@@ -7,11 +7,11 @@ one stage. No review passes through a shuffle, so memory does not grow with the 
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -19,6 +19,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from components.review_example_gen import splits
 from components.review_example_gen.account import Account
+from components.review_example_gen.cap import Cap
 from components.review_example_gen.shards import Shards
 from components.review_example_gen.units import Unit
 from components.tfrecords import cores
@@ -48,7 +49,7 @@ class Done(NamedTuple):
 
 
 class ReadUnit(beam.DoFn):
-    """Unit -> Done."""
+    """(Unit, its held-out keys) -> Done."""
 
     def __init__(self, named: frozenset[str], scratch: str):
         """Construct the function.
@@ -61,9 +62,16 @@ class ReadUnit(beam.DoFn):
         self._scratch = scratch
 
     def process(
-        self, unit: Unit, held_out: Mapping[str, np.ndarray], cap: splits.Cap
+        self, element: tuple[Unit, splits.HeldOut], everywhere: splits.HeldOut, cap: Cap
     ) -> Iterator[Done]:
-        """Read every line of the unit, assign its split, encode it and write it."""
+        """Read every line of the unit, assign its split, encode it and write it.
+
+        Args:
+          element, everywhere: see `held_out.with_held_out`.
+          cap: the limits of `max_examples`.
+        """
+        unit, own = element
+        held_out = {**everywhere, **own}
         # Beam may retry a bundle: the files of the first attempt are then never published.
         name = FileSystems.join(self._scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
         lines = [0] * len(unit.sources)
@@ -89,47 +97,6 @@ class ReadUnit(beam.DoFn):
             for source, count in zip(unit.sources, lines, strict=True)
         )
         yield Done(unit.number, written, account.close(), account.by_file(), by_piece)
-
-
-class HeldOutKeys(beam.DoFn):
-    """Unit -> (group, uint64 text keys of its reviews)."""
-
-    def process(self, unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
-        """Read the unit for the keys alone."""
-        with ThreadPoolExecutor(cores()) as pool:
-            for group, piece in unit.sources:
-                batches = read_batches(piece, pool)
-                yield group, splits.joined(splits.text_keys(batch.texts) for batch in batches)
-
-
-class RankKeys(beam.DoFn):
-    """Unit -> (split, Places of its reviews without duplicates), and `Done.lines` tagged LINES."""
-
-    LINES = "lines"
-
-    def __init__(self, named: frozenset[str]):
-        self._named = named
-
-    def process(self, unit: Unit, held_out: Mapping[str, np.ndarray]) -> Iterator[Any]:
-        """Read the unit for the keys and positions alone."""
-        with ThreadPoolExecutor(cores()) as pool:
-            for group, piece in unit.sources:
-                lines = 0
-                found: dict[str, list[np.ndarray]] = defaultdict(list)
-                positions: dict[str, list[np.ndarray]] = defaultdict(list)
-                for batch in read_batches(piece, pool):
-                    routed = splits.route(batch, group, self._named, held_out)
-                    lines += batch.lines
-                    place = np.array(batch.positions, np.int64)
-                    for split in splits.SPLITS:
-                        chosen = (routed.split == split) & (routed.duplicate_in == "")
-                        found[split].append(routed.keys[chosen])
-                        positions[split].append(place[chosen])
-                for split in splits.SPLITS:
-                    keys = splits.joined(found[split])
-                    where = splits.joined(positions[split], np.int64)
-                    yield split, splits.Places(piece.path, piece.number, keys, where)
-                yield beam.pvalue.TaggedOutput(self.LINES, (piece.path, piece.number, lines))
 
 
 def _read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[int, Batch]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import NamedTuple
 
@@ -52,3 +53,18 @@ def in_units(sources: list[Source]) -> list[Unit]:
     return [
         Unit(number, tuple(chance.sample(unit, len(unit)))) for number, unit in enumerate(units)
     ]
+
+
+def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
+    """Return (path, number) of each piece -> the number of lines before it in its file.
+
+    Args:
+      lines: (path, number, lines) of every piece.
+    """
+    before, path, total = {}, None, 0
+    for piece_path, number, count in sorted(lines):
+        if piece_path != path:
+            path, total = piece_path, 0
+        before[piece_path, number] = total
+        total += count
+    return before

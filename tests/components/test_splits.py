@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from components.review_example_gen import splits
 from preprocessing.reading.batch import Batch
-from preprocessing.reading.columns import Layout
-from preprocessing.reading.cut import Piece
 
 NOTHING_NAMED = frozenset()
 
@@ -38,40 +36,6 @@ def test_shares(group, named, expected):
 def test_the_hash_of_earlier_versions_is_unchanged():
     assert splits.text_key(b"Great phone: loved it") == 0x8EBA84C46CD15921
     assert splits.text_keys([b"Great phone: loved it"]).tolist() == [0x8EBA84C46CD15921]
-    assert splits.rank_key(0, "a.csv", 1) == 0xCCCFEA6D
-
-
-@given(st.binary(), st.text(), st.integers(1, 10**9))
-def test_ranks_order_by_text_before_place(text, name, position):
-    key = splits.text_key(text)
-    assert splits.rank_key(key, name, position) >> 32 == key >> 32
-
-
-# Two keys are frequent, because the place of a review matters only for equal texts.
-KEYS = st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([7, 7 + (5 << 32)]), max_size=100)
-
-
-@given(KEYS, st.integers(1, 50), st.integers(1, 7))
-def test_a_cap_keeps_exactly_the_lowest_ranks_however_a_file_is_cut(keys, limit, lines):
-    ranks = [splits.rank_key(key, "a.csv", place) for place, key in enumerate(keys, 1)]
-    pieces, found = [], []
-    for index, start in enumerate(range(0, len(keys), lines)):
-        part = keys[start : start + lines]
-        local = list(range(1, len(part) + 1))
-        pieces.append(("in/a.csv", index, len(part)))
-        found.append(splits.Places("in/a.csv", index, array(part), np.array(local, np.int64)))
-    cap = splits.find_cap([("train", places) for places in found], pieces[::-1], {"train": limit})
-    kept = []
-    for places in found:
-        piece = Piece(places.path, Layout("csv"), places.number, 0, None, False, 0)
-        split = np.full(len(places.keys), "train")
-        over = cap.is_over(split, places.keys, places.positions.tolist(), piece)
-        kept += [not left_out for left_out in over]
-    assert (
-        sorted(rank for rank, is_kept in zip(ranks, kept, strict=True) if is_kept)
-        == sorted(ranks)[:limit]
-    )
-    assert not cap.is_over(np.array(["eval"]), array([2**64 - 1]), [1], piece_of()).any()
 
 
 @given(st.sets(st.integers(0, 2**64 - 1)), st.integers(0, 2**64 - 1))
@@ -100,9 +64,14 @@ def test_texts_of_eval_files_are_found_in_train_files_only(keys):
             assert not any(splits.route(Batch(), group, frozenset(), held_out).duplicate_in)
 
 
+def test_a_text_in_eval_and_test_files_belongs_to_test():
+    held_out = splits.held_out_keys([("test", array([7])), ("eval", array([7, 8]))])
+    for order in (held_out, dict(reversed(held_out.items()))):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(splits, "text_keys", lambda _: array([7, 8, 9]))
+            routed = splits.route(Batch(), "train", frozenset(), order)
+        assert routed.duplicate_in.tolist() == ["test", "eval", ""]
+
+
 def array(keys):
     return np.array(keys, np.uint64)
-
-
-def piece_of():
-    return Piece("in/a.csv", Layout("csv"), 0, 0, None, False, 0)
