@@ -15,7 +15,7 @@ import pickle
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,18 @@ from tensorflow_model_analysis.utils import update_eval_config_with_defaults
 from benchmarks.usage import wide_console
 from components.evaluator import tfma_internals
 from components.evaluator.sums import Pairs
-from components.review_example_gen import splits, stages
-from components.review_example_gen.units import Source, in_units
+from components.review_example_gen import cap, held_out, ranks, stages
+from components.review_example_gen.units import Source, Unit, in_units, lines_before
 from pipeline.config import PipelineConfig
 from pipeline.evaluation import eval_config
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.cut import cut_file
 
 _REVIEWS_OF_SUMS = 1 << 16
+_KEYS_OF_RANGE = 1_500_000
+"""The keys of 1 GiB of text."""
+_KEYS_OF_PART = 1_000
+"""The keys of a unit in a range of 186 GiB of text. In larger inputs a unit has more ranges."""
 
 
 def main() -> None:
@@ -52,7 +56,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         read = stages.ReadUnit(frozenset(), folder)
-        done, seconds = _timed(lambda unit: read.process(unit, {}, splits.Cap()), units)
+        done, seconds = _timed(lambda unit: read.process((unit, {}), {}, cap.Cap()), units)
         written = sum(file.stat().st_size for file in Path(folder).iterdir())
     reviews = sum(number for unit in done for _, _, number in unit.lines)
     table = Table(f"{reviews:,} lines", "CPU s per 1M", Column("bytes", justify="right"), "of what")
@@ -67,28 +71,91 @@ def main() -> None:
     size = sum(len(coder.encode(unit)) for unit in done) / len(done)
     table.add_row("done.json", "", f"{size:,.0f}", "each unit")
 
-    keys, seconds = _timed(stages.HeldOutKeys().process, held_out_units)
-    size = sum(len(coder.encode(pair)) for pair in keys)
+    keys, seconds = _timed(held_out.ReadKeys().process, held_out_units)
+    size = sum(len(coder.encode(found)) for found in keys)
     table.add_row(
-        "HeldOutKeys", f"{seconds / reviews * 1e6:.1f}", f"{size / reviews:.1f}", "sent per review"
+        "HeldOutKeys, AllKeys",
+        f"{seconds / reviews * 1e6:.1f}",
+        f"{size / reviews:.1f}",
+        "sent per review",
     )
-    peak, held = _peak(lambda: splits.held_out_keys(keys))
-    size = sum(array.nbytes for array in held.values())
+    peak, joined = _peak(lambda: held_out.join_held_out(keys))
+    size = sum(array.nbytes for array in joined.values())
     table.add_row("side input", "", f"{size / reviews:.1f}", "key in every worker")
-    table.add_row("JoinHeldOut", "", f"{peak / reviews + size / reviews:.1f}", "peak per key")
-
-    rank = stages.RankKeys(frozenset())
-    found, seconds = _timed(lambda unit: rank.process(unit, {}), units)
-    places = [pair for pair in found if isinstance(pair, tuple)]
-    lines = [output.value for output in found if not isinstance(output, tuple)]
-    size = sum(place.keys.nbytes + place.positions.nbytes for _, place in places)
-    table.add_row(
-        "RankKeys", f"{seconds / reviews * 1e6:.1f}", f"{size / reviews:.1f}", "sent per review"
-    )
-    peak, _ = _peak(lambda: splits.find_cap(places, lines, {"train": reviews // 2}))
-    table.add_row("FindCap", "", f"{(peak + size) / reviews:.1f}", "peak per review")
+    table.add_row("JoinHeldOut", "", f"{(peak + size) / reviews:.1f}", "peak per key")
+    for row in _costs_of_shuffle(coder):
+        table.add_row(*row)
+    for row in _costs_of_cap(coder, units, reviews):
+        table.add_row(*row)
     table.add_row("sums", "", f"{_bytes_of_sums():,}", "slice of the Evaluator")
     wide_console().print(table)
+
+
+def _costs_of_shuffle(coder: FastPrimitivesCoder) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a shuffle join of random keys, a tenth of which are held out."""
+    chance = np.random.default_rng(0)
+
+    def keys_of(unit: int, count: int) -> held_out.Keys:
+        keys = np.sort(chance.integers(0, 2**64, count, np.uint64))
+        return held_out.Keys(unit, "train" if unit % 10 else "test", keys)
+
+    count = _KEYS_OF_RANGE // _KEYS_OF_PART
+    parts, seconds = _timed(
+        lambda unit: [coder.encode(part) for part in held_out.in_ranges(unit, count)],
+        [keys_of(0, _KEYS_OF_RANGE)],
+    )
+    size = sum(map(len, parts))
+    _, decoding = _timed(lambda part: [coder.decode(part)], parts)
+    yield (
+        "InRanges",
+        f"{(seconds + decoding) / _KEYS_OF_RANGE * 1e6:.1f}",
+        f"{size / _KEYS_OF_RANGE:.1f}",
+        "sent per key",
+    )
+    of_range = [keys_of(unit, _KEYS_OF_PART) for unit in range(count)]
+    _, seconds = _timed(held_out.join_range, [of_range])
+    size = sum(part.keys.nbytes for part in of_range)
+    peak, _ = _peak(lambda: list(held_out.join_range(of_range)))
+    yield (
+        "JoinRange",
+        f"{seconds / _KEYS_OF_RANGE * 1e6:.1f}",
+        f"{(peak + size) / _KEYS_OF_RANGE:.1f}",
+        "peak per key",
+    )
+
+
+def _costs_of_cap(
+    coder: FastPrimitivesCoder, units: list[Unit], reviews: int
+) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of `data.max_examples` for the train split."""
+    with tempfile.TemporaryDirectory() as folder:
+        rank = cap.RankKeys(frozenset(), frozenset(["train"]), folder)
+        found, seconds = _timed(lambda unit: rank.process((unit, {}), {}), units)
+        written = sum(file.stat().st_size for file in Path(folder).iterdir())
+        files = [output for output in found if isinstance(output, tuple)]
+        tagged = [output for output in found if not isinstance(output, tuple)]
+        size = sum(len(coder.encode(output)) for output in files)
+        size += sum(len(coder.encode(output.value)) for output in tagged)
+        yield (
+            "RankKeys",
+            f"{seconds / reviews * 1e6:.1f}",
+            f"{size / len(units):,.0f}",
+            "sent by a unit",
+        )
+        yield "", "", f"{written / reviews:.1f}", "written per review"
+        before = lines_before(o.value for o in tagged if o.tag == cap.RankKeys.LINES)
+        counts = [o.value[1] for o in tagged if o.tag == cap.RankKeys.COUNTS]
+        edges = {"train": ranks.find_edge(ranks.sum_counts(counts), reviews // 2)}
+        at_edge, seconds = _timed(lambda file: cap.read_ranks(file, edges, before), files)
+        size = sum(len(array) for _, array in at_edge)
+        yield (
+            "RankEdges",
+            f"{seconds / reviews * 1e6:.2f}",
+            f"{reviews / size:,.0f}",
+            "reviews for each rank",
+        )
+        peak, _ = _peak(lambda: ranks.last_kept(at_edge, edges))
+        yield "FindCap", "", f"{(peak + size * 8) / size:.1f}", "peak per rank"
 
 
 def _bytes_of_sums() -> int:

@@ -5,8 +5,18 @@ import sys
 
 import pytest
 
-from benchmarks.scale import GIB, Data, bytes_at_one_place, reviews_at, seconds, stages
+from benchmarks import scale_model
+from benchmarks.scale_model import (
+    GIB,
+    Data,
+    bytes_at_one_place,
+    bytes_of_held_out,
+    reviews_at,
+    seconds,
+    stages,
+)
 from benchmarks.usage import REPOSITORY
+from components.review_example_gen import held_out, ranks, units
 
 EVERYTHING = {"held_out": 0.1, "max_examples": True, "all_statistics": True}
 
@@ -43,14 +53,28 @@ def test_no_number_of_slots_shortens_what_one_process_does():
     assert serial < total(data, 10_000) < 1.5 * serial
 
 
-def test_the_limit_of_a_side_input_is_where_it_has_this_size():
+def test_the_limit_of_a_place_is_where_it_has_this_size():
     data = Data(1_000_000, **EVERYTHING)
     for what, reviews in reviews_at(GIB, data).items():
         sizes = bytes_at_one_place(data._replace(reviews=round(reviews)))
         assert sizes[what] == pytest.approx(GIB, rel=0.01)
-    assert reviews_at(GIB, data)["held-out keys, side input in every worker"] == pytest.approx(
-        GIB / 8 / 0.1
-    )
+    assert reviews_at(GIB, data)["blocks of a resumed epoch, one Trainer"] == pytest.approx(GIB / 3)
+
+
+def test_held_out_keys_are_bounded_in_every_input():
+    names = set()
+    for reviews in (10**exponent for exponent in range(5, 13)):
+        found = bytes_of_held_out(Data(reviews, **EVERYTHING))
+        assert all(0 < size < 200 << 20 for size in found.values())
+        names |= set(found)
+    assert len(names) == 3
+
+
+def test_the_sizes_are_those_of_the_code():
+    assert scale_model._BYTES_PER_UNIT == units._BYTES_PER_UNIT
+    assert scale_model._BROADCAST_BYTES == held_out.BROADCAST_BYTES
+    assert scale_model._BYTES_PER_RANGE == held_out._BYTES_PER_RANGE
+    assert scale_model._BUCKETS == ranks._BUCKETS
 
 
 def test_the_command_prints_a_table_for_each_input():

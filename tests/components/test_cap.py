@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.review_example_gen import cap, splits
+from components.review_example_gen import ranks, splits
+from components.review_example_gen.cap import Cap
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.cut import Piece
 
@@ -19,20 +20,20 @@ def select(runs, pieces, before, limit):
       runs: arrays of PLACE.
       pieces: (path, number) of each source.
     """
-    edge = cap.find_edge(cap.sum_counts(map(cap.count_buckets, runs)), limit)
-    ranks = [cap.ranks_at_edge(run, edge, pieces, before) for run in runs] if edge else []
-    found = cap.last_ranks([("train", some) for some in ranks], {"train": edge})
-    return cap.Cap(found, before), sum(map(len, ranks))
+    edge = ranks.find_edge(ranks.sum_counts(map(ranks.count_buckets, runs)), limit)
+    ranked = [ranks.at_edge(run, edge, pieces, before) for run in runs] if edge else []
+    found = ranks.last_kept([("train", some) for some in ranked], {"train": edge})
+    return Cap(found, before), sum(map(len, ranked))
 
 
 def test_ranks_of_earlier_versions_are_unchanged():
-    assert cap.rank_key(0, "a.csv", 1) == 0xCCCFEA6D
+    assert ranks.rank(0, "in/a.csv", 1) == 0xCCCFEA6D
 
 
 @given(st.binary(), st.text(), st.integers(1, 10**9))
 def test_ranks_order_by_text_before_place(text, name, position):
     key = splits.text_key(text)
-    assert cap.rank_key(key, name, position) >> 32 == key >> 32
+    assert ranks.rank(key, name, position) >> 32 == key >> 32
 
 
 # Two keys are frequent, because the place of a review matters only for equal texts. Another one is
@@ -42,13 +43,13 @@ KEYS = st.integers(0, 2**64 - 1) | st.sampled_from([7, 7 + (5 << 32), 7 + (6 << 
 
 @given(st.lists(KEYS, max_size=100), st.integers(1, 50), st.integers(1, 7), st.integers(1, 4))
 def test_a_cap_keeps_exactly_the_lowest_ranks_however_a_file_is_cut(keys, limit, lines, per_run):
-    ranks = [cap.rank_key(key, "a.csv", place) for place, key in enumerate(keys, 1)]
+    expected = [ranks.rank(key, "a.csv", place) for place, key in enumerate(keys, 1)]
     parts = [keys[start : start + lines] for start in range(0, len(keys), lines)]
     pieces = [(PATH, number) for number in range(len(parts))]
     before = {piece: number * lines for number, piece in enumerate(pieces)}
     positions = np.arange(1, lines + 1)
     places = [
-        cap.places_of(array(part), number, positions[: len(part)])
+        ranks.places_of(array(part), number, positions[: len(part)])
         for number, part in enumerate(parts)
     ]
     runs = [
@@ -61,8 +62,8 @@ def test_a_cap_keeps_exactly_the_lowest_ranks_however_a_file_is_cut(keys, limit,
         over = found.is_over(split, array(part), positions.tolist(), piece_of(number))
         kept += [not left_out for left_out in over]
     assert (
-        sorted(rank for rank, is_kept in zip(ranks, kept, strict=True) if is_kept)
-        == sorted(ranks)[:limit]
+        sorted(rank for rank, is_kept in zip(expected, kept, strict=True) if is_kept)
+        == sorted(expected)[:limit]
     )
     assert not found.is_over(np.array(["eval"]), array([2**64 - 1]), [1], piece_of(0)).any()
 
@@ -71,7 +72,7 @@ def test_a_cap_keeps_exactly_the_lowest_ranks_however_a_file_is_cut(keys, limit,
 def test_one_worker_ranks_only_the_reviews_near_the_limit(limit):
     keys = np.random.default_rng(limit).integers(0, 2**64, 200_000, np.uint64)
     runs = [
-        cap.places_of(part, number, np.arange(len(part)))
+        ranks.places_of(part, number, np.arange(len(part)))
         for number, part in enumerate(np.split(keys, 10))
     ]
     pieces = [(PATH, number) for number in range(10)]

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from components.review_example_gen import held_out, splits
 from components.review_example_gen.held_out import Keys, held_out_bytes, in_ranges, join_range
 from components.review_example_gen.units import Source
+from pipeline.beam import beam_args
+from pipeline.config import PipelineConfig
 from preprocessing.reading import cut
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.cut import cut_file
@@ -81,9 +83,28 @@ def estimate(folder):
     )
 
 
+CAPS = {"train": 300, "test": 50}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("runner", RUNNERS)
-def test_the_shuffle_writes_what_the_broadcast_writes(tmp_path, monkeypatch, runner):
+@pytest.mark.parametrize(
+    ("runner", "caps"), [("in memory", {}), *((name, CAPS) for name in RUNNERS)]
+)
+def test_the_shuffle_writes_what_the_broadcast_writes(tmp_path, monkeypatch, runner, caps):
+    compare(tmp_path, monkeypatch, RUNNERS[runner], caps)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("flink")
+def test_the_shuffle_on_flink(tmp_path, monkeypatch, flink_jars):
+    flink = {"jars": str(flink_jars), "parallelism": 2}
+    config = {"paths": {"root": str(tmp_path)}, "beam": {"runner": "flink", "flink": flink}}
+    runner = beam_args(PipelineConfig.model_validate(config))
+    compare(tmp_path, monkeypatch, runner, CAPS)
+
+
+def compare(tmp_path, monkeypatch, runner, caps):
+    """Read the same files with a broadcast in memory and with a shuffle on the runner."""
     inputs = tmp_path / "input"
     contents = {
         "test": range(0, 100),
@@ -98,25 +119,18 @@ def test_the_shuffle_writes_what_the_broadcast_writes(tmp_path, monkeypatch, run
     monkeypatch.setattr(cut, "_PLAIN_BYTES", 2_000)
     monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_UNIT", 10_000)
     monkeypatch.setattr("components.review_example_gen.cap._PLACES_PER_FILE", 30)
-    for caps in ({}, {"train": 300, "test": 50}):
-        folder = tmp_path / str(len(caps))
-        broadcast = read_files(folder / "broadcast", inputs, patterns, max_examples=caps)
-        with monkeypatch.context() as patch:
-            patch.setattr(held_out, "BROADCAST_BYTES", 0)
-            patch.setattr(held_out, "_BYTES_PER_RANGE", 9_000)
-            patch.setattr(held_out, "_KEYS_AT_ONCE", 20)
-            patch.setattr(held_out, "_broadcast", None)
-            shuffle = read_files(
-                folder / "shuffle", inputs, patterns, RUNNERS[runner], max_examples=caps
-            )
-        assert shuffle.counts == broadcast.counts
-        assert shuffle.by_file == broadcast.by_file
-        assert shuffle.rejected == broadcast.rejected
-        for split in GROUPS:
-            assert serialized(shuffle, split) == serialized(broadcast, split)
+    broadcast = read_files(tmp_path / "broadcast", inputs, patterns, max_examples=caps)
+    monkeypatch.setattr(held_out, "BROADCAST_BYTES", 0)
+    monkeypatch.setattr(held_out, "_BYTES_PER_RANGE", 9_000)
+    monkeypatch.setattr(held_out, "_KEYS_AT_ONCE", 20)
+    shuffle = read_files(tmp_path / "shuffle", inputs, patterns, runner, max_examples=caps)
+    assert shuffle.counts == broadcast.counts
+    assert shuffle.by_file == broadcast.by_file
+    assert shuffle.rejected == broadcast.rejected
     assert broadcast.counts["rejected/duplicate_across_splits"] == 40 + 50 + 50 + 10 + 20
-    assert len(broadcast.splits["train"]) == 300
-    assert len(broadcast.splits["test"]) == 50
+    for split in GROUPS:
+        assert serialized(shuffle, split) == serialized(broadcast, split)
+        assert len(broadcast.splits[split]) == caps.get(split, len(broadcast.splits[split]))
 
 
 def serialized(read, split):
