@@ -35,10 +35,10 @@ from preprocessing.reading.columns import Layout
 from preprocessing.reading.cut import cut_file
 
 _REVIEWS_OF_SUMS = 1 << 16
-_KEYS_OF_RANGE = 1_500_000
-"""The keys of 1 GiB of text."""
-_KEYS_OF_PART = 1_000
-"""The keys of a unit in a range of 186 GiB of text. In larger inputs a unit has more ranges."""
+_KEYS_OF_RANGE = 750_000
+"""The keys of 512 MiB of text."""
+_KEYS_OF_PART = 140
+"""The keys of a unit in a range, for 1 billion reviews."""
 
 
 def main() -> None:
