@@ -28,8 +28,8 @@ BROADCAST_BYTES = 4 << 30
 then, and `JoinHeldOut` has 193 MiB at its peak. Reviews of 100 bytes have 328 MiB and 1.3 GiB,
 which fits in the default memory of the workers on Flink."""
 _BYTES_PER_RANGE = 512 << 20
-"""The text of the keys in a range: 6 MB of keys for reviews of 700 bytes, 43 MB for 100 bytes. Flink
-sorts ranges, and by default no element may be larger than its sort buffer."""
+"""The text of the keys in a range: 6 MB of keys for reviews of 700 bytes, 43 MB for 100 bytes.
+Flink sorts ranges, and by default no element may be larger than its sort buffer."""
 _KEYS_AT_ONCE = 1 << 20
 
 
