@@ -121,6 +121,7 @@ def compare(tmp_path, monkeypatch, runner, caps):
     monkeypatch.setattr("components.review_example_gen.cap._PLACES_PER_FILE", 30)
     broadcast = read_files(tmp_path / "broadcast", inputs, patterns, max_examples=caps)
     monkeypatch.setattr(held_out, "BROADCAST_BYTES", 0)
+    monkeypatch.setattr(held_out, "_broadcast", None)
     monkeypatch.setattr(held_out, "_BYTES_PER_RANGE", 9_000)
     monkeypatch.setattr(held_out, "_KEYS_AT_ONCE", 20)
     shuffle = read_files(tmp_path / "shuffle", inputs, patterns, runner, max_examples=caps)
