@@ -35,6 +35,8 @@ _PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
 _JOBS = itertools.count(1)
 _SECONDS_BETWEEN = 1.0
 _MILLISECONDS_TO_SEND = 1000
+_MILLISECONDS_WITHOUT_WORK = 10_000
+"""Time after which Flink ends a worker that no stage uses."""
 _SECONDS_TO_CANCEL = 10.0
 
 
@@ -59,6 +61,8 @@ class FlinkRunner(portable_runner.PortableRunner):
         # Otherwise the output of a unit reaches Flink at the end of all units of a slot, and Flink
         # shows no progress until then.
         debug.add_experiment(f"data_buffer_time_limit_ms={_MILLISECONDS_TO_SEND}")
+        # Without it Flink ends the workers between two stages of a job, and starts new ones.
+        portable.environment_cache_millis = _MILLISECONDS_WITHOUT_WORK
         if portable.environment_type == "LOOPBACK":
             portable.environment_config, self._pool = start_pool(options)
             portable.environment_type = "EXTERNAL"
