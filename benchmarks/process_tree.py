@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import threading
 import time
@@ -13,6 +14,7 @@ import numpy as np
 import psutil
 
 _SECONDS_BETWEEN = 0.5
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +54,8 @@ class ProcessTree:
         self._thread = threading.Thread(target=self._sample_until_end, daemon=True)
 
     def __enter__(self) -> ProcessTree:
+        # A process whose parent has ended, such as a daemon, remains a descendant of this one.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._thread.start()
         return self
 

@@ -11,5 +11,6 @@
 | `watch` | report the progress of a job, and limit the time without progress |
 | `failures` | the cause of a failed job in one line |
 | `loopback` | Python workers in this process |
-| `worker` | a Python worker in a process of its own, started by a TaskManager or a worker pool |
+| `worker` | the command that a TaskManager or a worker pool starts for a Python worker |
+| `fork_server` | fork the workers from a process that has imported their libraries |
 """

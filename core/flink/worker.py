@@ -3,6 +3,8 @@
 A TaskManager starts it with `--environment_type=PROCESS`, a worker pool with
 `--container_executable`. The arguments are those of Beam's container contract. Beam's own worker
 process is `python` from PATH, which is not always the Python of this package.
+
+The worker itself is a process that `fork_server` forks. This module imports nothing large.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import argparse
 import os
 import sys
 
+from core.flink import fork_server
 from core.flink.names import WORKER_LOG_VARIABLE
 
 _SECONDS = 60
@@ -18,14 +21,23 @@ _SECONDS = 60
 
 def main() -> None:
     """Run the worker until the TaskManager closes the connection."""
-    _write_log()
     parser = argparse.ArgumentParser(description="Run a Python worker of Beam.")
     parser.add_argument("--id", required=True)
     parser.add_argument("--provision_endpoint", required=True, metavar="HOST:PORT")
     # A worker pool gives further endpoints, which the provision service returns too.
     arguments, _ = parser.parse_known_args()
-    os.environ["WORKER_ID"] = arguments.id
-    os.environ.update(_provision(arguments.provision_endpoint, arguments.id))
+    _write_log()
+    words = [arguments.id, arguments.provision_endpoint]
+    code = fork_server.run(_work, words)
+    if code is None:
+        _work(words)
+    sys.exit(code)
+
+
+def _work(words: list[str]) -> None:
+    worker, endpoint = words
+    os.environ["WORKER_ID"] = worker
+    os.environ.update(_provision(endpoint, worker))
 
     from apache_beam.runners.worker import sdk_worker_main
 
