@@ -11,6 +11,8 @@ from core import progress
 from core.flink import rest
 
 _TASKS = "tasks"
+_SECONDS_BETWEEN_METRICS = 10.0
+"""The JobManager requests the metrics of hundreds of tasks from the TaskManagers for each answer."""
 _METRICS = ("read-bytes", "write-bytes", "read-records", "write-records")
 
 
@@ -29,6 +31,8 @@ class Watch:
         self._address = address
         self._timeout = timeout
         self._seen: Any = None
+        self._metrics: list[list[Any]] = []
+        self._next_metrics = time.monotonic()
         self._since = time.monotonic()
         self._handler = _Handler(self._progressed)
 
@@ -63,11 +67,16 @@ class Watch:
                 return None
             tasks = job["tasks"]
             progress.report(f"{_TASKS} at http://{address}", tasks["finished"], tasks["total"])
-            vertices = rest.get(address, f"/jobs/{job['jid']}")["vertices"]
+            if time.monotonic() >= self._next_metrics:
+                vertices = rest.get(address, f"/jobs/{job['jid']}")["vertices"]
+                self._metrics = [
+                    [each["metrics"].get(name) for name in _METRICS] for each in vertices
+                ]
+                between = min(_SECONDS_BETWEEN_METRICS, self._timeout / 10)
+                self._next_metrics = time.monotonic() + between
         except (OSError, ValueError, KeyError):
             return None
-        metrics = [[vertex["metrics"].get(name) for name in _METRICS] for vertex in vertices]
-        return [tasks, metrics]
+        return [tasks, self._metrics]
 
 
 class _Handler(logging.Handler):

@@ -71,7 +71,7 @@ def test_any_other_error_of_a_worker_is_one_line(start):
 
 def test_every_process_ends_with_a_killed_parent(start, tmp_path):
     job = start("endless")
-    wait((tmp_path / "working").exists)
+    wait((tmp_path / "working").exists, 300)
     processes = [psutil.Process(job.pid), *below(job)]
     assert any(process.name() == "java" for process in processes)
     # The workers of this process execute what a client sends them.
@@ -97,7 +97,7 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(
 ):
     with FlinkCluster(flink_jars, tmp_path / "cluster", task_managers=1) as cluster:
         job = start("endless", master=cluster.address, environment="PROCESS")
-        wait((tmp_path / "working").exists)
+        wait((tmp_path / "working").exists, 300)
         job.send_signal(sent)
         assert job.communicate(timeout=60)[0].strip() == last_line
         wait(lambda: not rest.running_jobs(cluster.address, ""))

@@ -22,8 +22,10 @@ class Flink:
     def __init__(self):
         self.state, self.tasks, self.read = "RUNNING", dict(TASKS), 0
         self.cancelled = []
+        self.paths = []
 
     def answer(self, path):
+        self.paths.append(path)
         if path == "/jobs/overview":
             jobs = [(NAME, self.state), (f"{NAME}0", "RUNNING"), ("another", "RUNNING")]
             return {
@@ -100,6 +102,13 @@ def test_a_job_without_any_progress_is_stalled(flink, change, stalled):
         time.sleep(0.3)
         change(flink)
         assert watch.stalled() is stalled
+
+
+def test_the_metrics_of_the_tasks_are_not_requested_each_time(flink):
+    with Watch(NAME, lambda: flink.address, timeout=1000) as watch:
+        assert not watch.stalled()
+        assert not watch.stalled()
+    assert flink.paths == ["/jobs/overview", f"/jobs/{NAME}", "/jobs/overview"]
 
 
 def test_a_flink_that_does_not_answer_is_stalled():

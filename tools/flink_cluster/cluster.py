@@ -14,7 +14,7 @@ from pathlib import Path
 
 from core.errors import UserError
 from core.flink import guard, rest
-from core.flink.names import JAVA, OPEN_PACKAGES
+from core.flink.names import JAVA, OPEN_PACKAGES, QUICK_START
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -56,7 +56,7 @@ class FlinkCluster:
 
     def __enter__(self) -> FlinkCluster:
         self._write_configuration()
-        self._job_manager = self._start(_JOB_MANAGER, "job-manager")
+        self._job_manager = self._start(_JOB_MANAGER, "job-manager", *QUICK_START)
         for _ in range(self._number):
             self.add_task_manager()
         try:
@@ -93,11 +93,12 @@ class FlinkCluster:
             time.sleep(0.2)
         raise UserError(f"Flink did not start within {_SECONDS_TO_START} s, see {self._folder}")
 
-    def _start(self, main: str, name: str) -> subprocess.Popen[bytes]:
+    def _start(self, main: str, name: str, *options: str) -> subprocess.Popen[bytes]:
         memory = [f"-Xmx{_HEAP + 256}m", f"-XX:MaxMetaspaceSize={_METASPACE}m"]
         java = [
             JAVA,
             *memory,
+            *options,
             *OPEN_PACKAGES,
             "-cp",
             f"{self._jars}/*",
