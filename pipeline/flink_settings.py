@@ -41,8 +41,9 @@ class FlinkOnKubernetes(Section):
     restarts: Annotated[int, Field(ge=0)] = 3
     """Restarts of a job after the loss of a TaskManager or a worker."""
     workers_memory: Quantity = "3Gi"
-    """Memory of the Python workers next to each TaskManager; each worker takes about 700 MiB, and
-    each pipeline that runs at the same time has `beam.flink.workers_per_task_manager` of them."""
+    """Memory of the Python workers next to each TaskManager; their libraries take about 750 MiB,
+    which the workers share in part, and a worker up to 700 MiB more. Each pipeline that runs at the
+    same time has `beam.flink.workers_per_task_manager` of them."""
     workers_cpu: Annotated[float, Field(gt=0)] = 2.0
     """CPU cores of the Python workers next to each TaskManager."""
     service_account: Annotated[str, Field(min_length=1)] = "flink"
@@ -78,8 +79,8 @@ class Flink(Section):
     """`PROCESS`: absolute path of `amazon-reviews-beam-worker` on the machines of the TaskManagers;
     None: that of this installation."""
     workers_per_task_manager: PositiveInt = 1
-    """Python workers of each TaskManager. Each worker imports TensorFlow, which takes about
-    700 MiB. A worker that serves several slots runs them as threads of one interpreter."""
+    """Python workers of each TaskManager, which take up to 700 MiB each. A worker that serves
+    several slots runs them as threads of one interpreter."""
     shared_paths: bool = False
     """Whether the TaskManagers see the same file system as this machine. A remote cluster without
     a shared file system requires `gs://` or another object store."""

@@ -18,5 +18,6 @@ OPEN_PACKAGES = [
 ]
 """Options of Java for the packages that Flink accesses by reflection, which Java 17 forbids."""
 QUICK_START = ["-XX:TieredStopAtLevel=1"]
-"""Options of Java for a process that no data passes through: no optimizing compiler. With it, half of
-the CPU time of the JobManager and of the job server was compilation (four jobs of the pipeline)."""
+"""Options of Java for a process that no data passes through: no optimizing compiler. With it, half
+of the CPU time of the JobManager and of the job server was compilation, in a run of the pipeline.
+"""

@@ -12,7 +12,7 @@ from core.flink import rest
 
 _TASKS = "tasks"
 _SECONDS_BETWEEN_METRICS = 10.0
-"""The JobManager requests the metrics of hundreds of tasks from the TaskManagers for each answer."""
+"""For each answer the JobManager requests the metrics of all tasks from the TaskManagers."""
 _METRICS = ("read-bytes", "write-bytes", "read-records", "write-records")
 
 
