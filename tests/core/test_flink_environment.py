@@ -1,6 +1,7 @@
-"""What a job on Flink stages: nothing, because the workers have this package already."""
+"""What the workers of a job on Flink get: no files, and time between two stages."""
 
 import pytest
+from apache_beam.options.pipeline_options import PortableOptions
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 
 from components.review_example_gen.executor import Executor
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("environment", ["LOOPBACK", "EXTERNAL", "PROCESS"])
-def test_nothing_is_staged(environment, tmp_path):
+def test_nothing_is_staged_and_workers_remain(environment, tmp_path):
     flink = {"environment": environment}
     config = PipelineConfig.model_validate(
         {"paths": {"root": str(tmp_path)}, "beam": {"runner": "flink", "flink": flink}}
@@ -23,3 +24,5 @@ def test_nothing_is_staged(environment, tmp_path):
     found = pipeline.runner.default_environment(pipeline.options).to_runner_api(None)
     pipeline.runner.stop_workers()
     assert list(found.dependencies) == []
+    # The workers remain between two stages of a job.
+    assert pipeline.options.view_as(PortableOptions).environment_cache_millis > 0

