@@ -85,8 +85,8 @@ def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars
 
         run = workspace.start()
         wait(lambda: started(workspace, "Transform") or ended(run), 300)
-        # Two jobs with one worker for each TaskManager. StatisticsGen alone has nine if workers end
-        # between stages.
+        # Two jobs with one worker for each TaskManager. They start nine and more if
+        # workers end between stages.
         log = (workspace.root / "logs" / "beam-workers.log").read_text()
         assert log.count("Python sdk harness starting") < 8
         wait(lambda: workers(cluster) or ended(run), 300)
