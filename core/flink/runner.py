@@ -35,8 +35,9 @@ _PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
 _JOBS = itertools.count(1)
 _SECONDS_BETWEEN = 1.0
 _MILLISECONDS_TO_SEND = 1000
-_MILLISECONDS_WITHOUT_WORK = 10_000
-"""Time after which Flink ends a worker that no stage uses."""
+_MILLISECONDS_WITHOUT_WORK = 500
+"""Time after which Flink ends a worker that no stage uses. It must be shorter than the delay of the
+restart of a job, because a restarted job uses a dead worker again for this time."""
 _SECONDS_TO_CANCEL = 10.0
 
 

@@ -24,8 +24,9 @@ class Work(beam.DoFn):
             raise InputError("reviews.csv: line 3: 9 stars, between 1 and 5 are allowed")
         if self._kind == "fault":
             raise ZeroDivisionError("division by zero")
-        if self._kind == "endless":
-            Path(self._folder, "working").touch()
+        working = Path(self._folder, "working")
+        if self._kind == "endless" or (self._kind == "endless once" and not working.exists()):
+            working.touch()
             time.sleep(600)
         yield element, 1
 

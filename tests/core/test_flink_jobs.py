@@ -4,6 +4,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import grpc
@@ -106,6 +107,25 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(
         ]
 
 
+@pytest.mark.parametrize("victim", ["client", "fork server"])
+def test_a_job_continues_after_the_loss_of_its_worker(
+    start, flink_jars, tmp_path, monkeypatch, victim
+):
+    # The address of a socket has at most 107 characters.
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        with FlinkCluster(flink_jars, tmp_path / "cluster", task_managers=1) as cluster:
+            job = start("endless once", master=cluster.address, environment="PROCESS")
+            wait((tmp_path / "working").exists, 300)
+            client = next(each for each in below(cluster.task_managers[0]) if is_worker(each))
+            # The server is the only process with a child.
+            server = next(each for each in workers(folder) if each.children())
+            (client if victim == "client" else server).kill()
+            assert run(job) == ("done", 0)
+            assert server.is_running() is (victim == "client")
+        wait(lambda: not workers(folder))
+
+
 def test_workers_of_a_pool(start, tmp_path):
     with worker_pool(str(Path(sys.executable).with_name(WORKER))) as address:
         assert run(start("count", environment="EXTERNAL", worker_pool=address)) == ("done", 0)
@@ -147,6 +167,20 @@ def worker_pool(command):
         for process in pool._worker_processes.values():
             process.kill()
             process.wait()
+
+
+def workers(folder):
+    """Return the clients, servers and workers that have this temporary folder."""
+    found = []
+    for each in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if is_worker(each) and each.environ().get("TMPDIR") == folder:
+                found.append(each)
+    return found
+
+
+def is_worker(process):
+    return any(word.endswith(WORKER) for word in process.cmdline())
 
 
 def alive(process):
