@@ -109,6 +109,8 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 	@$(NEW_PINS) requirements/tfx-1.21-py311.txt .cache/gpu.txt >requirements/gpu-py311.txt
 	@echo mkdocs-material | $(COMPILE) --no-config --universal --python-version 3.10 \
 		--output-file requirements/docs.txt -
+	@echo uv | $(COMPILE) --no-config --universal --python-version 3.10 \
+		--output-file requirements/uv.txt -
 	@printf 'cosmic-ray\ngrimp\n' | $(COMPILE) --no-config --python-version 3.10 \
 		--output-file requirements/mutants.txt -
 
