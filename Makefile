@@ -28,9 +28,6 @@ PLAIN_MARKERS := sed -i -E \
 # Print the pins of the second file, with their hashes, that the first file does not have.
 NEW_PINS := awk 'NR == FNR { pinned[$$1]; next } /==/ { new = !($$1 in pinned) } new'
 
-# The identifiers of the vulnerabilities that have a written reason.
-ACCEPTED := requirements/accepted-vulnerabilities.txt
-ACCEPTED_IDS = $(shell sed -nE 's/^([A-Z]+-[^ ]+) .+/--ignore-vuln \1/p' $(ACCEPTED))
 SBOM_IMAGE ?=
 # The time of all files in a build, so that the same commit gives the same bits.
 COMMIT_TIME = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
@@ -115,10 +112,7 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 		--output-file requirements/mutants.txt -
 
 audit: install ## list the pins with a known vulnerability and no written reason (needs the network)
-	@for file in $(filter-out $(ACCEPTED),$(wildcard requirements/*.txt)); do echo "$$file"; \
-		$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
-			$(ACCEPTED_IDS) --requirement $$file || exit 1; \
-	done
+	@$(BIN)/python -m tools.audit
 
 package: install ## build the source archive and the wheel into dist/
 	@rm -rf build dist/*.whl dist/*.tar.gz

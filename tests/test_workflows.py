@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,10 @@ FILES = sorted((CHECKOUT / ".github" / "workflows").glob("*.yml"))
 @pytest.fixture(params=FILES, ids=lambda file: file.stem)
 def workflow(request):
     return yaml.safe_load(request.param.read_text())
+
+
+def workflow_of(name):
+    return yaml.safe_load((CHECKOUT / ".github" / "workflows" / f"{name}.yml").read_text())
 
 
 def steps(workflow):
@@ -65,8 +68,10 @@ def test_every_target_of_make_exists(workflow):
 
 
 def test_both_stacks_are_tested():
-    workflow = yaml.safe_load((CHECKOUT / ".github/workflows/tests.yml").read_text())
-    stacks = {each["tfx"] for each in workflow["jobs"]["test"]["strategy"]["matrix"]["include"]}
+    stacks = {
+        each["tfx"]
+        for each in workflow_of("tests")["jobs"]["test"]["strategy"]["matrix"]["include"]
+    }
     files = (CHECKOUT / "requirements").glob("tfx-*-py*.txt")
     assert stacks == {file.name.split("-")[1] for file in files}
 
@@ -85,7 +90,7 @@ def test_updates_are_proposed_for_actions_image_and_pins():
 
 
 def test_every_accepted_vulnerability_has_a_reason():
-    """`make audit` passes the first word of a line to the auditor."""
+    """`tools.audit` passes the first word of a line to the auditor."""
     folder = CHECKOUT / "requirements"
     lines = (folder / "accepted-vulnerabilities.txt").read_text().splitlines()
     pins = "\n".join(file.read_text() for file in folder.glob("*.txt"))
@@ -96,19 +101,7 @@ def test_every_accepted_vulnerability_has_a_reason():
             assert re.search(rf"^{re.escape(pin)} ", pins, re.MULTILINE), line
 
 
-def test_make_audit_passes_the_accepted_identifiers_to_the_auditor(tmp_path):
-    folder = tmp_path / "requirements"
-    folder.mkdir()
-    (folder / "docs.txt").write_text("")
-    accepted = "# A comment.\nPYSEC-2026-1 keras==3 The function is not called.\n"
-    (folder / "accepted-vulnerabilities.txt").write_text(accepted)
-    makefile = str(CHECKOUT / "Makefile")
-    printed = subprocess.run(
-        ["make", "-n", "-f", makefile, "PYTHON=true", "audit"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "for file in requirements/docs.txt;" in printed
-    assert "--ignore-vuln PYSEC-2026-1 --requirement" in printed
+@pytest.mark.parametrize("name", ["tests", "release"])
+def test_the_pins_are_audited_before_a_merge_and_before_a_release(name):
+    scripts = [step.get("run", "") for step in steps(workflow_of(name))]
+    assert any(re.search(r"\bmake .*\baudit\b", script) for script in scripts)
