@@ -101,6 +101,22 @@ def test_every_accepted_vulnerability_has_a_reason():
             assert re.search(rf"^{re.escape(pin)} ", pins, re.MULTILINE), line
 
 
+def test_a_release_attests_its_packages_and_its_image():
+    subjects = []
+    for job in workflow_of("release")["jobs"].values():
+        [attested] = [s for s in job["steps"] if "attest-build-provenance" in s.get("uses", "")]
+        assert job["permissions"]["id-token"] == job["permissions"]["attestations"] == "write"
+        subjects.append(attested["with"])
+    packages, image = subjects
+    assert packages == {"subject-path": "dist/*"}
+    # The digest is that of the registry, so the image is pushed before.
+    assert image["subject-digest"] == "${{ steps.pushed.outputs.digest }}"
+    scripts = [step.get("run", "") for step in job["steps"]]
+    pushes = [number for number, script in enumerate(scripts) if "image push" in script]
+    [inspects] = [n for n, step in enumerate(job["steps"]) if step.get("id") == "pushed"]
+    assert pushes == [inspects - 1] and job["steps"].index(attested) > inspects
+
+
 @pytest.mark.parametrize("name", ["tests", "release"])
 def test_the_pins_are_audited_before_a_merge_and_before_a_release(name):
     scripts = [step.get("run", "") for step in steps(workflow_of(name))]
