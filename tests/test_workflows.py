@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,18 @@ def test_every_accepted_vulnerability_has_a_reason():
             _, pin, reason = line.split(maxsplit=2)
             assert re.match(r"(PYSEC|GHSA|CVE)-\S+ ", line) and len(reason) > 20, line
             assert re.search(rf"^{re.escape(pin)} ", pins, re.MULTILINE), line
+
+
+@pytest.mark.parametrize("name", ["image", "release"])
+def test_the_base_image_is_pinned_by_its_digest(name):
+    scripts = [step.get("run", "") for step in workflow_of(name)["jobs"]["image"]["steps"]]
+    [pins] = [number for number, script in enumerate(scripts) if "BASE=$base@$digest" in script]
+    [builds] = [number for number, script in enumerate(scripts) if "image build" in script]
+    assert pins < builds and '--base "$BASE"' in scripts[builds]
+    [name_of_base] = re.findall(r"sed -n '(.+)' kubeflow/Dockerfile", scripts[pins])
+    text = (CHECKOUT / "kubeflow" / "Dockerfile").read_text()
+    found = subprocess.run(["sed", "-n", name_of_base], input=text, capture_output=True, text=True)
+    assert re.fullmatch(r"[a-z]+:[\w.-]+\n", found.stdout)
 
 
 def test_a_release_attests_its_packages_and_its_image():

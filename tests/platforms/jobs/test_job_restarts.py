@@ -8,6 +8,7 @@ from pipeline.cluster_settings import RUNTIME
 from platforms.jobs.jobset import manifest as job_set_manifest
 from platforms.jobs.jobset.status import JobSet
 from platforms.jobs.kubernetes.follow import JobFailed
+from platforms.jobs.kubernetes.pods import Pod
 from platforms.jobs.trainjob.runtime import make_runtime
 from platforms.jobs.trainjob.status import TrainJob
 from tests.platforms.jobs.ground import Ground, in_background, lines
@@ -39,6 +40,22 @@ def test_the_greatest_permanent_code_fails_the_job(ground):
     with pytest.raises(JobFailed, match="worker 0 ended with exit code 127: no such program"):
         ground.run(script)
     assert ground.operator.restarts == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (127, "ended with exit code 127"),
+        (128, "ended with exit code 128"),
+        (133, "was killed, exit code 133"),
+        (255, "ended with exit code 255"),
+    ],
+)
+def test_only_the_code_of_a_signal_is_a_kill(code, text):
+    state = {"terminated": {"exitCode": code, "reason": "Error"}}
+    status = {"phase": "Failed", "containerStatuses": [{"name": "trains", "state": state}]}
+    pod = {"metadata": {"name": "pod", "uid": "1"}, "status": status}
+    assert Pod.read(pod, "chief", "trains").end_text == text
 
 
 class TestRestartsOfTheWholeJobSet:
