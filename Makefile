@@ -28,9 +28,6 @@ PLAIN_MARKERS := sed -i -E \
 # Print the pins of the second file, with their hashes, that the first file does not have.
 NEW_PINS := awk 'NR == FNR { pinned[$$1]; next } /==/ { new = !($$1 in pinned) } new'
 
-# The identifiers of the vulnerabilities that have a written reason.
-ACCEPTED := requirements/accepted-vulnerabilities.txt
-ACCEPTED_IDS = $(shell sed -nE 's/^([A-Z]+-[^ ]+) .+/--ignore-vuln \1/p' $(ACCEPTED))
 SBOM_IMAGE ?=
 # The time of all files in a build, so that the same commit gives the same bits.
 COMMIT_TIME = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
@@ -109,14 +106,13 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 	@$(NEW_PINS) requirements/tfx-1.21-py311.txt .cache/gpu.txt >requirements/gpu-py311.txt
 	@echo mkdocs-material | $(COMPILE) --no-config --universal --python-version 3.10 \
 		--output-file requirements/docs.txt -
+	@echo uv | $(COMPILE) --no-config --universal --python-version 3.10 \
+		--output-file requirements/uv.txt -
 	@printf 'cosmic-ray\ngrimp\n' | $(COMPILE) --no-config --python-version 3.10 \
 		--output-file requirements/mutants.txt -
 
 audit: install ## list the pins with a known vulnerability and no written reason (needs the network)
-	@for file in $(filter-out $(ACCEPTED),$(wildcard requirements/*.txt)); do echo "$$file"; \
-		$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
-			$(ACCEPTED_IDS) --requirement $$file || exit 1; \
-	done
+	@$(BIN)/python -m tools.audit
 
 package: install ## build the source archive and the wheel into dist/
 	@rm -rf build dist/*.whl dist/*.tar.gz

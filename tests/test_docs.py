@@ -129,7 +129,7 @@ def test_the_messages_of_a_guide_are_those_of_the_code(name):
     assert not [piece for piece in pieces if piece not in known]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
 def test_the_links_of_the_readme_and_of_contributing_exist(name):
     links = _LINK.findall((CHECKOUT / name).read_text(encoding="utf-8"))
     assert not [link for link in links if not (CHECKOUT / link).exists()]

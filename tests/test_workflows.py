@@ -18,6 +18,10 @@ def workflow(request):
     return yaml.safe_load(request.param.read_text())
 
 
+def workflow_of(name):
+    return yaml.safe_load((CHECKOUT / ".github" / "workflows" / f"{name}.yml").read_text())
+
+
 def steps(workflow):
     return [step for job in workflow["jobs"].values() for step in job["steps"]]
 
@@ -65,8 +69,10 @@ def test_every_target_of_make_exists(workflow):
 
 
 def test_both_stacks_are_tested():
-    workflow = yaml.safe_load((CHECKOUT / ".github/workflows/tests.yml").read_text())
-    stacks = {each["tfx"] for each in workflow["jobs"]["test"]["strategy"]["matrix"]["include"]}
+    stacks = {
+        each["tfx"]
+        for each in workflow_of("tests")["jobs"]["test"]["strategy"]["matrix"]["include"]
+    }
     files = (CHECKOUT / "requirements").glob("tfx-*-py*.txt")
     assert stacks == {file.name.split("-")[1] for file in files}
 
@@ -85,7 +91,7 @@ def test_updates_are_proposed_for_actions_image_and_pins():
 
 
 def test_every_accepted_vulnerability_has_a_reason():
-    """`make audit` passes the first word of a line to the auditor."""
+    """`tools.audit` passes the first word of a line to the auditor."""
     folder = CHECKOUT / "requirements"
     lines = (folder / "accepted-vulnerabilities.txt").read_text().splitlines()
     pins = "\n".join(file.read_text() for file in folder.glob("*.txt"))
@@ -96,19 +102,35 @@ def test_every_accepted_vulnerability_has_a_reason():
             assert re.search(rf"^{re.escape(pin)} ", pins, re.MULTILINE), line
 
 
-def test_make_audit_passes_the_accepted_identifiers_to_the_auditor(tmp_path):
-    folder = tmp_path / "requirements"
-    folder.mkdir()
-    (folder / "docs.txt").write_text("")
-    accepted = "# A comment.\nPYSEC-2026-1 keras==3 The function is not called.\n"
-    (folder / "accepted-vulnerabilities.txt").write_text(accepted)
-    makefile = str(CHECKOUT / "Makefile")
-    printed = subprocess.run(
-        ["make", "-n", "-f", makefile, "PYTHON=true", "audit"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "for file in requirements/docs.txt;" in printed
-    assert "--ignore-vuln PYSEC-2026-1 --requirement" in printed
+@pytest.mark.parametrize("name", ["image", "release"])
+def test_the_base_image_is_pinned_by_its_digest(name):
+    scripts = [step.get("run", "") for step in workflow_of(name)["jobs"]["image"]["steps"]]
+    [pins] = [number for number, script in enumerate(scripts) if "BASE=$base@$digest" in script]
+    [builds] = [number for number, script in enumerate(scripts) if "image build" in script]
+    assert pins < builds and '--base "$BASE"' in scripts[builds]
+    [name_of_base] = re.findall(r"sed -n '(.+)' kubeflow/Dockerfile", scripts[pins])
+    text = (CHECKOUT / "kubeflow" / "Dockerfile").read_text()
+    found = subprocess.run(["sed", "-n", name_of_base], input=text, capture_output=True, text=True)
+    assert re.fullmatch(r"[a-z]+:[\w.-]+\n", found.stdout)
+
+
+def test_a_release_attests_its_packages_and_its_image():
+    subjects = []
+    for job in workflow_of("release")["jobs"].values():
+        [attested] = [s for s in job["steps"] if "attest-build-provenance" in s.get("uses", "")]
+        assert job["permissions"]["id-token"] == job["permissions"]["attestations"] == "write"
+        subjects.append(attested["with"])
+    packages, image = subjects
+    assert packages == {"subject-path": "dist/*"}
+    # The digest is that of the registry, so the image is pushed before.
+    assert image["subject-digest"] == "${{ steps.pushed.outputs.digest }}"
+    scripts = [step.get("run", "") for step in job["steps"]]
+    pushes = [number for number, script in enumerate(scripts) if "image push" in script]
+    [inspects] = [n for n, step in enumerate(job["steps"]) if step.get("id") == "pushed"]
+    assert pushes == [inspects - 1] and job["steps"].index(attested) > inspects
+
+
+@pytest.mark.parametrize("name", ["tests", "release"])
+def test_the_pins_are_audited_before_a_merge_and_before_a_release(name):
+    scripts = [step.get("run", "") for step in steps(workflow_of(name))]
+    assert any(re.search(r"\bmake .*\baudit\b", script) for script in scripts)

@@ -40,7 +40,7 @@ STAMP = VENV / "installed.json"
 CACHE = ROOT / ".cache"
 LOG = CACHE / "install.log"
 UV = CACHE / "uv" / "bin" / "uv"
-UV_VERSION = "0.13.9"
+UV_REQUIREMENTS = "requirements/uv.txt"
 LOG_LINES_SHOWN = 25
 
 
@@ -70,21 +70,26 @@ def run(command: Sequence[object], env: Mapping[str, str] | None = None) -> None
         raise InstallFailed(f"{Path(words[0]).name} failed with exit code {done.returncode}")
 
 
+def uv_version() -> str:
+    """Return the pinned version of uv."""
+    pin = (ROOT / UV_REQUIREMENTS).read_text(encoding="utf-8").split()[0]
+    return pin.partition("==")[2]
+
+
 def ensure_uv(installer: Interpreter) -> list[str]:
     """Install the pinned uv if it is missing; return the pip command for it."""
     private = [str(UV.parent / "python"), "-m", "pip"]
     pip = private if installer.venv else [installer.path, "-m", "pip"]
     with contextlib.suppress(OSError):
         version = subprocess.run([str(UV), "--version"], stdout=subprocess.PIPE).stdout.decode()
-        if version.split()[1:2] == [UV_VERSION] and shutil.which(pip[0]):
+        if version.split()[1:2] == [uv_version()] and shutil.which(pip[0]):
             return pip
-    report(f"installing uv {UV_VERSION}, which installs the packages")
+    report(f"installing uv {uv_version()}, which installs the packages")
     shutil.rmtree(UV.parent.parent, ignore_errors=True)
     if installer.venv:
         run([installer.path, "-m", "venv", UV.parent.parent])
-        run([*pip, "install", f"uv=={UV_VERSION}"])
-    else:
-        run([*pip, "install", "--target", UV.parent.parent, f"uv=={UV_VERSION}"])
+    target = [] if installer.venv else ["--target", UV.parent.parent]
+    run([*pip, "install", *target, "--require-hashes", "-r", ROOT / UV_REQUIREMENTS])
     return pip
 
 
@@ -141,6 +146,8 @@ def install(choice: Choice, installer: Interpreter) -> None:
     # Compiled here on all cores. Otherwise each process compiles its imports, and with
     # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
     into = [UV, "pip", "install", "--compile-bytecode", "--python", VENV / "bin" / "python"]
+    # The hash of what builds a package from source, setuptools, is verified too.
+    into += ["--build-constraints", requirements]
     run([*into, "--require-hashes", "-r", requirements], env)
     # compat: a plain path entry, which also finds package folders that are added later.
     run([*into, "--no-deps", "--config-setting", "editable_mode=compat", "-e", ROOT], env)
@@ -153,7 +160,7 @@ def digest() -> str:
     for fact in (os.path.realpath(sys.executable), sys.version, glibc_version()):
         hashed.update(repr(fact).encode())
     names = ["pyproject.toml", "setup.py", "tools/bootstrap.py", "tools/stacks.py"]
-    names += [NEW.requirements, OLD.requirements]
+    names += [NEW.requirements, OLD.requirements, UV_REQUIREMENTS]
     for name in names:
         hashed.update((ROOT / name).read_bytes())
     return hashed.hexdigest()

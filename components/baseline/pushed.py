@@ -1,4 +1,4 @@
-"""Executor of PushedBaseline: copies the pushed model that a candidate is compared with."""
+"""Executor of PushedBaseline: copies the newest pushed model, if its signature is valid."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from tfx.types import artifact_utils
 from tfx.utils import io_utils, path_utils
 
 from core.errors import InputError
+from serving.signing.model import verified
+from serving.signing.settings import Signing, verification_key
 from serving.versions import is_complete, versions
 
 CANDIDATE_KEY = "candidate"
 MODEL_KEY = "model"
 SERVING_DIR_KEY = "serving_dir"
 MODEL_DIR_KEY = "model_dir"
+SIGNING_KEY = "signing"
+"""Key of the settings `signing` as JSON."""
 # A file with hashes of graph and weights, which TensorFlow writes to every SavedModel.
 _FINGERPRINT = "fingerprint.pb"
 
@@ -37,18 +41,28 @@ class Executor(base_executor.BaseExecutor):
 
         Raises:
           InputError: `evaluation.baseline_model` is set, and there is no SavedModel.
+          ConfigError: a key of `signing` cannot be read.
+          SignatureError: see `serving.signing.model.verified`.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         [model] = output_dict[MODEL_KEY]
-        candidates = input_dict.get(CANDIDATE_KEY, [])
+        configured = exec_properties.get(MODEL_DIR_KEY)
+        candidates = [] if configured else input_dict.get(CANDIDATE_KEY, [])
         own = _fingerprint(path_utils.serving_model_path(candidates[0].uri)) if candidates else None
-        found = _find(exec_properties, own)
+        public_key = verification_key(Signing.model_validate_json(exec_properties[SIGNING_KEY]))
         fileio.makedirs(model.uri)
-        if found is None:
-            logging.info("No model was pushed before: the evaluation has no baseline")
-            return
-        logging.info("Baseline: %s", found)
-        io_utils.copy_dir(found, path_utils.serving_model_dir(model.uri))
+        serving = versions(exec_properties[SERVING_DIR_KEY])
+        for path in [_configured(configured)] if configured else serving:
+            # A model that is not valid is an error and not skipped. Otherwise a change of the
+            # newest model would make an older one the baseline.
+            with verified(path, public_key) as trusted:
+                # A retried step must not compare the candidate with its own pushed copy.
+                if own is not None and _fingerprint(trusted) == own:
+                    continue
+                logging.info("Baseline: %s", path)
+                io_utils.copy_dir(trusted, path_utils.serving_model_dir(model.uri))
+                return
+        logging.info("No model was pushed before: the evaluation has no baseline")
 
 
 def without_missing_model(
@@ -67,17 +81,10 @@ def without_missing_model(
     return dict(input_dict)
 
 
-def _find(exec_properties: Mapping[str, Any], own: bytes | None) -> str | None:
-    set_by_user = exec_properties.get(MODEL_DIR_KEY)
-    if set_by_user:
-        if not is_complete(set_by_user):
-            raise InputError(f"evaluation.baseline_model: no SavedModel in {set_by_user}")
-        return str(set_by_user)
-    for path in versions(exec_properties[SERVING_DIR_KEY]):
-        # A retried step must not compare the candidate with its own pushed copy.
-        if own is None or _fingerprint(path) != own:
-            return path
-    return None
+def _configured(model_dir: str) -> str:
+    if not is_complete(model_dir):
+        raise InputError(f"evaluation.baseline_model: no SavedModel in {model_dir}")
+    return model_dir
 
 
 def _fingerprint(model: str) -> bytes | None:

@@ -40,6 +40,7 @@ class Kubeflow(Compiled):
         # Not a Resolver: the API of Kubeflow Pipelines refuses a pipeline that has one.
         return PushedBaseline(
             serving_dir=self._config.paths.serving,
+            signing=self._config.signing,
             model_dir=self._config.evaluation.baseline_model,
             candidate=candidate,
         ).with_id(node_id)

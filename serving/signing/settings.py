@@ -19,8 +19,8 @@ class Signing(Section):
     """PEM file with the elliptic-curve key that signs a model before it is pushed; the password of
     an encrypted file is in `$SIGNING_PASSWORD`. None: models are not signed."""
     public_key: str | None = None
-    """PEM file with the key that a model must be signed by, or `serve` and `predict` do not load
-    it; None: that of `private_key`, and without one every model is loaded."""
+    """PEM file with the key that a pushed model must be signed by, or `serve`, `predict` and the
+    pipeline do not load it; None: that of `private_key`, and without one every model is loaded."""
 
     @field_validator("private_key", "public_key")
     @classmethod

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from cli.app import app
 from tests.platforms.image_machine import ROOT
 from tools import bootstrap
+from tools.stacks import NEW
 
 IMAGE = "example/reviews/amazon-reviews:1"
 DOCKERFILE = ROOT / "kubeflow" / "Dockerfile"
@@ -166,8 +167,14 @@ def test_the_image_names_its_user_by_number():
     assert int(user.partition(":")[0]) > 0
 
 
-def test_image_and_checkout_are_installed_by_the_same_uv():
-    assert dockerfile_argument("UV_VERSION") == bootstrap.UV_VERSION
+def test_the_image_installs_nothing_without_its_hash():
+    """`.venv` is installed from the same files, see tests/tools/test_bootstrap.py."""
+    text = DOCKERFILE.read_text().replace("\\\n", " ")
+    of_uv, of_packages, of_ours = re.findall(r"(pip install .*?)(?:&&|\n)", text)
+    assert f"--require-hashes --requirement {bootstrap.UV_REQUIREMENTS}" in of_uv
+    assert "--require-hashes" in of_packages
+    assert f"--build-constraints {NEW.requirements}" in of_packages
+    assert "--no-deps --no-build-isolation" in of_ours
 
 
 def test_every_data_file_of_the_packages_is_in_the_wheel(tmp_path):

@@ -7,8 +7,10 @@ import sys
 import pytest
 import yaml
 
+from serving.signing.model import verified
 from tests.e2e.conftest import SETTINGS
 from tests.platforms import bare_launcher
+from tests.serving.test_signing import write_key
 
 pytestmark = pytest.mark.slow
 
@@ -24,6 +26,7 @@ def test_the_steps_push_a_model_without_types_and_properties(tmp_path):
         },
         "cluster": {"image": "example/amazon-reviews:1"},
         "kubeflow": {"volume": {"claim": "reviews", "mount": str(tmp_path)}},
+        "signing": {"private_key": str(write_key(tmp_path / "signing.pem"))},
     }
     config, package = tmp_path / "settings.yaml", tmp_path / "pipeline.yaml"
     config.write_text(yaml.safe_dump(settings))
@@ -41,6 +44,7 @@ def test_the_steps_push_a_model_without_types_and_properties(tmp_path):
     output = run(bare_launcher.__file__, package, tmp_path / "root")
     assert "RunReport: exit code 0" in output
     [pushed] = serving.iterdir()
-    assert (pushed / "saved_model.pb").is_file()
+    with verified(str(pushed), (tmp_path / "signing.pub").read_bytes()) as model:
+        assert os.path.isfile(f"{model}/saved_model.pb")
     page = (tmp_path / "root" / "RunReport" / "report").read_text()
     assert f"The model is blessed, and was pushed to {pushed}." in page

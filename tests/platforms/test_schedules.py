@@ -1,6 +1,7 @@
 """Schedules on both clusters: created, listed and deleted; and the check of their times."""
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
@@ -139,16 +140,18 @@ def test_the_command_checks_its_options_first(arguments, message, capsys):
     assert message in done.output + capsys.readouterr().err
 
 
-def test_the_command_lists_and_deletes(kubeflow, tmp_path):
-    import yaml
+@pytest.mark.slow
+def test_the_command_compiles_creates_lists_and_deletes(cluster, tmp_path):
+    def command(*arguments):
+        words = ["submit", "--target", cluster.target, "--config", str(file), *arguments]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+        return done.output
 
-    create(kubeflow)
     file = tmp_path / "settings.yaml"
-    file.write_text(yaml.safe_dump(kubeflow.settings))
-    common = ["submit", "--target", "kubeflow", "--config", str(file)]
-    done = CliRunner().invoke(app, [*common, "--schedules"])
-    assert done.exit_code == 0
-    name = done.output.split()[0]
-    done = CliRunner().invoke(app, [*common, "--delete-schedule", name])
-    assert (done.exit_code, done.output) == (0, f"deleted {name}\n")
-    assert kubeflow.server.recurring == []
+    file.write_text(yaml.safe_dump(cluster.settings))
+    created = command("--schedule", "0 3 * * 1")
+    name, cron, _ = command("--schedules").strip().split("  ")
+    assert created == f"scheduled {name}: {cron} (UTC)\n" and cron == "0 3 * * 1"
+    assert command("--delete-schedule", name) == f"deleted {name}\n"
+    assert command("--schedules") == "no schedules of amazon-reviews\n"

@@ -184,6 +184,37 @@ def test_requirements_are_pins_with_hashes_and_nothing_else(file: Path):
 
 
 @pytest.mark.parametrize("stack", [NEW, OLD])
+@pytest.mark.parametrize("venv", [True, False])
+def test_every_installation_verifies_hashes(tmp_path, monkeypatch, stack, venv):
+    commands: list[list[str]] = []
+    monkeypatch.setattr(
+        bootstrap, "run", lambda words, env=None: commands.append([*map(str, words)])
+    )
+    monkeypatch.setattr(bootstrap, "UV", tmp_path / "uv" / "bin" / "uv")
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path)
+    monkeypatch.setattr(bootstrap, "STAMP", tmp_path / "installed.json")
+    if venv:  # `pip config list` runs with it.
+        (tmp_path / "uv" / "bin").mkdir(parents=True)
+        monkeypatch.setattr(bootstrap.shutil, "rmtree", lambda *given, **options: None)
+        (tmp_path / "uv" / "bin" / "python").symlink_to(sys.executable)
+    python = interpreter(f"3.{stack.minors[0]}.0", path=sys.executable, venv=venv)
+    bootstrap.install(Choice(stack, python, ""), python)
+    of_uv, of_packages, of_ours = (words for words in commands if "install" in words)
+    assert of_uv[-3:] == ["--require-hashes", "-r", str(bootstrap.ROOT / "requirements/uv.txt")]
+    pinned = str(bootstrap.ROOT / stack.requirements)
+    assert of_packages[-3:] == ["--require-hashes", "-r", pinned]
+    assert "--no-deps" in of_ours
+    for words in (of_packages, of_ours):
+        assert words[words.index("--build-constraints") + 1] == pinned
+    assert any(pin.startswith("setuptools==") for pin in pins(Path(pinned)))
+
+
+def test_the_version_of_uv_is_that_of_its_pin():
+    [pin] = pins(bootstrap.ROOT / bootstrap.UV_REQUIREMENTS)
+    assert pin == f"uv=={bootstrap.uv_version()}"
+
+
+@pytest.mark.parametrize("stack", [NEW, OLD])
 def test_the_requirements_of_a_stack_name_its_tfx(stack):
     assert f"tfx=={stack.tfx}.0" in pins(bootstrap.ROOT / stack.requirements)
 

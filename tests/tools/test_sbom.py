@@ -63,8 +63,11 @@ def test_the_package_lists_what_it_requires_with_the_pinned_versions(installed):
 
 
 def test_an_image_lists_all_packages_of_python_and_debian():
-    document = checked(bill.image_bill(FOUND, "host/amazon-reviews:1", "1.0", 0))
-    assert document["metadata"]["component"]["type"] == "container"
+    document = checked(bill.image_bill(FOUND, "host/amazon-reviews:1", "0123abc", 0))
+    image = document["metadata"]["component"]
+    assert (image["type"], image["version"]) == ("container", "1.0")
+    commit = {"name": "org.opencontainers.image.revision", "value": "0123abc"}
+    assert image["properties"] == [commit]
     assert purls(document) == {
         "pkg:pypi/amazon-reviews@1.0",
         "pkg:pypi/tfx@1.21.0",
@@ -92,9 +95,27 @@ def test_the_command_writes_the_files_of_a_release(tmp_path, monkeypatch, instal
     file = Path("dist", f"amazon-reviews-{version}-tfx-{tfx}.cdx.json")
     assert file.read_text() == bill.package_bill(installed, 0)
     monkeypatch.setattr(command, "collected_in", lambda image: FOUND)
+    monkeypatch.setattr(command, "revision_of", lambda image: "0123abc")
     command.main("host/project/amazon-reviews:1")
     document = checked(Path("dist", "amazon-reviews-image-amazon-reviews-1.cdx.json").read_text())
-    assert document["metadata"]["component"]["name"] == "host/project/amazon-reviews:1"
+    image = document["metadata"]["component"]
+    assert image["name"] == "host/project/amazon-reviews:1"
+    assert image["properties"][0]["value"] == "0123abc"
+
+
+@pytest.mark.parametrize("tool", ["docker", "buildah"])
+def test_the_commit_of_an_image_is_its_label(tmp_path, monkeypatch, tool):
+    """The program prints the label that the format names, as the real one does."""
+    program = tmp_path / tool
+    label = "org.opencontainers.image.revision"
+    program.write_text(f"""#!/bin/sh\ncase "$*" in *Labels*{label}*) cat "$0.out";; esac\n""")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.setattr(command.shutil, "which", lambda name: name if name == tool else None)
+    (tmp_path / f"{tool}.out").write_text("0123abc\n")
+    assert command.revision_of("host/amazon-reviews:1") == "0123abc"
+    (tmp_path / f"{tool}.out").write_text("\n")
+    assert command.revision_of("host/amazon-reviews:1") == "unknown"
 
 
 def test_the_image_runs_the_collection_without_this_package():

@@ -23,9 +23,8 @@ def main(image: str = "") -> None:
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
     if image:
         found = collected_in(image)
-        revision = found["python"][collect.ROOT]["version"]
         name = f"{collect.ROOT}-image-{image.rpartition('/')[2].replace(':', '-')}"
-        document = bill.image_bill(found, image, revision, epoch)
+        document = bill.image_bill(found, image, revision_of(image), epoch)
     else:
         found = {"python": collect.python_packages()}
         version, tfx = (found["python"][each]["version"] for each in (collect.ROOT, "tfx"))
@@ -48,6 +47,16 @@ def collected_in(image: str) -> dict[str, Any]:
         return _json(["buildah", "run", "--network=none", container, "--", "python", "-c", source])
     finally:
         _output(["buildah", "rm", container])
+
+
+def revision_of(image: str) -> str:
+    """Return the commit in the label of an image; `unknown` without the label."""
+    label = f'{{{{index .%s.Labels "{bill.REVISION}"}}}}'
+    if shutil.which("docker"):
+        inspect = ["docker", "image", "inspect", "--format", label % "Config", image]
+    else:
+        inspect = ["buildah", "inspect", "--type=image", "--format", label % "OCIv1.Config", image]
+    return _output(inspect).strip() or "unknown"
 
 
 def _json(command: list[str]) -> dict[str, Any]:

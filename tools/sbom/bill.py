@@ -7,12 +7,16 @@ from datetime import datetime, timezone
 from typing import Any
 
 from cyclonedx.factory.license import LicenseFactory
+from cyclonedx.model import Property
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from tools.sbom.collect import ROOT
+
+REVISION = "org.opencontainers.image.revision"
+"""The label of an image, and the property of its component, whose value is the commit."""
 
 
 def package_bill(found: dict[str, Any], epoch: int) -> str:
@@ -31,11 +35,16 @@ def image_bill(found: dict[str, Any], name: str, revision: str, epoch: int) -> s
     """Return the JSON for an image: all of its packages of Python and of Debian.
 
     Args:
-      name, revision: the name of the image, and the version of our package in it.
+      name: the name of the image.
+      revision: the commit that it was built from.
       found, epoch: see `package_bill`.
     """
     image = Component(
-        name=name, version=revision, type=ComponentType.CONTAINER, bom_ref=f"image:{name}"
+        name=name,
+        version=found["python"][ROOT]["version"],
+        type=ComponentType.CONTAINER,
+        bom_ref=f"image:{name}",
+        properties=[Property(name=REVISION, value=revision)],
     )
     debian = [
         Component(

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+from platforms.jobs.kubernetes import restarts
 from platforms.jobs.kubernetes.pod_template import (
     MOST_RESTARTS,
     PORT,
@@ -23,10 +24,6 @@ from trainer_module.settings import TrainingJob
 API_GROUP, API_VERSION = "jobset.x-k8s.io", "v1alpha2"
 CONTAINER = "tensorflow"
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
-
-# 128 + the number of each signal after which a restart can help: SIGHUP, SIGINT, SIGQUIT, SIGILL,
-# SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGUSR1 (`lost_peer.EXIT_CODE`), SIGSEGV, SIGTERM.
-_RETRYABLE = [129, 130, 131, 132, 134, 135, 136, 137, 138, 139, 143]
 
 
 def make_manifest(
@@ -80,14 +77,13 @@ def job_set_policies(chief: str) -> dict[str, Any]:
 def job_policies(container: str) -> dict[str, Any]:
     """Return the fields of a Job's spec that decide which pods are replaced.
 
-    A pod is replaced if it was killed or evicted, or ended because of the loss of another pod. The
-    new pod has the same host name. The other pods continue. Any other failure of a pod fails the
-    Job.
+    An exit code in `restarts.PERMANENT` fails the Job. After any other code, or an eviction, the
+    pod is replaced. The new pod has the same host name. The other pods continue.
 
     Args:
       container: the container whose exit code counts.
     """
-    codes = {"containerName": container, "values": _RETRYABLE}
+    codes = {"containerName": container, "values": [*restarts.PERMANENT]}
     return {
         "completionMode": "Indexed",
         # The limit concerns only failures without an exit code: pods that a rule ignores do not
@@ -98,8 +94,8 @@ def job_policies(container: str) -> dict[str, Any]:
             "rules": [
                 # Preempted, evicted, or on a node that is drained.
                 {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
-                {"action": "Ignore", "onExitCodes": {**codes, "operator": "In"}},
-                {"action": "FailJob", "onExitCodes": {**codes, "operator": "NotIn"}},
+                {"action": "FailJob", "onExitCodes": {**codes, "operator": "In"}},
+                {"action": "Ignore", "onExitCodes": {**codes, "operator": "NotIn"}},
             ]
         },
     }

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from platforms.jobs.kubernetes import restarts
 from trainer_module.distribute import lost_peer
 
-_FIRST_RETRYABLE = 128
 _SECONDS = len("2026-11-22T09:00:00")
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing")
 
@@ -84,7 +84,7 @@ class Pod:
     @property
     def failed_permanently(self) -> bool:
         """True if the pod failed and its controller does not replace it."""
-        return self.failed and self.exit_code is not None and self.exit_code < _FIRST_RETRYABLE
+        return self.failed and self.exit_code in restarts.PERMANENT
 
     @property
     def lost_peer(self) -> bool:
@@ -99,7 +99,7 @@ class Pod:
         if self.exit_code is None:
             return f"was terminated ({self.reason or 'no reason from Kubernetes'})"
         reason = f", {self.reason}" if self.reason not in ("", "Error", "Completed") else ""
-        verb = "ended with" if self.exit_code < _FIRST_RETRYABLE else "was killed,"
+        verb = "was killed," if restarts.is_kill(self.exit_code) else "ended with"
         return f"{verb} exit code {self.exit_code}{reason}"
 
 

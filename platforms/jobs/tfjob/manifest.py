@@ -43,9 +43,7 @@ def make_manifest(
             "tfReplicaSpecs": {
                 _TYPES[group.task]: {
                     "replicas": group.count,
-                    # The exit code of `trainer_module.task` is 1 or 2 if a restart does not help.
-                    # The operator restarts a pod with a code of 128 or more: 143 after SIGTERM and
-                    # a checkpoint, 138 after the loss of another replica, 137 after SIGKILL.
+                    # The operator restarts a pod unless its exit code is in `restarts.PERMANENT`.
                     "restartPolicy": "ExitCode",
                     "template": pod_template(CONTAINER, job_file, settings, group.gpus),
                 }

@@ -4,6 +4,10 @@ import copy
 
 from tests.platforms.jobs.refused import Refused, admit
 
+FAILED_BY_POLICY = "applying FailJobSet failure policy action"
+RESTARTED_TOO_OFTEN = "jobset failed due to reaching max number of restarts"
+"""The messages of the JobSet controller, which it completes with the first failed Job."""
+
 
 class JobSets:
     """Runs JobSets, and TrainJobs as the JobSets that Kubeflow Trainer makes of them.
@@ -78,14 +82,13 @@ class JobSets:
     def _count(self, pod, of_job, state):
         """Apply the pod failure policy to a failed pod."""
         state["replaced"] += 1
-        for rule in of_job["podFailurePolicy"]["rules"]:
-            if _matches(rule, pod):
-                if rule["action"] == "FailJob":
-                    state["end"], state["reason"] = "Failed", "PodFailurePolicy"
-                return
-        state["failed"] += 1
-        if state["failed"] > of_job["backoffLimit"]:
-            state["end"], state["reason"] = "Failed", "BackoffLimitExceeded"
+        action = action_for(pod, of_job)
+        if action == "FailJob":
+            state["end"], state["reason"] = "Failed", "PodFailurePolicy"
+        elif action == "Count":
+            state["failed"] += 1
+            if state["failed"] > of_job["backoffLimit"]:
+                state["end"], state["reason"] = "Failed", "BackoffLimitExceeded"
 
     def _run(self, job, spec, replicated, index):
         of_pod = replicated["template"]["spec"]["template"]
@@ -114,8 +117,9 @@ class JobSets:
             )
             restarts = job["status"].get("restarts", 0)
             if fatal or restarts >= policy["maxRestarts"]:
-                message = "jobset failed due to one or more job failures (first failed job: "
-                self._server.set_condition(name, "Failed", f"{message}{name}-{failed[0]}-0)")
+                message = FAILED_BY_POLICY if fatal else RESTARTED_TOO_OFTEN
+                first = f"(first failed job: {name}-{failed[0]}-0)"
+                self._server.set_condition(name, "Failed", f"{message} {first}")
                 return
             job["status"]["restarts"] = restarts + 1
             self._kubelet.terminate(self._kubelet.pods(job))
@@ -151,6 +155,15 @@ def _new_job(created):
 
 def _index(pod):
     return int(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
+
+
+def action_for(pod, of_job):
+    """Return the action of the first rule of a Job's pod failure policy that matches a failed pod.
+
+    The default action is `Count`: the failure counts towards the backoff limit.
+    """
+    rules = of_job["podFailurePolicy"]["rules"]
+    return next((rule["action"] for rule in rules if _matches(rule, pod)), "Count")
 
 
 def _matches(rule, pod):

@@ -143,6 +143,18 @@ class Kubelet:
             pod["metadata"]["deletionTimestamp"] = now()
         self.processes[pod["metadata"]["name"]].send_signal(signal.SIGKILL)
 
+    def reject(self, job, replica):
+        """Fail a running pod as a restarted kubelet does if the GPU of the pod is gone.
+
+        The pod has no exit code, and no condition that names a disruption.
+        """
+        with self.server.lock:
+            pod = self._pod_of(job, replica)
+            pod["status"] |= {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+            del pod["status"]["containerStatuses"]
+        self.processes[pod["metadata"]["name"]].kill()
+        self.server.log_of(pod).end()
+
     def _signal(self, process):
         process.terminate()
         # Shorter than terminationGracePeriodSeconds, to save time in tests: TensorFlow does not

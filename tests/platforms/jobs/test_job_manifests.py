@@ -1,15 +1,19 @@
 """The manifests of JobSets and TrainJobs: replicas, pods, policies, and the real CRDs."""
 
 import json
+import signal
 
 import pytest
 
+from core import exit_codes
 from platforms.jobs.jobset.status import JobSet
+from platforms.jobs.kubernetes.pods import Pod
+from platforms.jobs.kubernetes.restarts import PERMANENT
 from platforms.jobs.kubernetes_trainer.choice import KINDS
 from platforms.jobs.trainjob.runtime import make_runtime
 from platforms.jobs.trainjob.status import TrainJob
 from tests.crd import problems
-from tests.platforms.jobs.job_sets import of_train_job
+from tests.platforms.jobs.job_sets import action_for, of_train_job
 from tests.platforms.jobs.manifests import (
     ALL_SETTINGS,
     JOB_FILE,
@@ -18,9 +22,12 @@ from tests.platforms.jobs.manifests import (
     make_job,
     make_settings,
 )
+from tests.platforms.jobs.training_operator import is_restarted
 from tests.pod_security import violations
+from trainer_module.distribute import lost_peer
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.distribute.numbered import set_tf_config
+from trainer_module.loop import termination
 
 RUNTIME = make_runtime("amazon-reviews", None)
 TRAININGS = [PARAMETER_SERVER, MULTI_WORKER, {}]
@@ -136,14 +143,47 @@ def test_the_chief_decides_the_success_and_an_error_the_failure(kind):
         job = each["template"]["spec"]
         rules = job["podFailurePolicy"]["rules"]
         assert rules[0] == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
-        restarts, fails = (rule["onExitCodes"] for rule in rules[1:])
-        assert {134, 137, 138, 139, 143} <= set(restarts["values"])
-        assert (restarts["operator"], fails["operator"]) == ("In", "NotIn")
-        assert restarts["values"] == fails["values"] == sorted(restarts["values"])
         [container] = job["template"]["spec"]["containers"]
-        assert restarts["containerName"] == fails["containerName"] == container["name"]
+        for rule in rules[1:]:
+            # Kubernetes requires an order, no duplicates, and no 0.
+            values = rule["onExitCodes"]["values"]
+            assert values == sorted({*values}) and values[0] > 0 and len(values) <= 255
+            assert rule["onExitCodes"]["containerName"] == container["name"]
     if kind.name == "trainjob":
         assert job["successPolicy"] == {"rules": [{"succeededIndexes": "0"}]}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_each_exit_code_has_the_same_meaning_for_the_manifest_and_for_the_step(kind):
+    """The step must neither wait for a replica that is not restarted, nor blame one that is."""
+    if kind.name == "tfjob":
+        manifest = kind.make_manifest(make_job(), JOB_FILE, make_settings())
+        [replicas] = manifest["spec"]["tfReplicaSpecs"].values()
+        assert replicas["restartPolicy"] == "ExitCode"
+        jobs = []
+    else:
+        spec, _ = job_set_spec(kind, make_settings(), **PARAMETER_SERVER)
+        jobs = [each["template"]["spec"] for each in spec["replicatedJobs"]]
+    for code in range(1, 256):
+        state = {"terminated": {"exitCode": code}}
+        pod = {
+            "metadata": {"name": "pod", "uid": "1"},
+            "status": {
+                "phase": "Failed",
+                "conditions": [],
+                "containerStatuses": [{"name": kind.container, "state": state}],
+            },
+        }
+        permanent = Pod.read(pod, "chief", kind.container).failed_permanently
+        assert permanent == (code in PERMANENT) == (not is_restarted(code)), code
+        for job in jobs:
+            assert action_for(pod, job) == ("FailJob" if permanent else "Ignore"), code
+
+
+def test_the_exit_codes_of_a_training_are_restarted_where_a_restart_helps():
+    assert {exit_codes.FAILED, exit_codes.BAD_INPUT} <= {*PERMANENT}
+    killed = [128 + number for number in (signal.SIGABRT, signal.SIGKILL, signal.SIGSEGV)]
+    assert not {lost_peer.EXIT_CODE, termination.EXIT_CODE, *killed} & {*PERMANENT}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -9,6 +9,11 @@ NO_EXIT_CODE = 0xBEEF
 """The operator's exit code of a pod that ended without one, such as an evicted pod."""
 
 
+def is_restarted(exit_code):
+    """Return whether the operator restarts a failed pod under the restart policy `ExitCode`."""
+    return exit_code >= 128
+
+
 class TrainingOperator:
     """Creates the pods of TFJobs, with TF_CONFIG, and writes their conditions."""
 
@@ -66,7 +71,7 @@ class TrainingOperator:
         elif pod["status"]["phase"] == "Failed":
             containers = pod["status"].get("containerStatuses", [])
             codes = [each["state"]["terminated"]["exitCode"] for each in containers]
-            if (codes or [NO_EXIT_CODE])[0] >= 128:
+            if is_restarted((codes or [NO_EXIT_CODE])[0]):
                 self._kubelet.restarts += 1
                 self._server.remove_pod(pod_name)
                 return [
