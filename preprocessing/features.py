@@ -28,7 +28,7 @@ FIRST_TOKEN = 2
 VOCABULARY = "words"
 """Name of the file that lists the words of TOKENS, most frequent first."""
 SETTINGS = {
-    NGRAMS: ("ngrams", "ngram_buckets"),
+    NGRAMS: ("ngrams", "ngram_buckets", "openings"),
     TOKENS: ("vocabulary_size", "max_tokens"),
 }
 """The `transform` settings that each of the model's features depends on."""

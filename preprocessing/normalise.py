@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -25,40 +26,62 @@ def words(texts: tf.Tensor) -> tf.RaggedTensor:
     return tf.strings.split(tf.strings.regex_replace(lowered, _PUNCTUATION, r" \0 "))
 
 
-def ngram_ids(tokens: tf.RaggedTensor, longest: int, buckets: int) -> tf.RaggedTensor:
+def ngram_ids(
+    tokens: tf.RaggedTensor, longest: int, buckets: int, openings: Sequence[int] = ()
+) -> tf.RaggedTensor:
     """Return the hashed ids of all n-grams of 1 to `longest` words.
 
     The hash of an n-gram is computed from the hashes of its words (a multiplicative hash, as in
-    fastText), without joining strings.
+    fastText), without joining strings. An opening is the beginning of a review. In each opening, an
+    n-gram has another id: a title says more about the sentiment than the text below it.
 
     Args:
       tokens: strings, shape [batch, (words)].
       longest: length of the longest n-gram, in words.
       buckets: number of ids.
+      openings: lengths of the openings, in words.
 
     Returns:
-      int64 ids in [0, buckets), shape [batch, (n-grams)], shorter n-grams first.
+      int64 ids in [0, buckets), shape [batch, (n-grams)]; those of the openings first, then those
+      of all n-grams; of each the shorter ones first.
     """
-    row_ids = tokens.value_rowids()
-    hashes = tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES)
-    grams = hashes
-    by_length = [tokens.with_values(tf.math.floormod(hashes, buckets))]
+    hashes = tokens.with_values(tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES))
+    ids = []
+    for number, length in enumerate(openings):
+        first = hashes[:, :length]
+        marked = first.with_values(first.flat_values + opening_mark(number))
+        ids += _by_length(marked, longest, buckets)
+    return tf.concat(ids + _by_length(hashes, longest, buckets), axis=1)
+
+
+def opening_mark(number: int) -> int:
+    """Return what is added to the hashes of the words in an opening, a number below 2^63."""
+    return (number + 1) * _OPENING % 2**63
+
+
+def _by_length(hashes: tf.RaggedTensor, longest: int, buckets: int) -> list[tf.RaggedTensor]:
+    """Return the ids of the n-grams of each length, from the hashes of words."""
+    row_ids = hashes.value_rowids()
+    words = grams = hashes.flat_values
+    by_length = [hashes.with_values(tf.math.floormod(words, buckets))]
     for length in range(2, longest + 1):
         # The slices keep the positions at which an n-gram of this length can start. `inside` then
         # keeps the n-grams that do not extend into the next review.
-        grams = grams[:-1] * MULTIPLIER + hashes[length - 1 :]
+        grams = grams[:-1] * MULTIPLIER + words[length - 1 :]
         inside = tf.equal(row_ids[: -(length - 1)], row_ids[length - 1 :])
         by_length.append(
             tf.RaggedTensor.from_value_rowids(
                 tf.boolean_mask(tf.math.floormod(grams, buckets), inside),
                 tf.boolean_mask(row_ids[: -(length - 1)], inside),
-                nrows=tokens.nrows(),
+                nrows=hashes.nrows(),
             )
         )
-    return tf.concat(by_length, axis=1)
+    return by_length
 
 
 WORD_HASHES = 2**62
 """The number of different hashes of words."""
 MULTIPLIER = 116049371
 """The prime by which fastText combines the hashes of words; int64 products wrap around."""
+_OPENING = 0x2545F4914F6CDD1D
+"""An arbitrary odd number with many bits."""

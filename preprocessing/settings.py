@@ -16,6 +16,9 @@ class Transform(Section):
     """Rows of the hashed n-gram table."""
     ngrams: Annotated[int, Field(ge=1, le=3)] = 2
     """Length of the longest word n-gram."""
+    openings: list[PositiveInt] = [2, 4, 8]
+    """Lengths of openings in words: an opening is the beginning of a review, usually its title. The
+    n-grams in each opening count once more, with weights of their own."""
     vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
     """Words in the vocabulary of a sequence model."""
     max_tokens: PositiveInt = 500

@@ -30,7 +30,10 @@ def preprocessing_fn(inputs: dict[str, Any], custom_config: dict[str, Any]) -> d
     }
     if features.NGRAMS in custom_config["features"]:
         outputs[features.NGRAMS] = normalise.ngram_ids(
-            tokens, custom_config["ngrams"], custom_config["ngram_buckets"]
+            tokens,
+            custom_config["ngrams"],
+            custom_config["ngram_buckets"],
+            custom_config["openings"],
         ).to_sparse()
     if features.TOKENS in custom_config["features"]:
         outputs[features.TOKENS] = _token_ids(

@@ -29,6 +29,9 @@ _SAMPLE = (
     b"tabs\tand\nlines \x0b\x0c\x1c " + b"antidisestablishmentarianism " * 3 + b"x" * 70,
 )
 
+NgramSettings = tuple[int, int, tuple[int, ...]]
+"""The last arguments of `ngram_ids`."""
+
 
 class PredictText:
     """A function from texts to the outputs of `predict_text`.
@@ -40,8 +43,8 @@ class PredictText:
 
     Attributes:
       is_fast: whether NumPy computes the n-grams.
-      ngram_settings: the longest n-gram and the number of buckets; (0, 0) for a model without the
-        signature `predict_ngrams`.
+      ngram_settings: the longest n-gram, the number of buckets and the lengths of the openings;
+        (0, 0, ()) for a model without the signature `predict_ngrams`.
     """
 
     def __init__(
@@ -61,11 +64,11 @@ class PredictText:
         self._by_ngrams = by_ngrams
         self._compared = False
         self.is_fast = by_ngrams is not None
-        self.ngram_settings = (0, 0)
+        self.ngram_settings: NgramSettings = (0, 0, ())
         if self.is_fast:
             variables = tf.train.load_checkpoint(f"{folder}/variables/variables")
-            longest, buckets = variables.get_tensor(_SETTINGS).tolist()
-            self.ngram_settings = (longest, buckets)
+            longest, buckets, *openings = variables.get_tensor(_SETTINGS).tolist()
+            self.ngram_settings = (longest, buckets, tuple(openings))
             self._compare(_SAMPLE)
 
     def __call__(self, texts: Sequence[bytes]) -> Outputs:

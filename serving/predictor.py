@@ -52,16 +52,20 @@ def latest_model(serving: str) -> str:
 
 
 class Predictor:
-    """A pushed model, loaded once."""
+    """A pushed model, loaded once.
+
+    Attributes:
+      predict_text: the `PredictText` of the model.
+    """
 
     def __init__(self, model_folder: str, public_key: bytes | None = None):
         """Load the model; see `serving.predict_text.load_predict_text`."""
         from serving.predict_text import load_predict_text
 
-        self._predict = load_predict_text(model_folder, public_key)
+        self.predict_text = load_predict_text(model_folder, public_key)
 
     def predict(self, texts: Sequence[bytes]) -> list[Prediction]:
         """Return the sentiment of each text, in UTF-8."""
-        outputs = self._predict(texts)
+        outputs = self.predict_text(texts)
         columns = (outputs[name].tolist() for name in Prediction._fields)
         return [Prediction(*row) for row in zip(*columns, strict=True)]

@@ -75,13 +75,16 @@ class ServedNgramModel(ServedModel):
         each review, int64 [batch] -> probability float32, label int64, both [batch].
 
     Attributes:
-      ngram_settings: the longest n-gram and the number of buckets, int64 [2].
+      ngram_settings: the longest n-gram, the number of buckets and the lengths of the openings,
+        int64 [2 + openings].
     """
 
     def __init__(self, model: tf_keras.Model, transform_graph: str, settings: Transform):
         super().__init__(model, transform_graph)
         self.ngram_settings = tf.Variable(
-            [settings.ngrams, settings.ngram_buckets], trainable=False, dtype=tf.int64
+            [settings.ngrams, settings.ngram_buckets, *settings.openings],
+            trainable=False,
+            dtype=tf.int64,
         )
 
     @tf.function(

@@ -20,7 +20,13 @@ from components.evaluator.slices import Column, Features, dense_column
 from preprocessing import features
 from preprocessing.fast.encode import encode_examples
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
-from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, PredictText, predict_text_of
+from serving.predict_text import (
+    PREDICT_NGRAMS,
+    PREDICT_TEXT,
+    NgramSettings,
+    PredictText,
+    predict_text_of,
+)
 
 PROBABILITY, EXAMPLE = "probability", "serving_default"
 _GRAPH_BATCH = 512
@@ -30,9 +36,6 @@ _COMPARED = 64
 _LENGTHS = (*range(1024), *(2**power for power in range(10, 17)))
 """Words of the texts that are compared, so that all ranges of a length bucket are met."""
 _BUCKETS = [np.array([name.encode()], object) for name in features.LENGTH_BUCKETS]
-
-_Settings = tuple[int, int]
-"""The longest n-gram and the number of buckets."""
 
 
 class EvaluatedModel(NamedTuple):
@@ -85,7 +88,7 @@ class Models:
                 for model in self._models.values():
                     model.check(examples[:_COMPARED], texts[:_COMPARED])
                 self._is_checked = True
-        ngrams: dict[_Settings, NgramIds] = {}
+        ngrams: dict[NgramSettings, NgramIds] = {}
         if texts is not None:
             models = self._models.values()
             wanted = {model.ngrams for model in models if model.ngrams}
@@ -95,7 +98,7 @@ class Models:
         return {name: model.score(examples, ngrams) for name, model in self._models.items()}
 
 
-_WORDS: _Settings = (1, 2)
+_WORDS: NgramSettings = (1, 2, ())
 """Settings for texts whose number of words is all that is needed."""
 
 
@@ -127,7 +130,7 @@ class _Model:
         }
 
     @property
-    def ngrams(self) -> _Settings | None:
+    def ngrams(self) -> NgramSettings | None:
         """The settings of the n-grams from which the model predicts; None: it reads Examples."""
         found = self._by_ngrams
         return found.ngram_settings if found and found.is_fast else None
@@ -157,7 +160,7 @@ class _Model:
                     self._warn(name)
                     self.is_length_fast = False
 
-    def score(self, examples: Sequence[bytes], ngrams: dict[_Settings, NgramIds]) -> Scored:
+    def score(self, examples: Sequence[bytes], ngrams: dict[NgramSettings, NgramIds]) -> Scored:
         """Return what the model computes, from the n-grams where that is possible."""
         if self.ngrams in ngrams:
             assert self._by_ngrams is not None and self.ngrams is not None
@@ -176,8 +179,8 @@ class _Model:
             for name, values in self._from_graph(function, examples).items():
                 found[name] = dense_column(values)
         if is_fast:
-            settings, (_, row_lengths) = next(iter(ngrams.items()))
-            buckets = Column(length_buckets(row_lengths, settings[0]), _BUCKETS)
+            (longest, _, openings), (_, row_lengths) = next(iter(ngrams.items()))
+            buckets = Column(length_buckets(row_lengths, longest, openings), _BUCKETS)
             found[features.LENGTH_BUCKET] = buckets
         return Scored(predictions, found)
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from tfx.utils import path_utils
 
+from components.run_report.weights import largest_weights
 from components.sample import read_sample
 from preprocessing import features
-from serving.explain import Part, logit, parts, variants
+from serving.explain import Part, parts, variants
 from serving.predictor import Predictor
 from trainer_module.export import THRESHOLD
 
@@ -24,8 +23,6 @@ MISTAKES = 20
 _BATCH = 1024
 _BINS = 10
 _CURVE_POINTS = 200
-_MOST_FREQUENT = 3000
-_NGRAMS_SHOWN = 20
 _LONGEST_TEXT = 2000
 
 
@@ -69,7 +66,7 @@ class Predictions(NamedTuple):
       roc: (false positive rate, true positive rate, threshold), by descending threshold.
       bins: the calibration.
       mistakes: the mistakes with the highest confidence.
-      ngrams: (text, contribution) of frequent words and pairs of words, the most negative first.
+      ngrams: (text, weight) of frequent words and pairs of words, the most negative first.
     """
 
     reviews: int
@@ -104,7 +101,7 @@ def predict(examples: str, model: str, *, with_ngrams: bool) -> Predictions | No
         mistakes=[
             _mistake(texts[at], labels[at], predictor) for at in worst_mistakes(labels, scores)
         ],
-        ngrams=_largest_ngrams(texts, predictor) if with_ngrams else [],
+        ngrams=largest_weights(texts, scores, predictor.predict_text) if with_ngrams else [],
     )
 
 
@@ -164,34 +161,3 @@ def _mistake(text: bytes, label: int, predictor: Predictor) -> Mistake:
     [prediction] = predictor.predict([text])
     probabilities = [each.probability for each in predictor.predict(variants(shown))]
     return Mistake(shown, int(label), prediction.probability, parts(shown, probabilities))
-
-
-def _largest_ngrams(texts: Sequence[bytes], predictor: Predictor) -> list[tuple[str, float]]:
-    """Return the words and pairs of words with the largest weights among the frequent ones.
-
-    The weight of a word is the logit of a review with only this word, minus the logit of an empty
-    review. The weight of a pair is the same difference for the pair, minus the weights of its
-    words.
-    """
-    counts = Counter(gram for text in texts for gram in _grams(text))
-    frequent = [gram for gram, _ in counts.most_common(_MOST_FREQUENT)]
-    words = sorted({word for gram in frequent for word in gram})
-    grams = [*words, *(b" ".join(gram) for gram in frequent if len(gram) > 1)]
-    empty, *logits = map(logit, _probabilities(predictor, [b"", *grams]).tolist())
-    weight = {gram: found - empty for gram, found in zip(grams, logits, strict=True)}
-    weights = {
-        b" ".join(gram).decode("utf-8", "replace"): weight[b" ".join(gram)]
-        - (sum(weight[word] for word in gram) if len(gram) > 1 else 0.0)
-        for gram in frequent
-    }
-    ranked = sorted(weights.items(), key=lambda item: item[1])
-    half = min(_NGRAMS_SHOWN // 2, len(ranked) // 2)
-    return [*ranked[:half], *ranked[len(ranked) - half :]]
-
-
-def _grams(text: bytes) -> Iterator[tuple[bytes, ...]]:
-    words = text.lower().split()
-    yield from ((word,) for word in words if word.isalnum())
-    for pair in pairwise(words):
-        if pair[0].isalnum() and pair[1].isalnum():
-            yield pair

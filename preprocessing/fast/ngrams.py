@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from preprocessing.features import LENGTH_BOUNDARIES
-from preprocessing.normalise import MULTIPLIER, PUNCTUATION_BYTES, WORD_HASHES
+from preprocessing.normalise import MULTIPLIER, PUNCTUATION_BYTES, WORD_HASHES, opening_mark
 
 _CHUNK = 1 << 19
 """Bytes of text that are processed together. The arrays for them fit into the caches of a core."""
@@ -33,7 +33,7 @@ class NgramIds(NamedTuple):
     """The ids of the n-grams of a batch, a ragged tensor.
 
     Attributes:
-      ids: int64 in [0, buckets), shape [n-grams]; the shorter n-grams of a review first.
+      ids: int64 in [0, buckets), shape [n-grams]; of each review those of its openings first.
       row_lengths: int64, shape [batch]; the number of n-grams of each review.
     """
 
@@ -41,29 +41,40 @@ class NgramIds(NamedTuple):
     row_lengths: np.ndarray
 
 
-def ngram_ids(texts: Sequence[bytes], longest: int, buckets: int) -> NgramIds:
+def ngram_ids(
+    texts: Sequence[bytes], longest: int, buckets: int, openings: Sequence[int] = ()
+) -> NgramIds:
     """Return the hashed ids of all n-grams of 1 to `longest` words.
 
     Args:
       texts: UTF-8.
       longest: length of the longest n-gram, in words.
       buckets: number of ids.
+      openings: lengths of the openings, in which n-grams have another id, in words.
     """
-    parts = [_of_chunk(chunk, longest, buckets) for chunk in _chunks(texts)]
+    parts = [_of_chunk(chunk, longest, buckets, openings) for chunk in _chunks(texts)]
     if not parts:
         return NgramIds(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return NgramIds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def length_buckets(row_lengths: np.ndarray, longest: int) -> np.ndarray:
+def length_buckets(
+    row_lengths: np.ndarray, longest: int, openings: Sequence[int] = ()
+) -> np.ndarray:
     """Return the index in LENGTH_BUCKETS of each review, int64 [batch].
 
     Args:
       row_lengths: the number of n-grams of each review, int64 [batch].
       longest: length of the longest n-gram, in words.
+      openings: lengths of the openings, in words.
     """
     boundaries = [
-        sum(max(words - length, 0) for length in range(longest)) for words in LENGTH_BOUNDARIES
+        sum(
+            max(run - length, 0)
+            for run in (words, *(min(words, opening) for opening in openings))
+            for length in range(longest)
+        )
+        for words in LENGTH_BOUNDARIES
     ]
     return np.searchsorted(boundaries, row_lengths, side="right")
 
@@ -81,7 +92,7 @@ def _chunks(texts: Sequence[bytes]) -> Iterator[list[bytes]]:
         yield chunk
 
 
-def _of_chunk(texts: list[bytes], longest: int, buckets: int) -> NgramIds:
+def _of_chunk(texts: list[bytes], longest: int, buckets: int, openings: Sequence[int]) -> NgramIds:
     texts = _lowered(texts)
     # A space in front of each text keeps the words of two texts apart.
     data = b" " + b" ".join(texts) + b" "
@@ -89,7 +100,8 @@ def _of_chunk(texts: list[bytes], longest: int, buckets: int) -> NgramIds:
     hashes = _hashes(data, starts, ends)
     text_ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1)
     words = np.diff(np.searchsorted(starts, text_ends), prepend=0)
-    return _grams(hashes, words, longest, buckets)
+    runs = [_opening(hashes, words, number, size) for number, size in enumerate(openings)]
+    return _grams([*runs, (hashes, words)], longest, buckets)
 
 
 def _lowered(texts: list[bytes]) -> list[bytes]:
@@ -195,24 +207,43 @@ def _rotated(values: np.ndarray, bits: int) -> np.ndarray:
     return (values >> _U(bits)) | (values << _U(64 - bits))
 
 
-def _grams(hashes: np.ndarray, words: np.ndarray, longest: int, buckets: int) -> NgramIds:
-    """Return the n-grams of texts with these numbers of words."""
-    counts = [np.maximum(words - length, 0) for length in range(longest)]
+def _opening(
+    hashes: np.ndarray, words: np.ndarray, number: int, size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the marked hashes of the first `size` words of each text, and how many each has."""
+    kept = np.minimum(words, size)
+    # An offset for each text turns the number of a kept word into the place of its hash.
+    offsets = (np.cumsum(words) - words) - (np.cumsum(kept) - kept)
+    first = hashes[np.arange(int(kept.sum())) + np.repeat(offsets, kept)]
+    return first + np.int64(opening_mark(number)), kept
+
+
+def _grams(runs: list[tuple[np.ndarray, np.ndarray]], longest: int, buckets: int) -> NgramIds:
+    """Return the n-grams of texts.
+
+    Args:
+      runs: (hashes of words, number of words of each text); a text has the n-grams of all runs.
+      longest: length of the longest n-gram, in words.
+      buckets: number of ids.
+    """
+    counts = [np.maximum(words - length, 0) for _, words in runs for length in range(longest)]
     row_lengths = np.sum(counts, axis=0)
-    first_word = np.cumsum(words) - words
     target = np.cumsum(row_lengths) - row_lengths
     ids = np.empty(int(row_lengths.sum()), np.int64)
-    grams = hashes
-    for length, count in enumerate(counts, 1):
-        if length > 1:
-            grams = grams[:-1] * np.int64(MULTIPLIER) + hashes[length - 1 :]
-        before = np.cumsum(count) - count
-        # `number` counts the n-grams of this length over all texts. An offset for each text turns
-        # it into the word at which the n-gram starts, and into the place in the result.
-        number = np.arange(int(count.sum()))
-        source = grams[number + np.repeat(first_word - before, count)] if length > 1 else grams
-        ids[number + np.repeat(target - before, count)] = source
-        target = target + count
+    for hashes, words in runs:
+        grams = hashes
+        first_word = np.cumsum(words) - words
+        for length in range(1, longest + 1):
+            if length > 1:
+                grams = grams[:-1] * np.int64(MULTIPLIER) + hashes[length - 1 :]
+            count = np.maximum(words - (length - 1), 0)
+            before = np.cumsum(count) - count
+            # `number` counts the n-grams of this length over all texts. An offset for each text
+            # turns it into the word at which the n-gram starts, and into the place in the result.
+            number = np.arange(int(count.sum()))
+            source = grams[number + np.repeat(first_word - before, count)] if length > 1 else grams
+            ids[number + np.repeat(target - before, count)] = source
+            target = target + count
     if buckets & (buckets - 1):
         np.remainder(ids, buckets, out=ids)
     else:

@@ -256,7 +256,7 @@ def test_all_models_are_read_through_ngrams_that_are_computed_once(ngram_models,
     models.score(examples, texts)
     monkeypatch.setattr(scoring, "ngram_ids", lambda *args: calls.append(args) or original(*args))
     scored = models.score(examples, texts)
-    assert calls == [(texts, 2, 64)]
+    assert calls == [(texts, 2, 64, (2, 3))]
     assert (scored["a"].predictions != scored["b"].predictions).all()
 
 

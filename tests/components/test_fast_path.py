@@ -36,7 +36,13 @@ from trainer_module.feeding import ngram_counts
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"ngrams": 2, "ngram_buckets": 1000, "vocabulary_size": 30, "max_tokens": 6}
+SETTINGS = {
+    "ngrams": 2,
+    "ngram_buckets": 1000,
+    "openings": [1, 2],
+    "vocabulary_size": 30,
+    "max_tokens": 6,
+}
 WORDS = ["Good", "bad", "phone,", "never", "again!", "Don't", "über", "it's", "(cheap)", "café"]
 ROWS = [
     (n % 2, f"Title {n}", " ".join(WORDS[(n * k) % len(WORDS)] for k in range(1, 3 + n % 40)))
@@ -118,13 +124,19 @@ def words_of(text: str) -> list[str]:
     return re.sub(r"[!-&(-/:-@\[-`{-~]+", r" \g<0> ", text.lower()).split()
 
 
-def bigram_ids(words: list[str]) -> list[int]:
+def ngram_ids(words: list[str]) -> list[int]:
+    """The ids of words and pairs, and once more, with other numbers, those of the openings."""
     hashes = [int(tf.strings.to_hash_bucket_fast(word, 2**62)) for word in words]
-    ids = [value % SETTINGS["ngram_buckets"] for value in hashes]
-    for first, second in pairwise(hashes):
-        both = (first * 116049371 + second) % 2**64
-        ids.append((both - 2**64 * (both >= 2**63)) % SETTINGS["ngram_buckets"])
-    return ids
+    runs = [hashes]
+    for number, size in enumerate(SETTINGS["openings"], 1):
+        runs.append([value + number * 0x2545F4914F6CDD1D % 2**63 for value in hashes[:size]])
+    values = [
+        value % 2**64
+        for run in runs
+        for value in (*run, *(first * 116049371 + second for first, second in pairwise(run)))
+    ]
+    # 2^64 is no multiple of 1000, so it matters that TensorFlow's int64 has a sign.
+    return [(value - 2**64 * (value >= 2**63)) % SETTINGS["ngram_buckets"] for value in values]
 
 
 def bucket(words: list[str]) -> bytes:
@@ -168,7 +180,7 @@ def test_ngrams_equal_those_of_the_reference(by_format, tmp_path):
         for example in records(by_format["bz2"], split):
             words = words_of(text_of(example))
             label = tf.train.Example.FromString(example).features.feature["label"]
-            row = (label.int64_list.value[0], bucket(words), tuple(sorted(bigram_ids(words))))
+            row = (label.int64_list.value[0], bucket(words), tuple(sorted(ngram_ids(words))))
             wanted[row] += 1
         found = Counter()
         for example in records(transformed, split):
@@ -196,7 +208,7 @@ def test_the_ngrams_of_the_train_split_are_counted_by_class(by_format, tmp_path)
     wanted = np.zeros([2, SETTINGS["ngram_buckets"]], np.int64)
     for example in records(by_format["plain"], "train"):
         label = tf.train.Example.FromString(example).features.feature["label"].int64_list.value[0]
-        np.add.at(wanted[label], bigram_ids(words_of(text_of(example))), 1)
+        np.add.at(wanted[label], ngram_ids(words_of(text_of(example))), 1)
     pattern = f"{transformed.uri}/Split-{{}}/*"
     np.testing.assert_array_equal(
         ngram_counts.read([pattern.format("train")], SETTINGS["ngram_buckets"]), wanted

@@ -44,7 +44,7 @@ def job(artifacts, folder, **training):
         model_run_dir=str(folder / "run"),
         checkpoint_dir=str(folder / "checkpoints"),
         training={"epochs": 1, "batch_size_per_replica": 64, **training},
-        transform={"ngrams": 2, "ngram_buckets": BUCKETS},
+        transform=SETTINGS,
     )
 
 

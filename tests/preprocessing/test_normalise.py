@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,3 +64,22 @@ def test_ids_stay_in_their_buckets_and_word_order_matters():
     (a, b, ab), (b_again, a_again, ba) = normalise.ngram_ids(tokens, 2, BUCKETS).to_list()
     assert (a, b) == (a_again, b_again)
     assert ab != ba
+
+
+@pytest.mark.parametrize("opening", [1, 2, 3, 9])
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_ngrams_of_an_opening_have_another_id_there(opening, number):
+    rows = [["a", "b", "c"], [], ["b"], ["c", "a", "b", "c"]]
+    tokens = tf.ragged.constant(rows, dtype=tf.string, ragged_rank=1)
+    others = [2] * number
+    plain = normalise.ngram_ids(tokens, 2, BUCKETS, others).to_list()
+    found = normalise.ngram_ids(tokens, 2, BUCKETS, [*others, opening]).to_list()
+    ids_there = {}
+    for row, ids, more in zip(rows, plain, found, strict=True):
+        [inside] = normalise.ngram_ids(
+            tf.ragged.constant([row[:opening]], dtype=tf.string, ragged_rank=1), 2, BUCKETS
+        ).to_list()
+        added = [id for id in more if id not in ids]
+        assert sorted(added + ids) == sorted(more)
+        for here, there in zip(inside, added, strict=True):
+            assert ids_there.setdefault(here, there) == there

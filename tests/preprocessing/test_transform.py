@@ -12,7 +12,13 @@ from preprocessing.transform import preprocessing_fn
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"ngrams": 2, "ngram_buckets": 1000, "vocabulary_size": 3, "max_tokens": 4}
+SETTINGS = {
+    "ngrams": 2,
+    "ngram_buckets": 1000,
+    "openings": [2, 3],
+    "vocabulary_size": 3,
+    "max_tokens": 4,
+}
 TEXTS = ["good good good phone", "good phone bad", "bad", "phone " * 60, ""]
 
 
@@ -41,11 +47,11 @@ def test_tokens_are_cut_but_not_padded_and_numbered_by_frequency(transformed):
     number = {word: index + features.FIRST_TOKEN for index, word in enumerate(words)}
     by_length = {len(row["ngrams"]): list(row["tokens"]) for row in rows}
     good, phone, bad = number[b"good"], number[b"phone"], number[b"bad"]
-    assert by_length[7] == [good, good, good, phone]
-    assert by_length[5] == [good, phone, bad]
-    assert by_length[1] == [bad]
+    assert by_length[15] == [good, good, good, phone]
+    assert by_length[13] == [good, phone, bad]
+    assert by_length[3] == [bad]
     assert by_length[0] == []
-    assert by_length[119] == [phone] * 4
+    assert by_length[127] == [phone] * 4
 
 
 def test_a_word_outside_the_vocabulary_of_the_train_split_is_unknown(transformed):
@@ -69,7 +75,7 @@ def test_tokens_are_read_from_examples_as_a_ragged_feature(transformed):
 
 def test_ngrams_have_any_length(transformed):
     rows, _ = transformed
-    assert [len(row["ngrams"]) for row in rows] == [0, 1, 5, 7, 119]
+    assert [len(row["ngrams"]) for row in rows] == [0, 3, 13, 15, 127]
 
 
 def test_length_buckets_and_labels(transformed):

@@ -32,13 +32,15 @@ def push(folder, probability=0.9):
 class Ngrams(tf.Module):
     """A model whose probability is the fraction of even n-gram ids.
 
-    With another hash, `predict_text` and `predict_ngrams` contradict each other.
+    With another hash, `predict_text` and `predict_ngrams` contradict each other. Without openings
+    it has the two settings of earlier versions.
     """
 
-    def __init__(self, other_hash=0):
+    def __init__(self, other_hash=0, openings=(2, 3)):
         super().__init__()
-        self.ngram_settings = tf.Variable([2, BUCKETS], dtype=tf.int64, trainable=False)
-        self.other_hash = other_hash
+        settings = [2, BUCKETS, *openings]
+        self.ngram_settings = tf.Variable(settings, dtype=tf.int64, trainable=False)
+        self.other_hash, self.openings = other_hash, openings
 
     def _answer(self, rows):
         even = tf.reduce_mean(tf.cast(rows % 2 == 0, tf.float32), axis=1)
@@ -47,7 +49,7 @@ class Ngrams(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def predict_text(self, texts):
-        rows = normalise.ngram_ids(normalise.words(texts), 2, BUCKETS)
+        rows = normalise.ngram_ids(normalise.words(texts), 2, BUCKETS, self.openings)
         return self._answer(rows.with_values(rows.flat_values + self.other_hash))
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int64)] * 2)

@@ -42,6 +42,13 @@ def test_both_ways_have_the_same_answer(load, folder, monkeypatch):
     assert_equal(predict(TEXTS), found)
 
 
+def test_a_model_of_an_earlier_version_has_no_openings(load, tmp_path):
+    predict = load(save_ngrams(Ngrams(openings=()), tmp_path / "3"))
+    assert predict.ngram_settings[2] == ()
+    assert_equal(predict(TEXTS), predict._by_text(TEXTS))
+    assert predict.is_fast
+
+
 def test_a_model_with_other_ngrams_is_read_through_predict_text(load, tmp_path, caplog):
     predict = load(save_ngrams(Ngrams(other_hash=1), tmp_path / "3"))
     assert not predict.is_fast

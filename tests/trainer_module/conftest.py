@@ -10,7 +10,13 @@ import pytest
 from tests.trainer_module.scripted_cluster import ScriptedCluster
 from trainer_module.settings import TrainingJob
 
-TRANSFORM = {"ngrams": 2, "ngram_buckets": 4096, "vocabulary_size": 100, "max_tokens": 12}
+TRANSFORM = {
+    "ngrams": 2,
+    "ngram_buckets": 4096,
+    "openings": [2, 3],
+    "vocabulary_size": 100,
+    "max_tokens": 12,
+}
 TRAINING = {
     "model": "ngram_linear",
     "strategy": "one_device",

@@ -240,7 +240,8 @@ def _padded(name: str, ids: tf.RaggedTensor, batching: Batching) -> tf.Tensor:
     """Pad ids to [batch_size, width], where width is that of a review of `max_tokens` words."""
     transform = batching.transform
     if name == features.NGRAMS:
-        width, filler = transform.max_tokens * transform.ngrams, NGRAM_PADDING
+        words = transform.max_tokens + sum(transform.openings)
+        width, filler = words * transform.ngrams, NGRAM_PADDING
     else:
         width, filler = transform.max_tokens, 0
     return ids.to_tensor(filler, shape=[batching.batch_size, width])

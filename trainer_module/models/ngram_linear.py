@@ -16,9 +16,10 @@ from preprocessing.settings import Transform
 from trainer_module.models.shared import levels
 
 FEATURES = (features.NGRAMS,)
-LEARNING_RATE = 0.05
+LEARNING_RATE = 0.03
 SEARCH_SPACE: dict[str, Any] = {
     "learning_rate": (0.01, 0.2, "log"),
+    "length_power": (0.0, 1.0, "linear"),
     "scale_floor": (0.03, 1.0, "log"),
     "scale_smoothing": (0.1, 10.0, "log"),
 }
@@ -27,11 +28,17 @@ Batches = Iterable[tuple[dict[str, Any], tf.Tensor]]
 Sum = Callable[[tf.Tensor], tf.Tensor]
 
 _LAYER = "bag"
+_TYPICAL_LENGTH = 256
+"""N-grams of a review of about 120 words, whose sum of weights is the logit without any factor."""
 _FIRST_ACCUMULATOR = 1e-6
 
 
 class Hyperparameters(Section):
-    """The scale that `adapt` computes, see `NgramBag`, and the size of the exported model."""
+    """The sum of weights and their scale, see `NgramBag`, and the size of the exported model."""
+
+    length_power: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """0: the logit is the sum of the weights, and long reviews have extreme logits. 1: it is their
+    mean, and a single word of a short review counts much. 0.5 is between both."""
 
     scale_floor: Annotated[float, Field(gt=0)] = 0.3
     """Constant that is added to all log-count ratios, so that n-grams of both classes learn too."""
@@ -45,6 +52,10 @@ class Hyperparameters(Section):
 class NgramBag(tf_keras.layers.Layer):
     """An embedding bag of width 1: the sum of the weights of a review's n-grams, and a bias.
 
+    The sum is divided by (n / 256) ** `length_power`, where n is the number of n-grams. N-grams
+    that follow each other depend on each other, so a review of twice the length has less than twice
+    the evidence for a class.
+
     Each weight is the product of a learned number and a fixed scale that `adapt` computes. The
     scale grows with the difference between the bucket's frequencies in the two classes, by the
     log-count ratio of Wang and Manning, "Baselines and Bigrams" (2012). Under Adagrad the scale
@@ -57,6 +68,7 @@ class NgramBag(tf_keras.layers.Layer):
     def __init__(self, buckets: int, hyperparameters: Hyperparameters, **kwargs: Any):
         super().__init__(**kwargs)
         self._buckets = buckets
+        self._length_power = hyperparameters.length_power
         self._floor = hyperparameters.scale_floor
         self._smoothing = hyperparameters.scale_smoothing
 
@@ -77,9 +89,14 @@ class NgramBag(tf_keras.layers.Layer):
             totals = tf.math.segment_sum(self._weights(inputs.flat_values, training), rows)
             # Empty reviews at the end of the batch have no row id.
             totals = tf.pad(totals, [[0, inputs.nrows() - tf.size(totals, tf.int64)]])
+            lengths = inputs.row_lengths()
         else:
             weights = self._weights(tf.maximum(inputs, 0), training)
             totals = tf.reduce_sum(tf.where(inputs < 0, 0.0, weights), axis=1)
+            lengths = tf.math.count_nonzero(inputs >= 0, axis=1)
+        if self._length_power:
+            relative = tf.maximum(tf.cast(lengths, tf.float32), 1) / _TYPICAL_LENGTH
+            totals *= tf.pow(relative, -self._length_power)
         return totals[:, tf.newaxis] + self.bias
 
     def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -21,24 +23,33 @@ TEXT = (
 )
 
 
-def expected(texts: list[bytes], longest: int, buckets: int) -> tf.RaggedTensor:
-    return normalise.ngram_ids(normalise.words(tf.constant(texts, tf.string)), longest, buckets)
+def _encoded(text: str) -> bytes:
+    # tf.constant drops NULs at the end of a text. Reviews with a NUL are rejected.
+    return text.rstrip("\0").encode()
+
+
+def expected(
+    texts: list[bytes], longest: int, buckets: int, openings: Sequence[int]
+) -> tf.RaggedTensor:
+    words = normalise.words(tf.constant(texts, tf.string))
+    return normalise.ngram_ids(words, longest, buckets, openings)
 
 
 @settings(max_examples=150)
 @given(
-    texts=st.lists(TEXT.map(str.encode), min_size=1, max_size=6),
+    texts=st.lists(TEXT.map(_encoded), min_size=1, max_size=6),
     longest=st.integers(1, 3),
     buckets=st.sampled_from([2, 1000, 2**20, 2**30]),
+    openings=st.lists(st.sampled_from([1, 2, 3, 8]), max_size=3),
     chunk=st.sampled_from([1, 50, 1 << 19]),
 )
 def test_ids_equal_those_of_tensorflow(
-    texts: list[bytes], longest: int, buckets: int, chunk: int
+    texts: list[bytes], longest: int, buckets: int, openings: Sequence[int], chunk: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ngrams, "_CHUNK", chunk)
-        found = ngrams.ngram_ids(texts, longest, buckets)
-    wanted = expected(texts, longest, buckets)
+        found = ngrams.ngram_ids(texts, longest, buckets, openings)
+    wanted = expected(texts, longest, buckets, openings)
     np.testing.assert_array_equal(found.ids, wanted.flat_values)
     np.testing.assert_array_equal(found.row_lengths, wanted.row_lengths())
     assert found.ids.dtype == found.row_lengths.dtype == np.int64
@@ -56,9 +67,13 @@ def test_no_texts_have_no_ids() -> None:
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3])
-def test_the_length_bucket_follows_from_the_number_of_ngrams(longest: int) -> None:
+@pytest.mark.parametrize("openings", [(), (1,), (4, 8), (60,)])
+def test_the_length_bucket_follows_from_the_number_of_ngrams(
+    longest: int, openings: Sequence[int]
+) -> None:
     texts = [b"word " * words for words in range(300)]
-    found = ngrams.length_buckets(ngrams.ngram_ids(texts, longest, 8).row_lengths, longest)
+    row_lengths = ngrams.ngram_ids(texts, longest, 8, openings).row_lengths
+    found = ngrams.length_buckets(row_lengths, longest, openings)
     limits = {20: "1-19", 50: "20-49", 100: "50-99", 200: "100-199", 300: "200+"}
     wanted = [next(name for limit, name in limits.items() if n < limit) for n in range(300)]
     assert [features.LENGTH_BUCKETS[index] for index in found] == wanted

@@ -64,6 +64,7 @@ def test_the_weights_of_the_same_model_are_taken(export, load, log):
         ({"model": "text_cnn"}, "model (ngram_linear, now text_cnn)"),
         ({"hyperparameters": {"scale_floor": 0.5}}, "hyperparameters ({}, now {'scale_floor'"),
         ({"transform": {**TRANSFORM, "ngrams": 3}}, "transform ({'ngrams': 2, "),
+        ({"transform": {**TRANSFORM, "openings": [2, 4]}}, "transform ({'ngrams': 2, "),
         ({"transform": {**TRANSFORM, "ngram_buckets": 8192}}, "transform ({'ngrams': 2, "),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

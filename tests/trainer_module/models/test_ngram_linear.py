@@ -18,10 +18,9 @@ from trainer_module.models import ngram_linear
 BUCKETS = 50
 
 
-def build(buckets=BUCKETS, **options):
-    return ngram_linear.build(
-        ngram_linear.Hyperparameters(), Transform(ngram_buckets=buckets), **options
-    )
+def build(buckets=BUCKETS, length_power=0.5, **options):
+    hyperparameters = ngram_linear.Hyperparameters(length_power=length_power)
+    return ngram_linear.build(hyperparameters, Transform(ngram_buckets=buckets), **options)
 
 
 def bag(model):
@@ -90,7 +89,7 @@ def test_reviews_without_any_ngram_leave_the_scale_at_one():
 
 @pytest.mark.parametrize("static_shapes", [False, True])
 def test_a_bag_sums_weights_and_an_empty_review_is_the_bias(static_shapes):
-    model = build(3, static_shapes=static_shapes)
+    model = build(3, length_power=0.0, static_shapes=static_shapes)
     bag(model).table.assign([1.0, 10.0, 100.0])
     bag(model).scale.assign([1.0, 2.0, 1.0])
     bag(model).bias.assign([0.5])
@@ -99,6 +98,20 @@ def test_a_bag_sums_weights_and_an_empty_review_is_the_bias(static_shapes):
         ids = padded(ids)
     logit = model({features.NGRAMS: ids})
     assert logit.numpy().ravel().tolist() == [41.5, 0.5, 100.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("static_shapes", [False, True])
+@pytest.mark.parametrize(
+    ("length_power", "logits"),
+    [(0.0, [512.5, 64.5, 0.5]), (0.5, [362.5, 128.5, 0.5]), (1.0, [256.5, 256.5, 0.5])],
+)
+def test_the_sum_is_divided_by_a_power_of_the_length(length_power, logits, static_shapes):
+    model = build(2, length_power=length_power, static_shapes=static_shapes)
+    bag(model).table.assign([1.0, 0.0])
+    bag(model).bias.assign([0.5])
+    ids = tf.RaggedTensor.from_row_lengths(tf.zeros([576], tf.int64), [512, 64, 0])
+    inputs = ids.to_tensor(-1, shape=[None, 600]) if static_shapes else ids
+    assert model({features.NGRAMS: inputs}).numpy().ravel() == pytest.approx(logits, abs=0.1)
 
 
 @pytest.mark.slow
@@ -120,12 +133,12 @@ def test_a_static_train_step_compiles_with_xla_and_equals_the_ragged_one():
 
 @pytest.mark.parametrize("static_shapes", [False, True])
 def test_a_compressed_model_has_a_byte_for_each_weight_and_almost_the_same_answers(static_shapes):
-    model = build(static_shapes=static_shapes)
+    model = build(length_power=0.0, static_shapes=static_shapes)
     weights = np.random.default_rng(0).laplace(size=BUCKETS)
     bag(model).table.assign(weights / 3)
     bag(model).scale.assign(np.full(BUCKETS, 3))
     bag(model).bias.assign([0.5])
-    hyperparameters = ngram_linear.Hyperparameters(compressed=True)
+    hyperparameters = ngram_linear.Hyperparameters(compressed=True, length_power=0.0)
     small = ngram_linear.exported(model, hyperparameters)
     assert [weight.dtype for weight in small.weights if weight.shape == [BUCKETS]] == [tf.uint8]
     ids, _ = reviews(40)
@@ -163,7 +176,7 @@ def test_a_batch_without_examples_changes_no_weight(static_shapes):
 
 @pytest.mark.parametrize("batch_size", [512, 4096])
 def test_an_ngram_that_is_read_once_learns_a_good_part_of_the_learning_rate(batch_size):
-    model = compiled(build(), learning_rate=0.1)
+    model = compiled(build(length_power=0.0), learning_rate=0.1)
     lengths = [1] + [0] * (batch_size - 1)
     ids = tf.RaggedTensor.from_row_lengths(tf.constant([7], tf.int64), lengths)
     model.train_on_batch({features.NGRAMS: ids}, tf.ones([batch_size, 1]))
