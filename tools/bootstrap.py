@@ -138,12 +138,16 @@ def install(choice: Choice, installer: Interpreter) -> None:
     requirements = ROOT / choice.stack.requirements
     count = requirements.read_text(encoding="utf-8").count("==")
     report(f"installing {count} packages (about 3 GB, some minutes if uv has not cached them)")
-    # Compiled here on all cores. Otherwise each process compiles its imports, and with
-    # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
-    into = [UV, "pip", "install", "--compile-bytecode", "--python", VENV / "bin" / "python"]
-    run([*into, "--require-hashes", "-r", requirements], env)
+    interpreter = VENV / "bin" / "python"
+    into = [UV, "pip", "install", "--python", interpreter]
+    # --no-deps: the file is complete, so uv does not have to resolve the dependencies again.
+    run([*into, "--no-deps", "--require-hashes", "-r", requirements], env)
     # compat: a plain path entry, which also finds package folders that are added later.
     run([*into, "--no-deps", "--config-setting", "editable_mode=compat", "-e", ROOT], env)
+    # Compiled here on all cores. Otherwise each process compiles its imports, and with
+    # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
+    # uv's --compile-bytecode compiles every file, most of which are never imported: 75 CPU s.
+    run([interpreter, ROOT / "tools" / "bytecode.py"], env)
     STAMP.write_text(json.dumps({"digest": digest(), "interpreter": python}), encoding="utf-8")
 
 
@@ -152,7 +156,8 @@ def digest() -> str:
     hashed = hashlib.sha256()
     for fact in (os.path.realpath(sys.executable), sys.version, glibc_version()):
         hashed.update(repr(fact).encode())
-    names = ["pyproject.toml", "setup.py", "tools/bootstrap.py", "tools/stacks.py"]
+    names = ["pyproject.toml", "setup.py"]
+    names += [f"tools/{name}.py" for name in ("bootstrap", "bytecode", "stacks")]
     names += [NEW.requirements, OLD.requirements]
     for name in names:
         hashed.update((ROOT / name).read_bytes())
