@@ -110,3 +110,20 @@ def test_the_profile_finds_the_serial_function(tmp_path):
     assert idle["waiting"] > 1
     serial = serial_profile.summary(samples, 0.0, float(marks[1])).serial
     assert serial.most_common(1)[0][0].endswith(".count")
+
+
+def test_the_run_has_a_cost_for_everything_between_its_components():
+    def run(wall, seconds):
+        components = {"Trainer": {"s": seconds, "cpu": 8.0, "start": 0.0}}
+        return {"seconds": wall, "cpu": 10.0, "components": components}
+
+    costs = cores._costs({1: [run(14.0, 10.0), run(13.0, 9.0)], 2: [run(9.0, 6.0)]})
+    assert costs["Trainer"] == Cost(9.0, 6.0, 2, 8.0)
+    assert costs["between components"] == Cost(4.0, 3.0, 2, 2.0)
+
+
+def test_the_kinds_of_a_component_are_columns():
+    samples = [Sample(1.0, 0.5, 0.5, 0.5, "parse"), Sample(2.0, 1.5, 3.0, 1.5, "compress")]
+    table = cores.kinds_table({"Transform": serial_profile.summary(samples, 0.0, 2.0)})
+    cells = [list(column.cells) for column in table.columns]
+    assert cells == [["Transform"], ["0.5"], ["1.5"], ["0.0"]]
