@@ -1,16 +1,18 @@
 """Our pipeline in separate parts: preparation, training, and accuracy of the exported model.
 
     python -m benchmarks.peer_ours prepare SETTINGS.yaml JOB.json [KEY=VALUE ...]
+    python -m benchmarks.peer_ours fit JOB.json
     python -m benchmarks.peer_ours accuracy SAVED_MODEL TEST
 
-The functions `prepare` and `accuracy` start these commands in processes of their own, and `train`
-starts `python -m trainer_module.task JOB.json`.
+The functions `prepare`, `fit_seconds` and `accuracy` start these commands in processes of their
+own, and `train` starts `python -m trainer_module.task JOB.json`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from glob import glob
 from itertools import islice
@@ -21,8 +23,10 @@ import yaml
 
 from benchmarks import usage
 from benchmarks.peer_files import read_reviews
-from trainer_module.settings import TrainingJob
+from trainer_module.settings import Training, TrainingJob
 
+MODEL = "model"
+"""Path of the SavedModel in the folder of a training."""
 SUMMARY = "run/training.json"
 """Path of the summary in the folder of a training, which exists after the last evaluation."""
 _LAST_COMPONENT = "Transform"
@@ -66,23 +70,45 @@ def prepare(
 
 def train(job: TrainingJob, folder: Path, cpu_time: usage.CpuTime | None = None) -> dict[str, Any]:
     """Run a training that writes all its files to `folder`; return its training.json."""
+    file = _write_job(job, folder)
+    samplers = [cpu_time] if cpu_time else []
+    usage.run_module("trainer_module.task", file, log=folder / "log", samplers=samplers)
+    return json.loads((folder / SUMMARY).read_text())
+
+
+def fit_seconds(job: TrainingJob, folder: Path) -> dict[str, Any]:
+    """Run a training in one process, without the export; return its training.json.
+
+    The additional key `fit_seconds` has the seconds of everything but imports: counting and reading
+    the TFRecords, building the model, tracing, training, validation, checkpoints.
+    """
+    figures = usage.figures_of(__name__, "fit", _write_job(job, folder), log=folder / "log")
+    return figures | json.loads((folder / SUMMARY).read_text())
+
+
+def _write_job(job: TrainingJob, folder: Path) -> str:
+    """Write `job` with all its outputs in a new folder; return the path of the file."""
     folder.mkdir(parents=True)
     places = {
-        "serving_model_dir": str(folder / "model"),
+        "serving_model_dir": str(folder / MODEL),
         "model_run_dir": str(folder / "run"),
         "checkpoint_dir": str(folder / "checkpoints"),
     }
     file = folder / "job.json"
     file.write_text(job.model_copy(update=places).model_dump_json())
-    samplers = [cpu_time] if cpu_time else []
-    usage.run_module("trainer_module.task", str(file), log=folder / "log", samplers=samplers)
-    return json.loads((folder / SUMMARY).read_text())
+    return str(file)
 
 
 def accuracy(folder: Path, test: Path) -> float:
     """Return the accuracy of the model that `train` wrote to `folder`, through `predict_text`."""
-    files = [str(folder / "model"), str(test.resolve())]
+    files = [str(folder / MODEL), str(test.resolve())]
     return usage.figures_of(__name__, "accuracy", *files, log=folder / "log")["accuracy"]
+
+
+def with_training(job: TrainingJob, changes: Mapping[str, Any]) -> TrainingJob:
+    """Return `job` with other values for some settings of its section `training`."""
+    training = Training.model_validate(job.training.model_dump() | changes)
+    return job.model_copy(update={"training": training})
 
 
 def repeated(job: TrainingJob, times: int, folder: Path) -> TrainingJob:
@@ -123,6 +149,15 @@ def _run_to_transform(settings: str, job: str, *overrides: str) -> None:
     Path(job).write_text(written.model_dump_json())
 
 
+def _print_fit_seconds(job: str) -> None:
+    from trainer_module.training import fit
+
+    parsed = TrainingJob.model_validate_json(Path(job).read_text())
+    start = time.perf_counter()
+    fit(parsed, None)
+    print(json.dumps({"fit_seconds": time.perf_counter() - start}))
+
+
 def _print_accuracy(model: str, test: str) -> None:
     from serving.predictor import Predictor
 
@@ -138,5 +173,9 @@ def _print_accuracy(model: str, test: str) -> None:
 
 
 if __name__ == "__main__":
-    commands = {"prepare": _run_to_transform, "accuracy": _print_accuracy}
+    commands = {
+        "prepare": _run_to_transform,
+        "fit": _print_fit_seconds,
+        "accuracy": _print_accuracy,
+    }
     commands[sys.argv[1]](*sys.argv[2:])

@@ -1,19 +1,24 @@
 """The peer scikit-learn: TF-IDF of 1-2-grams and logistic regression.
 
-    python -m benchmarks.peer_sklearn TRAIN TEST
+    python -m benchmarks.peer_sklearn TRAIN TEST [--seed N]
 
 The measured time is that of `fit` on texts in memory: vectorizing, and solving to convergence.
+The seed determines the order of the solver.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
+import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
+import joblib
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from benchmarks.peer_files import read_reviews
 from trainer_module.loop.memory import peak_rss
@@ -22,26 +27,46 @@ _WORD = r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+"
 """The words as for fastText: a punctuation mark is a word."""
 
 
-def main(train: str, test: str) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("train")
+    parser.add_argument("test")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    print(json.dumps(run(**vars(arguments))))
+
+
+def run(train: str, test: str, *, seed: int = 0) -> dict[str, Any]:
+    """Train, and evaluate on `test`; see `benchmarks.peer_fasttext.run` for the figures."""
     labels, texts = zip(*read_reviews(train), strict=True)
     classifier = make_pipeline(
         TfidfVectorizer(ngram_range=(1, 2), token_pattern=_WORD, min_df=2, sublinear_tf=True),
         # lbfgs, the default solver, stops a hundred iterations early at its default tolerance.
-        LogisticRegression(C=10, solver="liblinear", dual=True),
+        LogisticRegression(C=10, solver="liblinear", dual=True, random_state=seed),
     )
     start = time.perf_counter()
     classifier.fit(texts, labels)
     seconds = time.perf_counter() - start
     peak = peak_rss()
     test_labels, test_texts = zip(*read_reviews(test), strict=True)
-    figures = {
+    return {
         "seconds": seconds,
         "examples": len(texts),
         "accuracy": classifier.score(test_texts, test_labels),
         "peak_rss": peak,
+        "size": _size(classifier),
     }
-    print(json.dumps(figures))
+
+
+def _size(classifier: Pipeline) -> int:
+    """Return the size of the file that scikit-learn's documentation recommends, in bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.joblib"
+        joblib.dump(classifier, file)
+        return file.stat().st_size
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

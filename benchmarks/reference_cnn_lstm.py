@@ -1,6 +1,6 @@
 """The reference CNN-LSTM as published: all data in memory, 500 words per review.
 
-    python -m benchmarks.reference_cnn_lstm TRAIN TEST [--steps N]
+    python -m benchmarks.reference_cnn_lstm TRAIN TEST [--steps N] [--seed N]
 
 Outside the model, Keras's Tokenizer selects 20,000 words of both files. Every review is padded to
 500 words, and Adam trains one epoch in batches of 512. Only the training is measured. With
@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,13 +45,16 @@ def build() -> tf_keras.Model:
     return model
 
 
-def run(train_file: str, test_file: str, *, steps: int | None = None) -> dict[str, Any]:
+def run(
+    train_file: str, test_file: str, *, steps: int | None = None, seed: int = 0
+) -> dict[str, Any]:
     """Train the model, and evaluate it after a whole epoch.
 
     Args:
       train_file, test_file: files in Kaggle's fastText format, plain or .bz2.
       steps: the number of steps to measure; None: a whole epoch. With `steps` only the reviews of
         these steps are tokenized, and the test file is not read.
+      seed: seed of the initialisation and of the order.
 
     Returns:
       examples: number of reviews in `train_file`.
@@ -58,6 +63,7 @@ def run(train_file: str, test_file: str, *, steps: int | None = None) -> dict[st
       extrapolated: True if `seconds_per_epoch` is computed from fewer steps.
       accuracy: accuracy on `test_file`; None if extrapolated.
       peak_rss: peak memory of this process in bytes.
+      size: size of the model, without the state of Adam, and of its tokenizer, in bytes.
 
     Raises:
       ValueError: `steps` is less than 1, or `train_file` has too few reviews.
@@ -80,6 +86,7 @@ def run(train_file: str, test_file: str, *, steps: int | None = None) -> dict[st
     tokenizer = tf_keras.preprocessing.text.Tokenizer(num_words=WORDS)
     tokenizer.fit_on_texts(texts + test_texts)
     inputs, targets = _padded(tokenizer, texts), np.array(labels)
+    tf_keras.utils.set_random_seed(seed)
     model = build()
     if steps is not None:
         model.fit(inputs[:BATCH_SIZE], targets[:BATCH_SIZE], batch_size=BATCH_SIZE, verbose=0)
@@ -103,6 +110,7 @@ def run(train_file: str, test_file: str, *, steps: int | None = None) -> dict[st
         "extrapolated": steps is not None,
         "accuracy": accuracy,
         "peak_rss": peak_rss(),
+        "size": _size(model, tokenizer),
     }
 
 
@@ -113,8 +121,17 @@ def main() -> None:
     parser.add_argument("train", help="reviews to train on, fastText format")
     parser.add_argument("test", help="reviews to test on")
     parser.add_argument("--steps", type=int, help="number of steps to measure [a whole epoch]")
+    parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    print(json.dumps(run(arguments.train, arguments.test, steps=arguments.steps)))
+    figures = run(arguments.train, arguments.test, steps=arguments.steps, seed=arguments.seed)
+    print(json.dumps(figures))
+
+
+def _size(model: tf_keras.Model, tokenizer: tf_keras.preprocessing.text.Tokenizer) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.h5"
+        model.save(file, include_optimizer=False)
+        return file.stat().st_size + len(tokenizer.to_json())
 
 
 def _padded(tokenizer: tf_keras.preprocessing.text.Tokenizer, texts: tuple[str, ...]) -> np.ndarray:

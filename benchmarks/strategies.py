@@ -33,7 +33,7 @@ from typing import Any, get_args
 
 from rich.table import Column, Table
 
-from benchmarks import peer_ours, usage
+from benchmarks import peer_ours, svg, usage
 from trainer_module.settings import Training, TrainingJob
 
 MODELS: tuple[str, ...] = get_args(Training.model_fields["model"].annotation)
@@ -156,14 +156,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", choices=MODELS, default=MODELS[0])
     parser.add_argument(
         "--batches",
-        type=_numbers,
+        type=usage.numbers,
         default=[1024],
         help="batch sizes per replica [1024]",
     )
     parser.add_argument("--epochs", type=int, default=2, help="epochs of each training [2]")
     parser.add_argument(
         "--devices",
-        type=_numbers,
+        type=usage.numbers,
         default=[2],
         help="logical devices of a CPU under mirrored and central_storage [2]",
     )
@@ -182,10 +182,6 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
-
-
 def _measure(arguments: argparse.Namespace, gpus: int, root: Path) -> Iterator[Row]:
     jobs: dict[bool, TrainingJob] = {}
     for batch in arguments.batches:
@@ -197,7 +193,7 @@ def _measure(arguments: argparse.Namespace, gpus: int, root: Path) -> Iterator[R
             if setup.large_table not in jobs:
                 jobs[setup.large_table] = _prepare(arguments, setup, root)
             training = {"batch_size_per_replica": batch, "epochs": arguments.epochs}
-            job = _with_training(jobs[setup.large_table], training | setup.settings)
+            job = peer_ours.with_training(jobs[setup.large_table], training | setup.settings)
             yield _train(setup, job, root / f"{setup.name}-{setup.devices}-{batch}")
 
 
@@ -210,11 +206,6 @@ def _prepare(arguments: argparse.Namespace, setup: Setup, root: Path) -> Trainin
         overrides.append(f"transform.ngram_buckets={LARGE_TABLE}")
     folder = root / f"prepared-{setup.large_table}"
     return peer_ours.prepare(folder, files, arguments.model, overrides)
-
-
-def _with_training(job: TrainingJob, changes: dict[str, Any]) -> TrainingJob:
-    training = Training.model_validate(job.training.model_dump() | changes)
-    return job.model_copy(update={"training": training})
 
 
 def _train(setup: Setup, job: TrainingJob, folder: Path) -> Row:
@@ -271,24 +262,19 @@ def _share(value: float | None) -> str:
 
 def draw(rows: list[Row], model: str, file: Path) -> None:
     """Draw the Examples a second of each row as horizontal bars, labelled with the efficiency."""
-    import matplotlib
 
-    matplotlib.use("svg")
-    # With text instead of paths the file has a tenth of the size and is searchable.
-    matplotlib.rcParams["svg.fonttype"] = "none"
-    from matplotlib import pyplot
+    def bars(axes: Any) -> None:
+        names = [f"{row.setup.name}, {row.setup.devices}, {row.batch}" for row in rows]
+        drawn = axes.barh(
+            range(len(rows)), [row.examples_per_second for row in rows], color="#4477aa"
+        )
+        axes.bar_label(drawn, [_share(scaling_efficiency(row, rows)) for row in rows], padding=3)
+        axes.set_yticks(range(len(rows)), names)
+        axes.invert_yaxis()
+        axes.margins(x=0.1)
+        axes.set_xlabel(f"{model}: Examples a second; beside the bars the scaling efficiency")
 
-    figure, axes = pyplot.subplots(figsize=(8, 0.4 * len(rows) + 1.2), layout="constrained")
-    names = [f"{row.setup.name}, {row.setup.devices}, {row.batch}" for row in rows]
-    bars = axes.barh(range(len(rows)), [row.examples_per_second for row in rows], color="#4477aa")
-    axes.bar_label(bars, [_share(scaling_efficiency(row, rows)) for row in rows], padding=3)
-    axes.set_yticks(range(len(rows)), names)
-    axes.invert_yaxis()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.margins(x=0.1)
-    axes.set_xlabel(f"{model}: Examples a second; beside the bars the scaling efficiency")
-    figure.savefig(file, metadata={"Date": None})
-    pyplot.close(figure)
+    svg.save(bars, (8, 0.4 * len(rows) + 1.2), file)
 
 
 if __name__ == "__main__":

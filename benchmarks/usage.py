@@ -85,6 +85,11 @@ class Peak:
         self.disk = max(self.disk, _size(self.folder))
 
 
+def size_of_files(folder: Path) -> int:
+    """Return the sum of the sizes of all files below a folder, in bytes."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
 def _size(folder: Path) -> int:
     """Return the bytes on disk of all files below a folder."""
     total = 0
@@ -188,3 +193,8 @@ def some_of(choices: Sequence[str]) -> Callable[[str], list[str]]:
         return names
 
     return parse
+
+
+def numbers(text: str) -> list[int]:
+    """Parse `1,2` to [1, 2]; a type for argparse."""
+    return [int(part) for part in text.split(",")]

@@ -46,7 +46,7 @@ _LIMITS = {
 
 
 def main() -> None:
-    arguments = _arguments()
+    arguments = checked(parser(__doc__))
     console = usage.wide_console()
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
         scratch = Path(folder)
@@ -54,10 +54,10 @@ def main() -> None:
         inputs = scratch / "input"
         inputs.mkdir()
         console.print("archives …")
-        _provide(arguments, inputs, log)
+        provide(arguments, inputs, log)
         archives = [inputs / name for name in whole_files.NAMES]
         console.print("the pipeline …")
-        figures = _run(inputs, scratch / "run", arguments.set, log)
+        figures = run(inputs, scratch / "run", arguments.set, log)
         console.print("the limits of the machine …")
         figures["limits"] = _limits(archives, scratch, log)
         console.print("fastText …")
@@ -78,18 +78,24 @@ def main() -> None:
         arguments.json.write_text(json.dumps(figures, indent=1))
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+def parser(description: str) -> argparse.ArgumentParser:
+    """Return a parser of arguments that name the archives and the settings of a run."""
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawTextHelpFormatter
     )
-    given = parser.add_mutually_exclusive_group(required=True)
+    given = made.add_mutually_exclusive_group(required=True)
     given.add_argument("folder", type=Path, nargs="?", help="folder with Kaggle's files")
     given.add_argument("--from", type=Path, dest="source", help="folder with other reviews")
-    parser.add_argument("--train", type=int, help="train reviews")
-    parser.add_argument("--test", type=int, help="test reviews")
-    parser.add_argument("--set", default=[], action="append", help="settings, KEY=VALUE")
-    parser.add_argument("--json", type=Path, help="output file for the figures")
-    parser.add_argument("--scratch", help="folder for temporary files")
+    made.add_argument("--train", type=int, help="train reviews")
+    made.add_argument("--test", type=int, help="test reviews")
+    made.add_argument("--set", default=[], action="append", help="settings, KEY=VALUE")
+    made.add_argument("--json", type=Path, help="output file for the figures")
+    made.add_argument("--scratch", help="folder for temporary files")
+    return made
+
+
+def checked(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Parse the command line; a folder without reviews is an error."""
     arguments = parser.parse_args()
     for name in whole_files.NAMES:
         if arguments.folder and not (arguments.folder / name).exists():
@@ -101,7 +107,7 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
+def provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
     """Link, cut or make the archives in the folder `inputs`."""
     counts = (arguments.train, arguments.test)
     if arguments.source:
@@ -118,8 +124,18 @@ def _provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
             (inputs / name).symlink_to(file)
 
 
-def _run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[str, Any]:
-    """Run the pipeline; return its seconds, its peaks and the accuracy of its model."""
+def run(
+    inputs: Path, root: Path, overrides: Sequence[str], log: Path, via: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Run the pipeline; return its seconds, its peaks and the accuracy of its model.
+
+    Args:
+      inputs: the folder with the archives.
+      root: the folder for everything that the run writes.
+      overrides: settings, KEY=VALUE.
+      log: the file for the log.
+      via: a module that runs the module that follows, and its arguments.
+    """
     from pipeline.config import load_config
     from platforms.local import runs
 
@@ -131,6 +147,7 @@ def _run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[
     peak, cpu_time = usage.Peak(root), usage.CpuTime()
     start = time.time()
     usage.run_module(
+        *via,
         "pipeline.local_runner",
         "--config",
         _PRESET,
@@ -140,20 +157,24 @@ def _run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[
         samplers=(peak, cpu_time),
     )
     end = time.time()
-    run = runs.find_run(load_config(_PRESET, settings), None)
-    if run.outcome is None or not run.outcome["pushed_to"]:
-        raise SystemExit(f"no model was pushed, the run is {runs.result(run)}: {run.outcome}")
+    found = runs.find_run(load_config(_PRESET, settings), None)
+    if found.outcome is None or not found.outcome["pushed_to"]:
+        raise SystemExit(f"no model was pushed, the run is {runs.result(found)}: {found.outcome}")
     return {
         "seconds": end - start,
         "cpu": cpu_time.seconds(start, end),
         "components": {
-            step.name: {"s": step.seconds, "cpu": cpu_time.seconds(begin, begin + step.seconds)}
-            for step in run.steps
-            for begin in [run.started + step.started]
+            step.name: {
+                "start": begin,
+                "s": step.seconds,
+                "cpu": cpu_time.seconds(begin, begin + step.seconds),
+            }
+            for step in found.steps
+            for begin in [found.started + step.started]
         },
         "memory": peak.memory,
         "disk": peak.disk,
-        "accuracy": run.outcome["accuracy"],
+        "accuracy": found.outcome["accuracy"],
     }
 
 

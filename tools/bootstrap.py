@@ -143,14 +143,15 @@ def install(choice: Choice, installer: Interpreter) -> None:
     requirements = ROOT / choice.stack.requirements
     count = requirements.read_text(encoding="utf-8").count("==")
     report(f"installing {count} packages (about 3 GB, some minutes if uv has not cached them)")
-    # Compiled here on all cores. Otherwise each process compiles its imports, and with
-    # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
-    into = [UV, "pip", "install", "--compile-bytecode", "--python", VENV / "bin" / "python"]
+    # --no-deps: the file of requirements is complete, so uv does not have to resolve it again.
+    into = [UV, "pip", "install", "--no-deps", "--python", VENV / "bin" / "python"]
     # The hash of what builds a package from source, setuptools, is verified too.
     into += ["--build-constraints", requirements]
-    run([*into, "--require-hashes", "-r", requirements], env)
+    # Compiled here on all cores. Otherwise each process compiles its imports, and with
+    # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
+    run([*into, "--compile-bytecode", "--require-hashes", "-r", requirements], env)
     # compat: a plain path entry, which also finds package folders that are added later.
-    run([*into, "--no-deps", "--config-setting", "editable_mode=compat", "-e", ROOT], env)
+    run([*into, "--config-setting", "editable_mode=compat", "-e", ROOT], env)
     STAMP.write_text(json.dumps({"digest": digest(), "interpreter": python}), encoding="utf-8")
 
 

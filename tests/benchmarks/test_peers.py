@@ -1,6 +1,7 @@
 """The table of the peers: its ratios; and a run of every peer."""
 
-import json
+import dataclasses
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,22 +12,31 @@ import pytest
 
 import sample_data
 from benchmarks import peer_ours, usage
-from benchmarks.peers import Result, table
+from benchmarks.peer_results import Result, by_peer, read, table, write
 from benchmarks.strategies import MODELS
 from trainer_module.settings import TrainingJob
 
 SAMPLE = Path(sample_data.__file__).parent / "reviews.ft.txt"
-FASTTEXT = Result("fasttext", 20.0, 200_000, 5, 0.95, 300 * 2**20)
-REFERENCE = Result("reference", 800.0, 200_000, 1, None, 2**30, extrapolated=True)
-NGRAM_LINEAR = Result("ngram_linear", 9.0, 180_000, 2, 0.955, 2**30)
+FASTTEXT = Result("fasttext", 1, 20.0, 200_000, 5, 0.95, 300 * 2**20, 400_000_000)
+REFERENCE = Result("reference", 1, 800.0, 200_000, 1, None, 2**30, 10**7, extrapolated=True)
+NGRAM_LINEAR = Result("ngram_linear", 1, 9.0, 180_000, 2, 0.955, 2**30, 8 * 10**6)
+SKLEARN = Result("scikit-learn", 1, 60.0, 200_000, None, 0.95, 1, 1)
 
 
 def rows(*results):
     """Title -> cell, of each row."""
-    columns = table(list(results)).columns
+    columns = table(by_peer(results, test_reviews=10_000)).columns
     cells = [list(column.cells) for column in columns]
     titles = [str(column.header) for column in columns]
     return [dict(zip(titles, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def seeds(result, **values):
+    """Return a result for each value of some attributes, with seeds from 1."""
+    return [
+        dataclasses.replace(result, seed=seed, **dict(zip(values, each, strict=True)))
+        for seed, each in enumerate(zip(*values.values(), strict=True), 1)
+    ]
 
 
 def test_peers_are_compared_by_the_reviews_that_they_trained_on():
@@ -39,7 +49,7 @@ def test_peers_are_compared_by_the_reviews_that_they_trained_on():
 def test_a_time_that_was_extrapolated_is_marked_and_an_unknown_accuracy_is_left_out():
     reference, _ = rows(REFERENCE, NGRAM_LINEAR)
     assert reference["train, s"] == "~800.0"
-    assert reference["accuracy"] == ""
+    assert reference["accuracy"] == reference["test set"] == ""
 
 
 def test_without_ours_there_is_no_ratio():
@@ -47,9 +57,46 @@ def test_without_ours_there_is_no_ratio():
 
 
 def test_a_solver_without_epochs_has_no_time_of_one():
-    assert (
-        rows(Result("scikit-learn", 60.0, 200_000, None, 0.95, 1))[0]["one epoch, s per 1M"] == ""
-    )
+    assert rows(SKLEARN)[0]["one epoch, s per 1M"] == ""
+
+
+def test_the_trainings_of_a_peer_are_one_row():
+    fasttext = seeds(FASTTEXT, seconds=(20.0, 90.0, 22.0), accuracy=(0.951, 0.952, 0.953))
+    shown, _ = rows(fasttext[0], NGRAM_LINEAR, *fasttext[1:])
+    assert (shown["train, s"], shown["model, MB"]) == ("22.0", "400.0")
+    # Student's t with two degrees of freedom is 4.303 at 0.975; the deviation is 0.001.
+    assert (shown["accuracy"], shown["over seeds"]) == ("0.9520", "± 0.0025")
+    # Wilson's interval of 9,520 of 10,000, by its formula.
+    assert shown["test set"] == "0.9476-0.9560"
+
+
+def test_one_training_has_no_interval_over_seeds():
+    assert rows(FASTTEXT)[0]["over seeds"] == ""
+
+
+def test_the_chart_has_every_complete_peer(tmp_path):
+    figures, extra, chart = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "peers.svg"
+    ours = seeds(NGRAM_LINEAR, seconds=(9.0, 9.5), accuracy=(0.954, 0.956))
+    write([FASTTEXT, *ours, REFERENCE], 10_000, figures)
+    write([dataclasses.replace(REFERENCE, accuracy=0.94), SKLEARN], 10_000, extra)
+    command = [sys.executable, "-m", "benchmarks.peer_chart"]
+    for files, left_out in (([figures], True), ([extra, figures], False)):
+        done = subprocess.run(
+            [str(word) for word in (*command, *files, chart)],
+            cwd=usage.REPOSITORY,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert ("reference" in done.stdout) == left_out
+    labels = re.findall(r">([^<>]*)</text>", chart.read_text())
+    assert {
+        "ngram_linear: 0.9550, 8.0 MB",
+        "fasttext: 0.9500, 400.0 MB",
+        "scikit-learn: 0.9500, 0.0 MB",
+        "reference: 0.9400, 10.0 MB",
+    } <= set(labels)
+    assert len(chart.read_text()) < 40_000
 
 
 def test_peak_memory_is_in_bytes():
@@ -97,6 +144,17 @@ def test_the_train_files_can_be_read_several_times(tmp_path):
     assert contents == ["a.gz"] * 3 + ["b.gz"] * 3
 
 
+def test_a_peer_trains_with_every_seed(tmp_path):
+    figures, reviews = tmp_path / "figures.json", tmp_path / "reviews.txt"
+    reviews.write_text("".join(SAMPLE.read_text().splitlines(keepends=True)[:2000]))
+    command = [sys.executable, "-m", "benchmarks.peers", reviews, reviews]
+    options = ["--only", "fasttext,scikit-learn", "--seeds", "2", "--json", figures]
+    subprocess.run([str(word) for word in (*command, *options)], cwd=usage.REPOSITORY, check=True)
+    for peer in read(figures):
+        assert [result.seed for result in peer.results] == [1, 2]
+        assert peer.seed_margin is not None and peer.test_reviews == 2000
+
+
 @pytest.mark.slow
 def test_every_peer_learns_the_sample(tmp_path):
     figures = tmp_path / "figures.json"
@@ -105,7 +163,7 @@ def test_every_peer_learns_the_sample(tmp_path):
     train.write_text("".join(lines[:-500]))
     test.write_text("".join(lines[-500:]))
     command = [sys.executable, "-m", "benchmarks.peers", train, test]
-    options = ["--reference-steps", "2", "--scratch", tmp_path, "--json", figures]
+    options = ["--reference-steps", "2", "--seeds", "1", "--scratch", tmp_path, "--json", figures]
     settings = ["--set", "training.batch_size_per_replica=32"]
     done = subprocess.run(
         [str(word) for word in (*command, *options, *settings)],
@@ -114,9 +172,20 @@ def test_every_peer_learns_the_sample(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    results = {result["peer"]: result for result in json.loads(figures.read_text())}
-    assert list(results) == ["fasttext", "scikit-learn", "reference", MODELS[0]]
-    assert results["reference"]["extrapolated"]
-    for name in ("fasttext", "scikit-learn", MODELS[0]):
-        assert results[name]["accuracy"] > 0.8, name
-    assert all(result["seconds"] > 0 for result in results.values())
+    results = {peer.name: peer for peer in read(figures)}
+    assert list(results) == [
+        "fasttext",
+        "fasttext_compressed",
+        "scikit-learn",
+        "reference",
+        MODELS[0],
+        f"{MODELS[0]}_compressed",
+    ]
+    for name, peer in results.items():
+        assert peer.seconds > 0 and peer.test_reviews == 500
+        if name == "reference":
+            assert peer.results[0].extrapolated and peer.accuracy is None
+        else:
+            assert peer.accuracy > 0.8, name
+    for name in ("fasttext", MODELS[0]):
+        assert results[f"{name}_compressed"].size < results[name].size / 2

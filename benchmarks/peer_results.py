@@ -1,0 +1,178 @@
+"""The results of the peers: intervals of their accuracies, and a table.
+
+An accuracy has two independent sources of chance, and each has an interval of 95 % of its own:
+
+  over seeds   mean ± margin of the accuracies of several trainings, with Student's t distribution.
+               It covers the chance in a training: initialisation, order, threads.
+  test set     Wilson's interval of a proportion, at the mean accuracy and the number of test
+               reviews. It covers the choice of the test reviews, and does not shrink with seeds.
+
+The peers predict the same test reviews, so a difference between two of them is more certain than
+their intervals of the test set suggest. Whether it depends on the training, the interval over seeds
+shows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Column, Table
+from scipy import stats
+
+from benchmarks import usage
+from benchmarks.strategies import MODELS
+
+_CONFIDENCE = 0.95
+_MILLION = 1_000_000
+_MEGABYTE = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The result of one training.
+
+    Attributes:
+      peer: name of the peer, and the number of copies of the train file if more than one.
+      seed: seed of the training.
+      seconds: seconds of the whole training.
+      examples: number of different reviews in the training.
+      epochs: passes over the reviews; None if the solver determines them.
+      accuracy: accuracy on TEST; None if the training was not complete.
+      peak_rss: peak memory in bytes.
+      size: size of the model's files in bytes.
+      extrapolated: True if `seconds` is extrapolated.
+    """
+
+    peer: str
+    seed: int
+    seconds: float
+    examples: int
+    epochs: int | None
+    accuracy: float | None
+    peak_rss: int
+    size: int
+    extrapolated: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """All trainings of one peer, and the number of reviews in TEST."""
+
+    results: Sequence[Result]
+    test_reviews: int
+
+    @property
+    def name(self) -> str:
+        return self.results[0].peer
+
+    @property
+    def seconds(self) -> float:
+        """The median seconds of a training."""
+        return statistics.median(result.seconds for result in self.results)
+
+    @property
+    def seconds_per_million(self) -> float:
+        return self.seconds / self.results[0].examples * _MILLION
+
+    @property
+    def epoch_seconds_per_million(self) -> float | None:
+        epochs = self.results[0].epochs
+        return self.seconds_per_million / epochs if epochs else None
+
+    @property
+    def peak_rss(self) -> int:
+        """The peak memory in bytes, of all trainings."""
+        return max(result.peak_rss for result in self.results)
+
+    @property
+    def size(self) -> float:
+        """The median size of the model in bytes."""
+        return statistics.median(result.size for result in self.results)
+
+    @property
+    def accuracy(self) -> float | None:
+        """The mean accuracy; None if no training was complete."""
+        accuracies = self._accuracies()
+        return statistics.fmean(accuracies) if accuracies else None
+
+    @property
+    def seed_margin(self) -> float | None:
+        """Half the interval of the mean accuracy over seeds; None for fewer than two trainings."""
+        accuracies = self._accuracies()
+        if len(accuracies) < 2:
+            return None
+        quantile = stats.t.ppf((1 + _CONFIDENCE) / 2, len(accuracies) - 1)
+        return float(quantile * statistics.stdev(accuracies) / math.sqrt(len(accuracies)))
+
+    @property
+    def test_interval(self) -> tuple[float, float] | None:
+        """Wilson's interval of the mean accuracy; None if no training was complete."""
+        if self.accuracy is None:
+            return None
+        right = stats.binomtest(round(self.accuracy * self.test_reviews), self.test_reviews)
+        low, high = right.proportion_ci(_CONFIDENCE, method="wilson")
+        return float(low), float(high)
+
+    def _accuracies(self) -> list[float]:
+        return [result.accuracy for result in self.results if result.accuracy is not None]
+
+
+def by_peer(results: Sequence[Result], test_reviews: int) -> list[Peer]:
+    """Group results by their peer, in the order of the first result of each."""
+    names = dict.fromkeys(result.peer for result in results)
+    return [Peer([r for r in results if r.peer == name], test_reviews) for name in names]
+
+
+def write(results: Sequence[Result], test_reviews: int, file: Path) -> None:
+    """Write all results to a JSON file."""
+    found = [dataclasses.asdict(result) for result in results]
+    file.write_text(json.dumps({"test_reviews": test_reviews, "results": found}, indent=1))
+
+
+def read(file: Path) -> list[Peer]:
+    """Read a file that `write` wrote."""
+    found = json.loads(file.read_text())
+    return by_peer([Result(**each) for each in found["results"]], found["test_reviews"])
+
+
+def table(peers: Sequence[Peer]) -> Table:
+    """Return a table of the peers; the ratio to ours is by whole trainings, per review."""
+    titles = (
+        "train, s",
+        "s per 1M reviews",
+        "one epoch, s per 1M",
+        "accuracy",
+        "over seeds",
+        "test set",
+        "model, MB",
+        "peak RSS, MiB",
+        "s per 1M / ours",
+    )
+    drawn = Table(
+        Column("peer", no_wrap=True), *[Column(title, justify="right") for title in titles]
+    )
+    ours = next((peer.seconds_per_million for peer in peers if peer.name == MODELS[0]), None)
+    for peer in peers:
+        epoch, interval = peer.epoch_seconds_per_million, peer.test_interval
+        drawn.add_row(
+            peer.name,
+            f"{'~' if peer.results[0].extrapolated else ''}{peer.seconds:.1f}",
+            f"{peer.seconds_per_million:.0f}",
+            f"{epoch:.0f}" if epoch else "",
+            f"{peer.accuracy:.4f}" if peer.accuracy is not None else "",
+            f"± {peer.seed_margin:.4f}" if peer.seed_margin is not None else "",
+            f"{interval[0]:.4f}-{interval[1]:.4f}" if interval else "",
+            f"{peer.size / _MEGABYTE:.1f}",
+            f"{peer.peak_rss / usage.MEBIBYTE:.0f}",
+            f"{peer.seconds_per_million / ours:.2f}" if ours else "",
+        )
+    drawn.caption = (
+        f"medians of seconds and MB, mean accuracy; {_CONFIDENCE:.0%} intervals of the mean over "
+        f"seeds and of a sample of {peers[0].test_reviews:,} test reviews"
+    )
+    return drawn
