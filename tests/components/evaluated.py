@@ -14,7 +14,7 @@ from preprocessing.settings import Transform
 from preprocessing.transform import preprocessing_fn
 from trainer_module import export, models
 
-SETTINGS = Transform(ngrams=2, ngram_buckets=64, openings=(2, 3))
+SETTINGS = Transform(ngrams=2, ngram_buckets=64, openings=[2, 3])
 WORDS = ["good", "bad", "phone", "never", "again", "don't", "über", "(cheap)", "İyi", "a"]
 
 

@@ -22,7 +22,7 @@ class Model:
     is_fast = True
 
     def __init__(self, longest=2):
-        transform = Transform(ngrams=longest, openings=(3,))
+        transform = Transform(ngrams=longest, openings=[3])
         self.ngram_settings = (longest, transform.ngram_buckets, transform.openings)
         self._model = ngram_linear.build(ngram_linear.Hyperparameters(length_power=0.5), transform)
         bag = self._model.get_layer("bag")

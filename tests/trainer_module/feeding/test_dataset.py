@@ -20,7 +20,7 @@ from trainer_module.feeding import counts
 from trainer_module.feeding.dataset import Batching, Split, endless, make_dataset
 from trainer_module.models import ngram_linear
 
-TRANSFORM = Transform(max_tokens=3, ngrams=1)
+TRANSFORM = Transform(max_tokens=3, ngrams=1, openings=[2])
 NGRAMS = (features.NGRAMS,)
 
 
@@ -218,11 +218,16 @@ def test_static_batches_have_one_shape_and_padding_has_no_weight(write):
     batching = Batching(NGRAMS, TRANSFORM, 3, static_shapes=True)
     batches = list(endless(share, batching, 3).take(3))
     assert [weight.numpy().tolist() for *_, weight in batches] == [[1, 1, 1], [1, 1, 0], [0, 0, 0]]
+    # Three words, and two of them once more as the opening.
     for inputs, label, _ in batches:
-        assert inputs[features.NGRAMS].shape == (3, 3)
+        assert inputs[features.NGRAMS].shape == (3, 5)
         assert label.shape == (3, 1)
-    assert batches[1][0][features.NGRAMS].numpy().tolist() == [[3, -1, -1], [4, -1, -1], [-1] * 3]
-    assert make_dataset(share, batching).element_spec[0][features.NGRAMS].shape == (3, 3)
+    assert batches[1][0][features.NGRAMS].numpy().tolist() == [
+        [3] + [-1] * 4,
+        [4] + [-1] * 4,
+        [-1] * 5,
+    ]
+    assert make_dataset(share, batching).element_spec[0][features.NGRAMS].shape == (3, 5)
 
 
 COUNT = """
