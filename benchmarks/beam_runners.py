@@ -12,10 +12,11 @@ epoch of training in a folder of its own:
     one     a Flink cluster with one TaskManager of one slot, Python workers of their own
     two     the same with two TaskManagers
 
-StatisticsGen reads all Examples through Beam (`data.statistics_examples: null`). The memory of a
-kind is the greatest sum of the resident memory of its processes while a Beam component runs. In
-*all together* a page that several processes share counts once; if processes of other programs share
-it, only a part counts. Seconds depend on the machine and its load; quote only the ratio.
+StatisticsGen reads a sample without Beam, as it does by default; with
+`--set data.statistics_examples=null` it reads all Examples through Beam. The memory of a kind is
+the greatest sum of the resident memory of its processes while a Beam component runs. In *all
+together* a page that several processes share counts once; if processes of other programs share it,
+only a part counts. Seconds depend on the machine and its load; quote only the ratio.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def measure(
             }
         settings = {
             "paths": {"root": str(root / "runs")},
-            "data": {"input_base": str(inputs), "statistics_examples": None},
+            "data": {"input_base": str(inputs)},
             "training": {"epochs": 1},
             "evaluation": {"min_accuracy": 0.5},
             "beam": beam,

@@ -15,7 +15,14 @@ from typing import NamedTuple
 
 from core.flink import guard
 from core.flink.failures import FlinkError, java_cause
-from core.flink.names import JAVA, LOCAL, OPEN_PACKAGES, QUICK_START, WORKER_LOG
+from core.flink.names import (
+    EXIT_WITHOUT_MEMORY,
+    JAVA,
+    LOCAL,
+    OPEN_PACKAGES,
+    QUICK_START,
+    WORKER_LOG,
+)
 
 _MAIN = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 _SECONDS_TO_START = 120
@@ -168,6 +175,7 @@ def _command(settings: Settings, folder: str) -> list[str]:
     return [
         JAVA,
         f"-Xmx{settings.memory}",
+        EXIT_WITHOUT_MEMORY,
         *([] if settings.master == LOCAL else QUICK_START),
         *OPEN_PACKAGES,
         "-Dorg.slf4j.simpleLogger.showDateTime=true",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from core.errors import UserError
 from core.flink import guard, rest
-from core.flink.names import JAVA, OPEN_PACKAGES, QUICK_START
+from core.flink.names import EXIT_WITHOUT_MEMORY, JAVA, OPEN_PACKAGES, QUICK_START
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -98,6 +98,7 @@ class FlinkCluster:
         java = [
             JAVA,
             *memory,
+            EXIT_WITHOUT_MEMORY,
             *options,
             *OPEN_PACKAGES,
             "-cp",

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from core.errors import ConfigError
-from core.flink.names import WORKER
+from core.flink.names import EXIT_WITHOUT_MEMORY, WORKER
 from pipeline.config import PipelineConfig
 from platforms.checks import missing
 from platforms.jobs.kubernetes.pod_template import volume_mounts, volumes
@@ -80,6 +80,8 @@ def _configuration(config: PipelineConfig) -> dict[str, str]:
         "restart-strategy.fixed-delay.attempts": flink.kubernetes.restarts,
         # The pool of workers of a new pod needs this time to start.
         "restart-strategy.fixed-delay.delay": "10 s",
+        # Flink's own `taskmanager.jvm-exit-on-oom` does not see the threads of Beam.
+        "env.java.opts.taskmanager": EXIT_WITHOUT_MEMORY,
         **INTERNAL_PORTS,
     }
     if kubeflow.service_account:

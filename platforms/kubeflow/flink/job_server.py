@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.flink.names import ARTIFACT_PORT
+from core.flink.names import ARTIFACT_PORT, EXIT_WITHOUT_MEMORY
 from pipeline.config import PipelineConfig
 from platforms.kubeflow.flink.pods import (
     JOB_PORT,
@@ -45,7 +45,10 @@ def deployment(config: PipelineConfig) -> dict[str, Any]:
         ],
         "env": [
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-            {"name": "JAVA_TOOL_OPTIONS", "value": f"-Xmx{flink.job_server_memory}"},
+            {
+                "name": "JAVA_TOOL_OPTIONS",
+                "value": f"-Xmx{flink.job_server_memory} {EXIT_WITHOUT_MEMORY}",
+            },
         ],
         "ports": [
             {"name": "grpc-job", "containerPort": JOB_PORT},

@@ -111,6 +111,7 @@ def test_the_settings_reach_the_cluster():
     assert flink["taskmanager.memory.network.min"] == "1g"
     assert flink["taskmanager.memory.network.max"] == "1g"
     assert flink["restart-strategy.fixed-delay.attempts"] == "7"
+    assert flink["env.java.opts.taskmanager"] == "-XX:+ExitOnOutOfMemoryError"
     # The Python workers access the buckets of the pipeline.
     assert flink["kubernetes.taskmanager.service-account"] == "runner"
     assert "classloader.resolve-order" not in flink
@@ -183,7 +184,8 @@ def test_the_job_server_gives_its_clients_an_address_that_they_reach():
 
 def test_the_heap_of_the_job_server_fits_its_container():
     [container] = templates(ALL)["job server"]["spec"]["containers"]
-    assert {"name": "JAVA_TOOL_OPTIONS", "value": "-Xmx1g"} in container["env"]
+    [options] = [each["value"] for each in container["env"] if each["name"] == "JAVA_TOOL_OPTIONS"]
+    assert options.split() == ["-Xmx1g", "-XX:+ExitOnOutOfMemoryError"]
     assert container["resources"]["limits"]["memory"] == "1536Mi"
 
 
