@@ -151,7 +151,8 @@ def join_range(found: Iterable[Keys]) -> Iterator[tuple[int, tuple[str, np.ndarr
     everything = list(found)
     held_out = join_held_out(everything)
     for unit, group, keys in everything:
-        for name in splits.higher_groups(group, held_out):
-            common = keys[splits.are_in(keys, held_out[name])]
-            if len(common):
-                yield unit, (name, common)
+        for name in splits.HIGHER_GROUPS[group]:
+            if name in held_out:
+                common = keys[splits.are_in(keys, held_out[name])]
+                if len(common):
+                    yield unit, (name, common)

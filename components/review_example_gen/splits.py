@@ -20,6 +20,17 @@ SPLITS = ("train", "eval", "test")
 ALL_FILES = "all"
 """The group of files that are read when no split is named."""
 
+HIGHER_GROUPS = {
+    group: tuple(
+        sorted(
+            (name for name, priority in HELD_OUT.items() if priority > HELD_OUT.get(group, 0)),
+            key=HELD_OUT.__getitem__,
+        )
+    )
+    for group in (*SPLITS, ALL_FILES)
+}
+"""Group -> the held-out groups whose files have priority over it, the highest last."""
+
 HeldOut = Mapping[str, np.ndarray]
 """Named held-out group -> the sorted, unique `text_keys` of reviews in its files (uint64)."""
 
@@ -65,15 +76,10 @@ def route(batch: Batch, group: str, named: frozenset[str], held_out: HeldOut) ->
     """
     keys = text_keys(batch.texts)
     duplicate_in = np.full(len(keys), "", "U5")
-    # The highest priority comes last.
-    for name in sorted(higher_groups(group, held_out), key=HELD_OUT.__getitem__):
-        duplicate_in[are_in(keys, held_out[name])] = name
+    for name in HIGHER_GROUPS[group]:
+        if name in held_out:
+            duplicate_in[are_in(keys, held_out[name])] = name
     return Routed(batch, keys, assign_splits(keys, group, named), duplicate_in)
-
-
-def higher_groups(group: str, names: Iterable[str]) -> list[str]:
-    """Return those held-out groups whose files a review of `group` must not be in."""
-    return [name for name in names if HELD_OUT[name] > HELD_OUT.get(group, 0)]
 
 
 def are_in(keys: np.ndarray, found: np.ndarray) -> np.ndarray:

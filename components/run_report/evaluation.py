@@ -117,12 +117,16 @@ def missed_thresholds(uri: str) -> list[str]:
 
 
 def _overall(uri: str) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the metrics of the candidate and of the baseline on all Examples."""
+    """Return the metrics of the candidate and of the baseline on all Examples.
+
+    Raises:
+      ValueError: the evaluation is not complete.
+    """
     for metrics in tfma.load_metrics(uri):
         if not metrics.slice_key.single_slice_keys:
             by_model = metrics_by_model(metrics)
             return by_model.get(CANDIDATE, {}), by_model.get(BASELINE, {})
-    return {}, {}
+    raise ValueError(f"{uri}: no overall slice in the evaluation")
 
 
 def _thresholds(

@@ -17,6 +17,7 @@ from core.local_beam import make_pipeline
 from pipeline.config import load_config
 from pipeline.evaluation import eval_config
 from preprocessing import features, normalise
+from preprocessing.settings import Transform
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
@@ -82,9 +83,12 @@ def test_transform_features_returns_the_features_of_the_training(finished, pushe
     answered = Counter((bucket, tuple(row[row >= 0])) for bucket, row in rows)
     assert answered == written
     assert set(buckets.ravel()) <= {bucket.encode() for bucket in features.LENGTH_BUCKETS}
-    # The default is uni- and bigrams: each word, and each pair of neighbouring words.
+    # The default is uni- and bigrams: each word, and each pair of neighbouring words, of the
+    # review and of each opening.
     words = normalise.words(tf.constant(_texts(raw))).row_lengths().numpy()
-    np.testing.assert_array_equal((ngrams >= 0).sum(axis=1), 2 * words - 1)
+    runs = [words, *(np.minimum(words, length) for length in Transform().openings)]
+    wanted = sum(2 * run - 1 for run in runs)
+    np.testing.assert_array_equal((ngrams >= 0).sum(axis=1), wanted)
 
 
 def test_predict_text_equals_the_evaluation_example_by_example(
