@@ -56,12 +56,16 @@ class ProcessTree:
     def __enter__(self) -> ProcessTree:
         # A process whose parent has ended, such as a daemon, remains a descendant of this one.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        # What a new process has used before its first sample counts from here.
+        self._samples.append(self._sample())
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+        # Otherwise this process, which waits only for its own children, keeps others as zombies.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0)
 
     def cpu_seconds(self, start: float, end: float) -> float:
         """Return the CPU seconds from `start` to `end` of the monotonic clock."""

@@ -39,7 +39,7 @@ class FlinkOnKubernetes(Section):
     task_manager_cpu: Annotated[float, Field(gt=0)] = 1.0
     """CPU cores of each TaskManager, without its Python workers."""
     restarts: Annotated[int, Field(ge=0)] = 3
-    """Restarts of a job after the loss of a TaskManager or a worker."""
+    """Failures of tasks after which Flink restarts a job; the loss of a worker fails several."""
     workers_memory: Quantity = "3Gi"
     """Memory of the Python workers next to each TaskManager; their libraries take about 750 MiB,
     which the workers share in part, and a worker up to 700 MiB more. Each pipeline that runs at the

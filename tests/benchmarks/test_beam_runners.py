@@ -1,15 +1,19 @@
 """The benchmark of the Beam runners: every runner gets the same reviews."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from benchmarks.beam_runners import BEAM_COMPONENTS, generate, tables
 from benchmarks.process_tree import ProcessTree
 from benchmarks.usage import REPOSITORY
+from tests.waiting import wait
 
 
 def test_the_reviews_are_divided_over_the_files_and_no_two_are_equal(tmp_path):
@@ -53,6 +57,16 @@ def test_processes_that_have_ended_keep_their_cpu_time_and_have_no_memory():
     assert peaks["busy"] > 2**20
     assert 2**20 < together <= sum(peaks.values())
     assert tree.peaks([(later, later + 60)]) == ({}, 0)
+
+
+def test_after_the_samples_an_orphan_is_not_a_child_of_this_process():
+    with ProcessTree({}):
+        pass
+    orphan = "import subprocess; print(subprocess.Popen(['sleep', '20'], stdout=2).pid)"
+    done = subprocess.run([sys.executable, "-c", orphan], stdout=subprocess.PIPE, check=True)
+    pid = int(done.stdout)
+    wait(lambda: psutil.Process(pid).ppid() != os.getpid())
+    os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.slow

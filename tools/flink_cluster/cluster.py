@@ -156,7 +156,8 @@ class FlinkCluster:
             "heartbeat.interval": "1000",
             "heartbeat.timeout": "10000",
             "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": 3,
+            # The loss of one worker fails several tasks, and each of them counts.
+            "restart-strategy.fixed-delay.attempts": 8,
             "restart-strategy.fixed-delay.delay": "5 s",
             # Every job loads Beam's jars from the cluster, so that metaspace does not grow.
             "classloader.resolve-order": "parent-first",
