@@ -33,7 +33,7 @@ def ngram_ids(
 
     The hash of an n-gram is computed from the hashes of its words (a multiplicative hash, as in
     fastText), without joining strings. An opening is the beginning of a review. In each opening, an
-    n-gram has another id: a title says more about the sentiment than the text below it.
+    n-gram has another id, because a title predicts the sentiment better than the text below it.
 
     Args:
       tokens: strings, shape [batch, (words)].

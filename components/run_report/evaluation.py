@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow_model_analysis as tfma
@@ -87,15 +87,16 @@ def read_evaluation(uri: str, positives: float | None) -> Evaluation:
       uri: of the artifact.
       positives: the fraction of positive Examples, for the interval of AUC; None: unknown.
     """
+    loaded = list(tfma.load_metrics(uri))
     slices = []
-    for metrics in tfma.load_metrics(uri):
+    for metrics in loaded:
         keys = metrics.slice_key.single_slice_keys
         of_slice = metrics_by_model(metrics).get(CANDIDATE, {})
         if keys and of_slice.get(EXAMPLE_COUNT):
             name, examples = ", ".join(map(_slice_value, keys)), int(of_slice[EXAMPLE_COUNT])
             interval = accuracy_interval(of_slice[ACCURACY], examples)
             slices.append(Slice(name, examples, of_slice[ACCURACY], interval))
-    own, base = _overall(uri)
+    own, base = _overall(loaded)
     examples = int(own.get(EXAMPLE_COUNT, 0))
     found = [
         _metric(name, own[name], base.get(name), examples, positives)
@@ -112,21 +113,21 @@ def missed_thresholds(uri: str) -> list[str]:
     Args:
       uri: of the output `evaluation` of the Evaluator.
     """
-    own, base = _overall(uri)
+    own, base = _overall(tfma.load_metrics(uri))
     return [each.sentence for each in _thresholds(uri, own, base) if not each.passed]
 
 
-def _overall(uri: str) -> tuple[dict[str, float], dict[str, float]]:
+def _overall(loaded: Iterable[Any]) -> tuple[dict[str, float], dict[str, float]]:
     """Return the metrics of the candidate and of the baseline on all Examples.
 
     Raises:
       ValueError: the evaluation is not complete.
     """
-    for metrics in tfma.load_metrics(uri):
+    for metrics in loaded:
         if not metrics.slice_key.single_slice_keys:
             by_model = metrics_by_model(metrics)
             return by_model.get(CANDIDATE, {}), by_model.get(BASELINE, {})
-    raise ValueError(f"{uri}: no overall slice in the evaluation")
+    raise ValueError("no overall slice in the evaluation")
 
 
 def _thresholds(

@@ -167,7 +167,7 @@ def test_no_example_is_an_error_that_names_the_files(prepared, tmp_path):
 
 def test_an_unknown_hyperparameter_is_an_error_that_lists_the_known_ones(prepared, tmp_path):
     job = make_job(prepared, tmp_path, hyperparameters={"depth": 3})
-    message = "training.hyperparameters.depth: .*known here: scale_floor"
+    message = "training.hyperparameters.depth: unknown key, known here: .*scale_floor"
     with pytest.raises(ValueError, match=message):
         train(job)
 
