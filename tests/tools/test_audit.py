@@ -87,3 +87,13 @@ def test_the_real_auditor_has_these_options_and_this_format(tmp_path):
     command = [sys.executable, "-m", "pip_audit", "--help"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "--require-hashes" in printed
+
+
+def test_each_accepted_vulnerability_is_of_a_pin_and_has_a_reason():
+    files = [file for file in audit.FOLDER.glob("*.txt") if file.name != audit.ACCEPTED]
+    pins = {line.split()[0] for file in files for line in file.read_text().splitlines() if line}
+    lines = (audit.FOLDER / audit.ACCEPTED).read_text().splitlines()
+    of_accepted = [line.split(maxsplit=2) for line in lines if not line.startswith("#")]
+    assert of_accepted
+    assert [pin for _, pin, _ in of_accepted if pin not in pins] == []
+    assert all(reason.endswith(".") for _, _, reason in of_accepted)
