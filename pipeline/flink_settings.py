@@ -65,8 +65,8 @@ class Flink(Section):
     """`HOST:PORT` of a running Beam job server; None: the run starts one, which needs Java and the
     jars of `make flink`."""
     jars: str | None = None
-    """Folder with the jars that `make flink` downloads; None: `.cache/flink/lib` of this
-    checkout."""
+    """Folder with the jars of `make flink` or `python -m core.flink.jars`; None:
+    `.cache/flink/lib` of this checkout."""
     parallelism: PositiveInt = 2
     """Slots that a job uses."""
     environment: Literal["LOOPBACK", "EXTERNAL", "PROCESS"] = "LOOPBACK"

@@ -19,6 +19,9 @@ from platforms.checks import missing, places
 
 _JAVA_VERSIONS = (11, 17, 21)
 _SECONDS = 5
+_RUNNER_JAR = "beam-runners-flink-*.jar"
+_RUNNER_LINE = re.compile(r"beam-runners-flink-(\d+\.\d+)-")
+"""The name of a runner has the line of its Flink: `beam-runners-flink-1.19-2.62.0.jar`."""
 
 
 def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
@@ -101,7 +104,7 @@ def check_java(flink: Flink) -> None:
     Raises:
       ConfigError: Java or the jars are missing, or Java has another version.
     """
-    if not list(flink_jars(flink).glob("beam-runners-flink-*.jar")):
+    if not list(flink_jars(flink).glob(_RUNNER_JAR)):
         raise ConfigError(
             f"beam.flink.jars: {flink_jars(flink)} contains no Flink runner of Beam; run make flink"
         )
@@ -137,8 +140,8 @@ def _check_cluster(flink: Flink) -> None:
     if flink.job_endpoint:
         return
     line = _line(version)
-    jars = flink_jars(flink).glob("flink-runtime-[0-9]*.jar")
-    ours = next((_line(jar.stem.removeprefix("flink-runtime-")) for jar in jars), line)
+    jars = flink_jars(flink).glob(_RUNNER_JAR)
+    ours = next((found[1] for jar in jars if (found := _RUNNER_LINE.match(jar.name))), line)
     if line != ours:
         raise ConfigError(
             f"beam.flink.master: {flink.master} runs Flink {line}, and the jars are of Flink "

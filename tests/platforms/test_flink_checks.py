@@ -14,15 +14,17 @@ from platforms.local.checks import check
 from platforms.targets import check_target
 from tests.platforms.settings import settings
 
-JARS = ("beam-runners-flink-1.19-2.62.0.jar", "flink-runtime-1.19.0.jar")
+JARS = {
+    "of Maven": "beam-runners-flink-1.19-2.62.0.jar",
+    "of Beam": "beam-runners-flink-1.19-job-server-2.74.0.jar",
+}
 
 
-@pytest.fixture
-def machine(tmp_path, monkeypatch):
+@pytest.fixture(params=JARS.values(), ids=JARS)
+def machine(request, tmp_path, monkeypatch):
     """Return a function that makes a machine with the jars and with a Java of a version."""
     (tmp_path / "jars").mkdir()
-    for name in JARS:
-        (tmp_path / "jars" / name).touch()
+    (tmp_path / "jars" / request.param).touch()
 
     def function(java):
         folder = tmp_path / "bin"
