@@ -7,12 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import grpc
 import psutil
 import pytest
-from apache_beam.portability.api import beam_fn_api_pb2_grpc
-from apache_beam.runners.worker.worker_pool_main import BeamFnExternalWorkerPoolServicer
-from apache_beam.utils import thread_pool_executor
 
 from core.flink import rest
 from core.flink.names import WORKER
@@ -127,13 +123,13 @@ def test_a_job_continues_after_the_loss_of_its_worker(
 
 
 def test_workers_of_a_pool(start, tmp_path):
-    with worker_pool(str(Path(sys.executable).with_name(WORKER))) as address:
+    with worker_pool() as address:
         assert run(start("count", environment="EXTERNAL", worker_pool=address)) == ("done", 0)
     assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["2", "1"]
 
 
 def test_a_worker_that_never_comes_up_ends_the_job_after_the_timeout(start):
-    with worker_pool("/bin/false") as address:
+    with worker_pool("--worker=/bin/false") as address:
         job = start("count", environment="EXTERNAL", worker_pool=address, timeout_seconds=15)
         line, code = run(job)
     assert line.startswith(
@@ -153,20 +149,12 @@ def test_the_last_line_of_a_worker_that_ends_at_once(start, tmp_path):
 
 
 @contextlib.contextmanager
-def worker_pool(command):
+def worker_pool(*options):
     """Run a pool whose workers are processes, and return its address."""
-    server = grpc.server(thread_pool_executor.shared_unbounded_instance())
-    port = server.add_insecure_port("localhost:0")
-    pool = BeamFnExternalWorkerPoolServicer(use_process=True, container_executable=command)
-    beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(pool, server)
-    server.start()
-    try:
-        yield f"localhost:{port}"
-    finally:
-        server.stop(1).wait()
-        for process in pool._worker_processes.values():
-            process.kill()
-            process.wait()
+    command = [sys.executable, "-m", "core.flink.pool", "localhost:0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as pool:
+        yield pool.stdout.readline().removeprefix("worker pool at ").strip()
+        pool.terminate()
 
 
 def workers(folder):

@@ -79,8 +79,12 @@ def test_flink_in_the_job_server_and_the_loss_of_that_server(
 
 
 def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars, tmp_path):
-    with FlinkCluster(flink_jars, tmp_path / "cluster", task_managers=2) as cluster:
-        flink = {"master": cluster.address, "environment": "PROCESS"}
+    with FlinkCluster(flink_jars, tmp_path / "cluster", worker_pools=True) as cluster:
+        flink = {
+            "master": cluster.address,
+            "environment": "EXTERNAL",
+            "worker_pool": cluster.worker_pool,
+        }
         workspace = Workspace(tmp_path / "work", on_flink(settings, flink_jars, **flink))
 
         run = workspace.start()
@@ -116,7 +120,7 @@ def ended(run):
 
 
 def workers(cluster):
-    return [pid for each in cluster.task_managers for pid in descendants(each.pid, WORKER)]
+    return [pid for each in cluster.worker_pools for pid in descendants(each.pid, WORKER)]
 
 
 def descendants(pid, word):

@@ -36,11 +36,13 @@ def main() -> int:
 
 def _run(task_managers: int, slots: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="flink-cluster-"))
-    with FlinkCluster(flink_jars(Flink()), folder, task_managers, slots) as cluster:
+    jars = flink_jars(Flink())
+    with FlinkCluster(jars, folder, task_managers, slots, worker_pools=True) as cluster:
         print(f"Flink: http://{cluster.address}  logs: {folder}")
         print(
             f"amazon-reviews run --config flink --set beam.flink.master={cluster.address} "
-            "--set beam.flink.environment=PROCESS "
+            "--set beam.flink.environment=EXTERNAL "
+            f"--set beam.flink.worker_pool={cluster.worker_pool} "
             f"--set beam.flink.parallelism={task_managers * slots}",
             flush=True,
         )

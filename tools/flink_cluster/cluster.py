@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -34,9 +35,19 @@ class FlinkCluster:
     Attributes:
       address: `HOST:PORT` of the REST API, which `beam.flink.master` takes.
       task_managers: the processes that run `core.flink.guard`; the JVM is the child of each.
+      worker_pools: those of the worker pools, one for each TaskManager.
+      worker_pool: `localhost:PORT`, the address at which each TaskManager sees its own worker pool.
     """
 
-    def __init__(self, jars: Path, folder: Path, task_managers: int = 2, slots: int = 1):
+    def __init__(
+        self,
+        jars: Path,
+        folder: Path,
+        task_managers: int = 2,
+        slots: int = 1,
+        *,
+        worker_pools: bool = False,
+    ):
         """Prepare a cluster; the context manager starts it.
 
         Args:
@@ -44,19 +55,23 @@ class FlinkCluster:
           folder: a folder for configuration, logs and temporary files.
           task_managers: number of TaskManagers.
           slots: slots of each TaskManager.
+          worker_pools: whether each TaskManager gets a worker pool, for `EXTERNAL`.
         """
         self._jars = jars
         self._folder = folder
         self._number = task_managers
         self._slots = slots
+        self._has_pools = worker_pools
         self.task_managers: list[subprocess.Popen[bytes]] = []
+        self.worker_pools: list[subprocess.Popen[bytes]] = []
         self._job_manager: subprocess.Popen[bytes] | None = None
-        self._rpc_port, rest_port = _free_ports(2)
+        self._rpc_port, rest_port, pool_port = _free_ports(3)
         self.address = f"localhost:{rest_port}"
+        self.worker_pool = f"localhost:{pool_port}"
 
     def __enter__(self) -> FlinkCluster:
         self._write_configuration()
-        self._job_manager = self._start(_JOB_MANAGER, "job-manager", *QUICK_START)
+        self._job_manager = self._start_java(_JOB_MANAGER, "job-manager", *QUICK_START)
         for _ in range(self._number):
             self.add_task_manager()
         try:
@@ -70,10 +85,26 @@ class FlinkCluster:
         self._stop()
 
     def add_task_manager(self) -> subprocess.Popen[bytes]:
-        """Start one more TaskManager and return its process."""
-        process = self._start(_TASK_MANAGER, f"task-manager-{len(self.task_managers) + 1}")
+        """Start one more TaskManager, and its worker pool; return the process of the first."""
+        number = len(self.task_managers) + 1
+        options = self._add_worker_pool(number) if self._has_pools else ()
+        process = self._start_java(_TASK_MANAGER, f"task-manager-{number}", *options)
         self.task_managers.append(process)
         return process
+
+    def _add_worker_pool(self, number: int) -> tuple[str, ...]:
+        """Start the pool of a TaskManager; return the options of Java by which it is found.
+
+        All pools have the same port, because a job has one address for all of them. So the
+        loopback address that is `localhost` differs between the TaskManagers.
+        """
+        address = f"127.0.0.{number}"
+        hosts = self._folder / f"hosts-{number}"
+        hosts.write_text(f"{address} localhost\n127.0.0.1 {socket.gethostname()}\n")
+        port = self.worker_pool.rpartition(":")[2]
+        command = (sys.executable, "-m", "core.flink.pool", f"{address}:{port}")
+        self.worker_pools.append(self._start(f"worker-pool-{number}", *command))
+        return (f"-Djdk.net.hosts.file={hosts}",)
 
     def wait_for_slots(self, number: int) -> None:
         """Wait until the cluster has this number of slots.
@@ -93,7 +124,7 @@ class FlinkCluster:
             time.sleep(0.2)
         raise UserError(f"Flink did not start within {_SECONDS_TO_START} s, see {self._folder}")
 
-    def _start(self, main: str, name: str, *options: str) -> subprocess.Popen[bytes]:
+    def _start_java(self, main: str, name: str, *options: str) -> subprocess.Popen[bytes]:
         memory = [f"-Xmx{_HEAP + 256}m", f"-XX:MaxMetaspaceSize={_METASPACE}m"]
         java = [
             JAVA,
@@ -107,8 +138,11 @@ class FlinkCluster:
             "--configDir",
             str(self._folder),
         ]
+        return self._start(name, *java)
+
+    def _start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("ab") as sink:
-            return guard.start("", "", "", *java, stdout=sink, stderr=sink)
+            return guard.start("", "", "", *command, stdout=sink, stderr=sink)
 
     def _stop(self) -> None:
         for process in self._processes():
@@ -123,21 +157,22 @@ class FlinkCluster:
         shutil.rmtree(self._folder / "tmp", ignore_errors=True)
 
     def _processes(self) -> list[subprocess.Popen[bytes]]:
-        return [*self.task_managers, *([self._job_manager] if self._job_manager else [])]
+        others = [self._job_manager] if self._job_manager else []
+        return [*self.task_managers, *self.worker_pools, *others]
 
     def _write_configuration(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         temporary = self._folder / "tmp"
         temporary.mkdir(exist_ok=True)
-        host, _, rest_port = self.address.partition(":")
+        _, _, rest_port = self.address.partition(":")
         values = {
-            "jobmanager.rpc.address": host,
+            "jobmanager.rpc.address": "127.0.0.1",
             "jobmanager.rpc.port": self._rpc_port,
             "jobmanager.bind-host": "127.0.0.1",
-            "rest.address": host,
+            "rest.address": "127.0.0.1",
             "rest.port": rest_port,
             "rest.bind-address": "127.0.0.1",
-            "taskmanager.host": host,
+            "taskmanager.host": "127.0.0.1",
             "taskmanager.bind-host": "127.0.0.1",
             "taskmanager.numberOfTaskSlots": self._slots,
             "taskmanager.cpu.cores": self._slots,
