@@ -153,8 +153,10 @@ def worker_pool(*options):
     """Run a pool whose workers are processes, and return its address."""
     command = [sys.executable, "-m", "core.flink.pool", "localhost:0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as pool:
-        yield pool.stdout.readline().removeprefix("worker pool at ").strip()
-        pool.terminate()
+        try:
+            yield pool.stdout.readline().removeprefix("worker pool at ").strip()
+        finally:
+            pool.terminate()
 
 
 def workers(folder):

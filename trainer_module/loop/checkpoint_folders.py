@@ -40,7 +40,7 @@ _STEPS = "steps_done/.ATTRIBUTES/VARIABLE_VALUE"
 _HEARTBEAT = "running.json"
 SECONDS_BETWEEN_HEARTBEATS = 60.0
 SECONDS_WITHOUT_HEARTBEAT = 600.0
-"""Time after which a training on another machine counts as dead."""
+"""Time after which a training on another machine counts as dead, and an empty folder as left."""
 _ATTEMPTS = 3
 
 
@@ -186,8 +186,11 @@ def _write_heartbeats(folder: str, over: threading.Event) -> None:
 
 
 def _write_heartbeat(folder: str) -> None:
-    with tf.io.gfile.GFile(os.path.join(folder, _HEARTBEAT), "w") as file:
-        file.write(json.dumps(_process(os.getpid())))
+    # Another training reads this file, and must not find half of it.
+    file = os.path.join(folder, _HEARTBEAT)
+    with tf.io.gfile.GFile(f"{file}.new", "w") as new:
+        new.write(json.dumps(_process(os.getpid())))
+    tf.io.gfile.rename(f"{file}.new", file, overwrite=True)
 
 
 def _is_running(other: str, folder: str) -> bool:
@@ -196,22 +199,34 @@ def _is_running(other: str, folder: str) -> bool:
     For a training on this machine, its process decides. For a training on another machine, the age
     of its last heartbeat decides, relative to that of `folder`.
     """
-    now = _last_heartbeat(folder)
+    now = _modified(os.path.join(folder, _HEARTBEAT))
+    heartbeat = os.path.join(other, _HEARTBEAT)
     try:
-        with tf.io.gfile.GFile(os.path.join(other, _HEARTBEAT)) as file:
+        with tf.io.gfile.GFile(heartbeat) as file:
             process = json.loads(file.read())
-        seconds = now - _last_heartbeat(other)
-    except (tf.errors.NotFoundError, ValueError):
-        # The file was removed, or the process was killed while it wrote the file.
-        return False
+        seconds = now - _modified(heartbeat)
+    except tf.errors.NotFoundError:
+        # A training that has just created its folder writes its first heartbeat next.
+        return _is_new(other, now)
     if process["host"] == socket.gethostname():
         return process == _process(process["process"])
     return seconds < SECONDS_WITHOUT_HEARTBEAT
 
 
-def _last_heartbeat(folder: str) -> float:
-    """Return the time of the last heartbeat in seconds, by the clock of the file system."""
-    return float(tf.io.gfile.stat(os.path.join(folder, _HEARTBEAT)).mtime_nsec) / 1e9
+def _is_new(folder: str, now: float) -> bool:
+    """Return whether a folder has no checkpoint and was modified recently."""
+    try:
+        age = now - _modified(folder)
+        files = tf.io.gfile.listdir(folder)
+    except tf.errors.NotFoundError:
+        # Its training has ended and removed it.
+        return False
+    return age < SECONDS_WITHOUT_HEARTBEAT and not any(map(_is_of_checkpoint, files))
+
+
+def _modified(path: str) -> float:
+    """Return the time of the last change in seconds, by the clock of the file system."""
+    return float(tf.io.gfile.stat(path).mtime_nsec) / 1e9
 
 
 def _process(pid: int) -> dict[str, Any] | None:

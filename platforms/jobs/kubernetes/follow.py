@@ -139,6 +139,8 @@ class Follow:
         for pod in pods:
             if pod.failed and not pod.failed_permanently:
                 self._lost[pod.replica] = pod
+                # It may have been replaced before its state was read for the first time.
+                self._uids.setdefault(pod.replica, pod.uid)
         for pod in self._pods:
             if self._uids.setdefault(pod.replica, pod.uid) != pod.uid:
                 self._uids[pod.replica] = pod.uid

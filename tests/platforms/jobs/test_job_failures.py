@@ -8,7 +8,9 @@ import pytest
 from core.errors import InputError
 from platforms.jobs.kubernetes import follow as job_follow
 from platforms.jobs.kubernetes import logs as job_logs
+from platforms.jobs.kubernetes.client import JobClient
 from platforms.jobs.kubernetes.follow import JobFailed
+from platforms.jobs.kubernetes_trainer.choice import KINDS
 from tests.platforms.jobs.ground import in_background, lines
 from tests.waiting import wait
 
@@ -69,18 +71,52 @@ def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(ground, log):
         "mark = os.path.join(FOLDER, 'mark')\n"
         "if me == 'worker 0' and not os.path.exists(mark):\n"
         "    open(mark, 'w')\n"
+        "    print('alive')\n"
+        "    wait_for('kill')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "wait_for('lost' if me == 'chief 0' else 'never')\n"
         "print('UnavailableError: lost a peer')\n"
         "sys.exit(1)"
     )
     thread, raised = in_background(lambda: ground.run(script))
+    wait(lambda: "[worker 0] alive" in lines(log))
+    ground.release("kill")
     wait(lambda: any("worker 0 was restarted" in line for line in lines(log)))
     ground.release("lost")
     thread.join(120)
     [error] = raised
     assert isinstance(error, JobFailed)
     assert re.search("chief ended with exit code 1: Una.*; before that worker 0 ", str(error))
+
+
+# Nothing is left of a failed pod of a TFJob.
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.name != "tfjob"], ids=lambda kind: kind.name
+)
+def test_a_worker_that_was_replaced_before_the_first_look_counts_as_restarted(
+    ground, log, monkeypatch
+):
+    script = (
+        "mark = os.path.join(FOLDER, 'mark')\n"
+        "if me == 'worker 0' and not os.path.exists(mark):\n"
+        "    open(mark, 'w')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "wait_for('end')"
+    )
+    listed, looks = JobClient.pods, []
+
+    def pods(client, job):
+        if not looks:
+            wait(lambda: ground.operator.restarts == 1 and len(ground.operator.running) == 2)
+        looks.append(job)
+        return listed(client, job)
+
+    monkeypatch.setattr(JobClient, "pods", pods)
+    thread, raised = in_background(lambda: ground.run(script))
+    wait(lambda: any("worker 0 was restarted" in line for line in lines(log)), 30)
+    ground.release("end")
+    thread.join(120)
+    assert raised == []
 
 
 def test_replicas_that_lost_a_killed_one_are_restarted_and_the_training_continues(ground, log):

@@ -194,6 +194,16 @@ class TestStale:
         left = {entry.name for entry in tmp_path.iterdir()}
         assert left == {folder(2).name, folder(4).name, "somebody's"}
 
+    def test_a_folder_that_another_training_has_just_created_is_kept(self, folder):
+        created, left = folder(1), folder(2)
+        for each in (created, left):
+            each.mkdir()
+        then = left.stat().st_mtime - checkpoint_folders.SECONDS_WITHOUT_HEARTBEAT - 60
+        os.utime(left, (then, then))
+        with checkpoint_folders.claimed(str(folder(0))):
+            checkpoint_folders.remove_stale(str(folder(0)))
+        assert (created.exists(), left.exists()) == (True, False)
+
     def test_a_running_training_writes_heartbeats(self, folder, monkeypatch):
         monkeypatch.setattr(checkpoint_folders, "SECONDS_BETWEEN_HEARTBEATS", 0.01)
         mark = folder(0) / "running.json"
