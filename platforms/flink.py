@@ -102,7 +102,8 @@ def check_java(flink: Flink) -> None:
     """Check that this machine can start the job server.
 
     Raises:
-      ConfigError: Java or the jars are missing, or Java has another version.
+      ConfigError: Java or the jars are missing, Java has another version, or the name of this
+        machine has no address.
     """
     if not list(flink_jars(flink).glob(_RUNNER_JAR)):
         raise ConfigError(
@@ -121,6 +122,15 @@ def check_java(flink: Flink) -> None:
             f"beam.runner: flink requires Java 11, 17 or 21, and java -version prints {found}; put "
             "another java first in PATH"
         )
+    # Flink looks up the address of the machine that it runs on.
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        raise ConfigError(
+            f"beam.runner: flink requires an address for {name}, the name of this machine; add "
+            f"the line 127.0.0.1 {name} to /etc/hosts"
+        ) from None
 
 
 def _check_cluster(flink: Flink) -> None:

@@ -1,6 +1,7 @@
 """A setting of Flink that cannot work is one line before anything starts."""
 
 import json
+import socket
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -51,6 +52,12 @@ def test_a_machine_with_java_and_the_jars(machine, version):
 def test_without_flink_nothing_is_required(monkeypatch):
     monkeypatch.setenv("PATH", "")
     check_local(load_config("sample", ("beam.flink.jars=/missing",), environ={}))
+
+
+def test_the_name_of_the_machine_has_no_address(machine, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "nowhere.invalid")
+    with pytest.raises(ConfigError, match=r"add the line 127.0.0.1 nowhere"):
+        check_local(load(machine("17.0.15")))
 
 
 def test_java_is_missing(machine):
