@@ -8,7 +8,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
 
-SLOW_SECONDS = 0.4
+SLOW_SECONDS = 0.1
 _SLOW_MODEL = f'''\
 """ngram_linear, made slow: a call takes {SLOW_SECONDS} s, except in the training."""
 

@@ -155,6 +155,7 @@ def test_a_peer_trains_with_every_seed(tmp_path):
         assert peer.seed_margin is not None and peer.test_reviews == 2000
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_every_peer_learns_the_sample(tmp_path):
     figures = tmp_path / "figures.json"

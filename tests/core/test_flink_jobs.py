@@ -14,6 +14,7 @@ from core.flink import rest
 from core.flink.names import WORKER
 from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from tests.exhaustive import exhaustive
 from tests.waiting import wait
 from tools.flink_cluster.cluster import FlinkCluster
 
@@ -103,7 +104,7 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(
         ]
 
 
-@pytest.mark.parametrize("victim", ["client", "fork server"])
+@pytest.mark.parametrize("victim", [exhaustive("client"), "fork server"])
 def test_a_job_continues_after_the_loss_of_its_worker(
     start, flink_jars, tmp_path, monkeypatch, victim
 ):

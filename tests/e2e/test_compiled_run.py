@@ -121,12 +121,13 @@ def test_the_steps_push_the_model_of_the_local_engine(finished, tmp_path):
     np.testing.assert_allclose(answer, expected, atol=1e-5)
 
 
+@pytest.mark.exhaustive
 @runs_pipelines
 def test_the_steps_refuse_a_model_that_is_made_slow(tmp_path):
     checkout = checkout_with_a_slow_model(tmp_path / "checkout")
     folder = tmp_path / "steps"
     folder.mkdir()
-    threshold = SLOW_SECONDS * 1000 - 50
+    threshold = SLOW_SECONDS * 1000 - 10
     steps = Steps(
         folder,
         as_processes(checkout, folder),
