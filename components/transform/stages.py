@@ -16,6 +16,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.coders import example_coder
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
+from components.overlapping import OverlappingDoFn
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
 from core.progress import Progress
 from trainer_module.feeding import ngram_counts
@@ -44,8 +45,10 @@ class ReadBatches(beam.DoFn):
             yield self._decoder.DecodeBatch(batch)
 
 
-class TransformFiles(beam.DoFn):
+class TransformFiles(OverlappingDoFn):
     """(split, number of the unit, files) -> a Done with the transformed files.
+
+    A unit takes a second until its first batch, which is why units overlap.
 
     Args:
       graph: the folder of the transform graph.
@@ -69,8 +72,9 @@ class TransformFiles(beam.DoFn):
     def setup(self) -> None:
         self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
 
-    def process(self, unit: tuple[str, int, list[str]]) -> Iterator[Done]:
-        split, number, files = unit
+    def result(self, element: tuple[str, int, list[str]]) -> Done:
+        """See `OverlappingDoFn`."""
+        split, number, files = element
         batches = (
             _records(files, _BATCH).map(self._transform, cores(), deterministic=True).prefetch(2)
         )
@@ -100,7 +104,7 @@ class TransformFiles(beam.DoFn):
         if counter:
             counted = f"{name}-ngrams.npy"
             counter.save(counted)
-        yield split, list(zip(paths, counts, strict=True)), counted
+        return split, list(zip(paths, counts, strict=True)), counted
 
     # AutoGraph takes seconds, and has nothing to convert: the layer is a graph already.
     @tf.autograph.experimental.do_not_convert
