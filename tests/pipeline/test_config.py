@@ -118,7 +118,14 @@ def test_urls_are_left_alone(tmp_path):
         ("", "name=it's,data.input_base=that's", "name: it's has a ' without a partner"),
         ("", "name=a],training.epochs=3", "name: a] has a ] without a partner"),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
-        ("", "training.epochs=[", "training.epochs: '[' is not a YAML value"),
+        ("", "training.epochs=[", "training.epochs: [ has a [ without a partner"),
+        (
+            "",
+            "data.input_base=/reviews[2018,training.epochs=3",
+            "data.input_base: /reviews[2018,training.epochs=3 has a [ without a partner",
+        ),
+        ("", "name={a: [b],cache=false", "name: {a: [b],cache=false has a { without a partner"),
+        ("", "training.epochs=[1}", "training.epochs: '[1}' is not a YAML value"),
         ("name: 7", "", "name: Input should be a valid string, not 7"),
         ("training: {epochs: x, model: y}", "", "(and 1 more)"),
     ],
@@ -139,6 +146,7 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, message)
         ('a="it\'s",b=["x, y", \'z]\']', ["it's", ["x, y", "z]"]]),
         ("a={k: 'x, }', l: [1, 2]}, b = 1", [{"k": "x, }", "l": [1, 2]}, 1]),
         ("a=part[0-9].csv,b=1", ["part[0-9].csv", 1]),
+        ('a="/reviews[2018",b=1', ["/reviews[2018", 1]),
     ],
 )
 def test_quotes_and_brackets_keep_their_commas(overrides, values):
