@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, TargetOption, check_local, make_app
+from cli.options import (
+    ConfigOption,
+    SetOption,
+    TargetOption,
+    check_local,
+    check_writable,
+    make_app,
+)
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -33,13 +40,15 @@ def compile(
 ) -> None:
     """Compile the pipeline for a cluster: PipelineJob JSON (vertex), PipelineSpec YAML (kubeflow).
 
-    Exit code 2: a setting is wrong, or the target requires one that is missing.
+    Exit code 2: a setting is wrong, the target requires one that is missing, or the output file
+    cannot be written.
     """
     from cli.console import print_line
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
+    check_writable(file)
     compile_to(file, settings, target)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}")
 
