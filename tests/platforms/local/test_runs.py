@@ -146,6 +146,29 @@ def test_a_wrong_argument_is_one_line_and_exit_code_2(metadata, call, arguments,
     assert output.strip().splitlines()[-1].startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("command", "location", "problem"),
+    [
+        ("run", "{}/damaged.sqlite", "file is not a database"),
+        ("runs", "{}/damaged.sqlite", "file is not a database"),
+        ("report", "{}/damaged.sqlite", "file is not a database"),
+        ("runs", "mysql://me:secret@127.0.0.1:1/x", "mysql_real_connect failed"),
+        ("runs", "mysql://me:secret@[::1/x", "mysql://… is not supported"),
+        ("run", "mysql://me:secret@[::1/x", "mysql://… is not supported"),
+    ],
+)
+def test_metadata_that_cannot_be_opened_is_2_and_one_line(
+    call, tmp_path, command, location, problem
+):
+    (tmp_path / "damaged.sqlite").write_bytes(b"SQLite format 3\0 and no table")
+    code, output = call(command, "--set", f"paths.metadata='{location.format(tmp_path)}'")
+    assert code == 2, output
+    [line] = output.splitlines()
+    assert line.startswith("paths.metadata: ")
+    assert problem in line
+    assert "secret" not in line and "CREATE TABLE" not in line
+
+
 def test_without_a_run_no_database_is_created(call, tmp_path):
     code, output = call("runs")
     assert code == 2
@@ -160,8 +183,15 @@ def test_the_report_of_a_failed_run(metadata, call, tmp_path):
     assert "Trainer: out of [memory]" in file.read_text()
 
 
-def test_the_record_of_the_settings_has_no_password():
-    paths = {"metadata": "mysql://me:s3cret@db.example.com/reviews"}
-    recorded = recorded_settings(PipelineConfig.model_validate({"paths": paths}))
-    assert "s3cret" not in recorded
-    assert json.loads(recorded)["paths"]["metadata"] == "mysql://me@db.example.com/reviews"
+@pytest.mark.parametrize(
+    ("location", "recorded"),
+    [
+        ("mysql://me:s3cret@db.example.com/reviews", "mysql://me@db.example.com/reviews"),
+        ("mysql://me:s3cret@2@db:33/reviews", "mysql://me@db:33/reviews"),
+        ("mysql://me@db/reviews", "mysql://me@db/reviews"),
+        ("//runs/a[b/metadata.sqlite", "//runs/a[b/metadata.sqlite"),
+    ],
+)
+def test_the_record_of_the_settings_has_no_password(location, recorded):
+    config = PipelineConfig.model_validate({"paths": {"metadata": location}})
+    assert json.loads(recorded_settings(config))["paths"]["metadata"] == recorded
