@@ -1,6 +1,9 @@
 """The commands `runs` and `report` on a real ML Metadata store."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from ml_metadata import MetadataStore
@@ -12,6 +15,7 @@ from components.run_report.history import ERROR, OUTCOME, SETTINGS, read_runs, r
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
 
+COMMAND = "from cli.command import main; main()"
 OUTCOME_OF_FIRST = {
     "accuracy": 0.91234,
     "blessed": True,
@@ -119,6 +123,21 @@ def test_a_run_of_an_older_version_or_a_killed_one_is_listed(metadata, call):
     metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, state="RUNNING")
     results = {line.split()[0]: line.split()[-1] for line in call("runs")[1].splitlines()}
     assert (results["2025-01-01"], results["2027-01-01"]) == ("–", "unfinished")
+
+
+@pytest.mark.parametrize(("encoding", "unknown"), [("ascii", r"\u2013"), ("utf-8", "–")])
+def test_an_output_that_cannot_encode_a_character_gets_its_code(
+    metadata, tmp_path, encoding, unknown
+):
+    metadata.add_run("2025-01-01")
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, "runs", "--set", f"paths.root={tmp_path}"],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    results = [line.split()[-1] for line in done.stdout.decode(encoding).splitlines()]
+    assert unknown in results
 
 
 def test_two_runs_are_compared_in_settings_and_results(metadata, call):
