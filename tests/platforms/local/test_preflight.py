@@ -22,7 +22,7 @@ def test_the_sample_passes(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("key", ["root", "serving"])
+@pytest.mark.parametrize("key", ["root", "serving", "checkpoints"])
 def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch, key):
     def no_credentials(scopes=None):
         raise DefaultCredentialsError("none")
