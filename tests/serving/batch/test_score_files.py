@@ -6,6 +6,7 @@ import fcntl
 import gzip
 import json
 import shutil
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -247,10 +248,7 @@ def test_an_output_that_another_process_is_writing(score, tmp_path):
 
 
 def test_a_file_system_without_locks_is_written_to(score, tmp_path, monkeypatch):
-    def flock(file, operation):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks")))
     assert score(write(tmp_path, "in.txt", "good")).reviews == 1
 
 
