@@ -44,10 +44,16 @@ def compile(
     cannot be written.
     """
     from cli.console import print_line
+    from core.errors import ConfigError
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
+    if target == "kubeflow" and file.suffix not in (".yaml", ".yml"):
+        raise ConfigError(
+            f"--output: {file} must end in .yaml, because Kubeflow Pipelines accepts a "
+            "PipelineSpec in YAML only"
+        )
     check_writable(file)
     compile_to(file, settings, target)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}")

@@ -110,6 +110,13 @@ def test_an_output_that_cannot_be_written_is_2_and_one_line(command, tmp_path):
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_a_pipeline_for_kubeflow_is_yaml(tmp_path):
+    words = ["compile", "--target", "kubeflow", *CLUSTER, "--output", f"{tmp_path}/x.json"]
+    result = CliRunner().invoke(app, words)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith(f"--output: {tmp_path}/x.json must end in .yaml, ")
+
+
 def test_overrides_may_be_repeated_and_the_last_one_wins(monkeypatch):
     monkeypatch.setenv("PIPELINE_SET", "training.epochs=none,name=a")
     words = ["kserve", "--set", "training.epochs=3,name=b", "--set", "paths.serving=gs://b/s"]
