@@ -54,7 +54,7 @@ def compile(
             f"--output: {file} must end in .yaml, because Kubeflow Pipelines accepts a "
             "PipelineSpec in YAML only"
         )
-    check_writable(file)
+    check_writable(file, creates_folders=True)
     compile_to(file, settings, target)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}")
 

@@ -62,14 +62,18 @@ def check_local(file: Path | None) -> Path | None:
     return file
 
 
-def check_writable(file: Path) -> None:
-    """Check that an output file can be created, together with its missing folders.
+def check_writable(file: Path, *, creates_folders: bool = False) -> None:
+    """Check that an output file can be created.
+
+    Args:
+      file: the file.
+      creates_folders: whether the command creates missing folders.
 
     Raises:
-      ConfigError: this user may not write to its folder.
+      ConfigError: the folder is missing, or this user may not write to it.
     """
     folder = file.absolute().parent
-    while not os.path.lexists(folder):
+    while creates_folders and not os.path.lexists(folder):
         folder = folder.parent
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise ConfigError(

@@ -157,6 +157,7 @@ def test_two_runs_are_compared_in_settings_and_results(metadata, call):
         (("report", "--run", "x"), "run x: no run has this id"),
         (("report", "--output", "gs://bucket/report.html"), "--output: gs://bucket/report.html"),
         (("report", "--output", "/missing/report.html"), "--output: /missing/report.html cannot"),
+        (("report", "--output", "/"), "--output: / is a folder; name a file"),
     ],
 )
 def test_a_wrong_argument_is_one_line_and_exit_code_2(metadata, call, arguments, message):
