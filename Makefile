@@ -133,7 +133,7 @@ clean: ## remove what builds and tools leave; keep .venv and runs
 clean-runs: ## remove runs/, which contains the pushed models; print what is removed
 	@if [ -e runs ]; then \
 		du -sh runs | awk '{ print "removing runs: " $$1 }'; \
-		for model in runs/serving/*; do \
+		for model in runs/serving/* runs/*/serving/*; do \
 			if [ -e "$$model" ]; then echo "removing the pushed model $$model"; fi; \
 		done; \
 		rm -rf runs; \

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, TargetOption, check_local, make_app
+from cli.options import (
+    ConfigOption,
+    SetOption,
+    TargetOption,
+    check_local,
+    check_writable,
+    make_app,
+)
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -33,13 +40,21 @@ def compile(
 ) -> None:
     """Compile the pipeline for a cluster: PipelineJob JSON (vertex), PipelineSpec YAML (kubeflow).
 
-    Exit code 2: a setting is wrong, or the target requires one that is missing.
+    Exit code 2: a setting is wrong, the target requires one that is missing, or the output file
+    cannot be written.
     """
     from cli.console import print_line
+    from core.errors import ConfigError
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
+    if target == "kubeflow" and file.suffix not in (".yaml", ".yml"):
+        raise ConfigError(
+            f"--output: {file} must end in .yaml, because Kubeflow Pipelines accepts a "
+            "PipelineSpec in YAML only"
+        )
+    check_writable(file, creates_folders=True)
     compile_to(file, settings, target)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}")
 

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -67,7 +68,7 @@ def run_watched(
     process, pipe = _start(arguments, log, lock)
     live = Live(watched, console=console, refresh_per_second=_REFRESH_PER_SECOND)
     # The last state of the table stays on the terminal.
-    with live if console.is_terminal else contextlib.nullcontext():
+    with _sigterm_as_ctrl_c(), live if console.is_terminal else contextlib.nullcontext():
         try:
             for event in receive(pipe):
                 ended = watched.update(event)
@@ -85,6 +86,23 @@ def run_watched(
                 interrupted=code in _INTERRUPTED_CODES,
             )
     return watched
+
+
+@contextlib.contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C, so that a training saves a checkpoint.
+
+    By default SIGTERM would end this process, and the pipeline's process would end with it at once.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def show_unchanged(
@@ -110,7 +128,8 @@ def _fail(watched: Watched, error: str, *, interrupted: bool) -> str | None:
 
 
 def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watched) -> None:
-    """End the pipeline after Ctrl-C; a training saves a checkpoint first, until a second Ctrl-C."""
+    """End the pipeline after Ctrl-C or SIGTERM; a training saves a checkpoint first, until a second
+    signal."""
     running = _fail(watched, "interrupted", interrupted=True)
     if running != TRAINER:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -47,7 +48,8 @@ def check_local(file: Path | None) -> Path | None:
     """Return the path of an output file unchanged.
 
     Raises:
-      ConfigError: `file` is a URL, which would become a local folder named after the scheme.
+      ConfigError: `file` is a folder, or a URL, which would become a local folder named after the
+        scheme.
     """
     # `Path` replaces the two slashes of a URL by one.
     if file and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", file.parts[0]):
@@ -55,7 +57,41 @@ def check_local(file: Path | None) -> Path | None:
             f"--output: {file.parts[0]}//{'/'.join(file.parts[1:])} is not a local path. "
             "Write a local file and copy it"
         )
+    if file and file.is_dir():
+        raise ConfigError(f"--output: {file} is a folder; name a file")
     return file
+
+
+def check_writable(file: Path, *, creates_folders: bool = False) -> None:
+    """Check that an output file can be created.
+
+    Args:
+      file: the file.
+      creates_folders: whether the command creates missing folders.
+
+    Raises:
+      ConfigError: the folder is missing, or this user may not write to it.
+    """
+    folder = file.absolute().parent
+    while creates_folders and not os.path.lexists(folder):
+        folder = folder.parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise ConfigError(
+            f"--output: {file} cannot be written: {folder} is not a folder that this user may "
+            "write to"
+        )
+
+
+def write_output(file: Path, text: str) -> None:
+    """Write a text to an output file.
+
+    Raises:
+      ConfigError: the file cannot be written.
+    """
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--output: {file} cannot be written: {error.strerror}") from None
 
 
 ManifestOption = Annotated[
@@ -72,6 +108,6 @@ ManifestOption = Annotated[
 def write_manifest(text: str, output: Path | None) -> None:
     """Write a manifest to `output`, or without one to standard output."""
     if output:
-        output.write_text(text, encoding="utf-8")
+        write_output(output, text)
     else:
         print(text, end="")

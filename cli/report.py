@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, check_local, make_app
+from cli.options import (
+    ConfigOption,
+    SetOption,
+    check_local,
+    check_writable,
+    make_app,
+    write_output,
+)
 
 app = make_app()
 
@@ -19,7 +26,12 @@ def report(
         typer.Option(metavar="ID", help="Id of the run, or its beginning \\[default: the newest]."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write \\[default: report-ID.html].")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write \\[default: report-ID.html].",
+            callback=check_local,
+        ),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -29,20 +41,16 @@ def report(
     Exit code 2: there is no such run.
     """
     from cli.console import print_line, silent_stderr
-    from core.errors import ConfigError
     from pipeline.config import load_config
     from platforms.local.runs import find_run
 
     settings = load_config(config, overrides or ())
-    check_local(output)
     found = find_run(settings, run)
     file = output or Path(f"report-{found.id.replace(':', '')}.html")
+    check_writable(file)
     with silent_stderr():
         from components.run_report.page import collect, render
 
         page = render(collect(found.sources(settings.name)))
-    try:
-        file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--output: {file} cannot be written: {error.strerror}") from None
+    write_output(file, page)
     print_line(str(file))

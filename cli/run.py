@@ -19,7 +19,8 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     If nothing has changed since the last run, its result is shown again.
 
     Exit code 0: a model was pushed. 2: settings or input are wrong, or another run uses paths.root.
-    3: the model was not blessed or failed the serving check. 130: Ctrl-C. 1: anything else.
+    3: the model was not blessed or failed the serving check. 130: Ctrl-C or SIGTERM. 1: anything
+    else.
     """
     from rich.text import Text
 

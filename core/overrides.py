@@ -93,16 +93,17 @@ def _split(text: str) -> list[str]:
     """Split `text` at the commas between overrides; leave out blank overrides.
 
     Raises:
-      ValueError: a quote or a closing bracket has no partner. An opening bracket without a partner
-        extends its value to the end of `text`; the YAML parser then rejects this value.
+      ValueError: a quote or a bracket has no partner. YAML would accept an opening bracket inside
+        of a plain value, which would then contain all following overrides.
     """
     parts: list[str] = []
-    start = index = depth = 0
+    opened: list[str] = []  # the brackets without a partner so far
+    start = index = 0
     value_begins = False
     stray: set[str] = set()
     while index < len(text):
         character = text[index]
-        if character == "," and not depth:
+        if character == "," and not opened:
             parts.append(_checked(text[start:index], stray))
             start, value_begins = index + 1, False
         elif character in _STRINGS and value_begins:
@@ -113,18 +114,20 @@ def _split(text: str) -> list[str]:
         elif character in _STRINGS:
             stray ^= {character}
         elif character in "]}":
-            depth -= 1
-            if depth < 0:
+            if not opened:
                 raise _unpaired(character, text[start : index + 1])
+            opened.pop()
             value_begins = False
         elif character in "[{":
-            depth += 1
+            opened.append(character)
             value_begins = True
         elif character in ",:" or (character == "=" and "=" not in text[start:index]):
             value_begins = True
         elif not character.isspace():
             value_begins = False
         index += 1
+    if opened:
+        raise _unpaired(opened[0], text[start:])
     parts.append(_checked(text[start:], stray))
     return [part for part in parts if part.strip()]
 

@@ -15,9 +15,12 @@ Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Section(BaseModel):
-    """A part of the settings without unknown keys, type conversion or changes after loading."""
+    """A part of the settings without unknown keys, type conversion or changes after loading.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    A number must be finite: an infinite learning rate or timeout would fail later, in a component.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 AnySection = TypeVar("AnySection", bound=Section)

@@ -13,7 +13,10 @@ def load_yaml(text: str) -> Any:
     Raises:
       yaml.YAMLError: `text` is not YAML, or a mapping at any level has the same key twice.
     """
-    return yaml.load(text, _StrictLoader)
+    try:
+        return yaml.load(text, _StrictLoader)
+    except RecursionError:
+        raise yaml.YAMLError("nested too deeply") from None
 
 
 class _StrictLoader(yaml.SafeLoader):

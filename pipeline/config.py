@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -202,9 +201,8 @@ def log_folder(config: PipelineConfig) -> str:
 def recorded_settings(config: PipelineConfig) -> str:
     """Return the settings as JSON for a record of the run, without the password of MySQL."""
     settings = config.model_dump()
-    url = urlsplit(settings["paths"]["metadata"])
-    if url.password:
-        settings["paths"]["metadata"] = config.paths.metadata.replace(f":{url.password}@", "@", 1)
+    location = config.paths.metadata
+    settings["paths"]["metadata"] = re.sub(r"(?<=://)([^/:@]*):.*@", r"\1@", location)
     return json.dumps(settings)
 
 

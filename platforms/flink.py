@@ -126,7 +126,7 @@ def check_java(flink: Flink) -> None:
     name = socket.gethostname()
     try:
         socket.getaddrinfo(name, None)
-    except OSError:
+    except (OSError, UnicodeError):
         raise ConfigError(
             f"beam.runner: flink requires an address for {name}, the name of this machine; add "
             f"the line 127.0.0.1 {name} to /etc/hosts"
@@ -168,5 +168,6 @@ def _check_reachable(key: str, address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_SECONDS).close()
-    except OSError as error:
+    # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
+    except (OSError, UnicodeError) as error:
         raise ConfigError(f"{key}: {address} is not reachable: {error}") from None

@@ -30,7 +30,7 @@ def create(
       cron: the times in UTC: minute, hour, day of the month, month, day of the week.
 
     Returns:
-      0 if the cluster accepted the schedule, else 1.
+      0 if the cluster accepted the schedule; 1 if it did not; 130 after Ctrl-C.
 
     Raises:
       ConfigError, InputError: see `platforms.submit.submit`.
@@ -42,6 +42,12 @@ def create(
     except SubmitError as error:
         report(str(error))
         return exit_codes.FAILED
+    except KeyboardInterrupt:
+        report(
+            f"interrupted; it is unknown whether {name} was scheduled, see --schedules before a "
+            "retry"
+        )
+        return exit_codes.INTERRUPTED
     report(f"scheduled {name}: {times} (UTC)")
     return exit_codes.PUSHED
 

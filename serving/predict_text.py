@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from core.errors import UserError
 from preprocessing.fast.ngrams import NgramIds, ngram_ids
 from serving.signing.model import verified
 
@@ -31,6 +32,10 @@ _SAMPLE = (
 
 NgramSettings = tuple[int, int, tuple[int, ...]]
 """The last arguments of `ngram_ids`."""
+
+
+class DamagedModelError(UserError):
+    """A pushed model that cannot be loaded. The message names its folder."""
 
 
 class PredictText:
@@ -107,9 +112,17 @@ def load_predict_text(folder: str, public_key: bytes | None = None) -> PredictTe
 
     Raises:
       SignatureError: see `serving.signing.model.verified`.
+      DamagedModelError: the model cannot be loaded.
     """
     with verified(folder, public_key) as trusted:
-        return predict_text_of(tf.saved_model.load(trusted), trusted)
+        try:
+            return predict_text_of(tf.saved_model.load(trusted), trusted)
+        except Exception as error:  # a damaged file can raise anything
+            problem = (str(error).strip().splitlines() or [""])[0]
+            raise DamagedModelError(
+                f"{folder}: the model cannot be loaded ({type(error).__name__}: {problem}). Push "
+                "it again, or remove this version"
+            ) from error
 
 
 def predict_text_of(model: Any, folder: str) -> PredictText:

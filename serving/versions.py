@@ -21,7 +21,7 @@ def versions(folder: str) -> Iterator[str]:
         missing folder has no versions.
 
     Raises:
-      OSError: the folder cannot be listed.
+      OSError: the folder cannot be listed, or a version cannot be read.
     """
     numbers = [name for name in _names(folder) if re.fullmatch("[0-9]+", name)]
     for name in sorted(numbers, key=int, reverse=True):
@@ -31,7 +31,11 @@ def versions(folder: str) -> Iterator[str]:
 
 
 def is_complete(model: str) -> bool:
-    """Return whether the path or URL `model` holds a complete SavedModel."""
+    """Return whether the path or URL `model` holds a complete SavedModel.
+
+    Raises:
+      OSError: a URL cannot be read.
+    """
     return bool(_exists(f"{model}/{MODEL_FILE}"))
 
 
@@ -54,7 +58,10 @@ def _exists(path: str) -> bool:
         return os.path.exists(path)
     import tensorflow as tf
 
-    return bool(tf.io.gfile.exists(path))
+    try:
+        return bool(tf.io.gfile.exists(path))
+    except tf.errors.OpError as error:
+        raise OSError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _is_local(path: str) -> bool:

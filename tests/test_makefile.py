@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 MAKEFILE = Path(__file__).parents[1] / "Makefile"
-KEPT = ("runs/serving/17/saved_model.pb", ".venv/pyvenv.cfg", "cli/app.py", "data/train.bz2")
+MODELS = ("runs/serving/17", "runs/amazon/serving/18")
+KEPT = (
+    *(f"{model}/saved_model.pb" for model in MODELS),
+    ".venv/pyvenv.cfg",
+    "cli/app.py",
+    "data/train.bz2",
+)
 REMOVED = ("build/lib/a.py", "site/index.html", ".ruff_cache/a", "pipeline/__pycache__/cli.pyc")
 
 
@@ -35,16 +41,17 @@ def test_clean_keeps_the_runs_and_their_models(checkout):
 
 def test_distclean_keeps_the_runs(checkout):
     make(checkout, "distclean")
-    assert (checkout / KEPT[0]).exists()
+    assert all((checkout / model / "saved_model.pb").exists() for model in MODELS)
     assert not (checkout / ".venv").exists()
 
 
 def test_clean_runs_prints_what_it_removes(checkout):
     printed = make(checkout, "clean-runs")
     assert "removing runs: " in printed
-    assert "removing the pushed model runs/serving/17" in printed
+    models = [line for line in printed.splitlines() if "pushed model" in line]
+    assert models == [f"removing the pushed model {model}" for model in MODELS]
     assert not (checkout / "runs").exists()
-    assert all((checkout / name).exists() for name in KEPT[1:])
+    assert all((checkout / name).exists() for name in KEPT[len(MODELS) :])
     assert "nothing to remove" in make(checkout, "clean-runs")
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainer_module.settings import Training
 
+NO_SERVERS = "training.strategy: parameter_server needs a TF_CONFIG with chief, worker and ps tasks"
+
 ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
 """Strategies of a single process; the others need a cluster."""
 
@@ -69,6 +71,31 @@ def problem(training: Training, strategy: str, reason: str = "") -> str | None:
     if training.profile_steps and training.profile_steps[0] > training.profile_steps[1]:
         first, last = training.profile_steps
         return f"training.profile_steps: [{first}, {last}] ends before it begins"
+    return None
+
+
+def cluster_problem(strategy: str, processes: int, has_servers: bool) -> str | None:
+    """Return one line if `strategy` does not fit the cluster of TF_CONFIG; None if it does.
+
+    Args:
+      strategy: the strategy; `auto` fits every cluster.
+      processes: the number of processes in the cluster.
+      has_servers: whether some of them are parameter servers.
+    """
+    if strategy in ONE_PROCESS and strategy != "auto":
+        return (
+            f"training.strategy: {strategy} trains in one process, but TF_CONFIG names a cluster "
+            f"of {processes}; set multi_worker_mirrored or parameter_server"
+        )
+    if strategy == "multi_worker_mirrored" and has_servers:
+        # With parameter servers, workers only execute requests of the coordinator. A collective
+        # operation would wait for the workers forever.
+        return (
+            "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; set "
+            "parameter_server, or leave the ps tasks out"
+        )
+    if strategy == "parameter_server" and not has_servers:
+        return NO_SERVERS
     return None
 
 

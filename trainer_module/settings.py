@@ -85,7 +85,7 @@ class Training(Section):
     """Examples in the shuffle buffer of a training."""
     cache_input: bool = False
     """Keep the transformed Examples in memory after the first epoch, whatever their size."""
-    seed: Annotated[int, Field(ge=0)] = 42
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 42
     """Seed of shuffling and initialisation."""
 
     @model_validator(mode="after")

@@ -94,7 +94,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     chief = cluster is None or cluster.chief
     task = cluster.name.replace(" ", "-") if cluster else "chief"
     checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=task)
-    first_step = checkpoints.restore()
+    first_step = checkpoints.restore(inputs.global_batch)
     if not first_step:
         _set_first_weights(job, module, model, inputs, agreement)
     prepared_seconds = time.perf_counter() - started

@@ -7,7 +7,6 @@ import json
 import os
 from typing import Any
 
-from ml_metadata import MetadataStore
 from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_executor
@@ -19,7 +18,7 @@ from components.run_report import cluster_pages
 from components.run_report.history import read_runs
 from components.run_report.page import collect, render
 from components.run_report.sources import Sources
-from core.metadata import connection_config
+from core.metadata import open_store
 
 NAME_KEY, SETTINGS_KEY, METADATA_KEY = "name", "settings", "metadata"
 CREATED_KEY = "created"
@@ -84,7 +83,7 @@ class Executor(base_executor.BaseExecutor):
         location = exec_properties.get(METADATA_KEY)
         if not location:
             return sources
-        [run] = read_runs(MetadataStore(connection_config(location)), run_id)
+        [run] = read_runs(open_store(location), run_id)
         return dataclasses.replace(sources, started=run.started, steps=run.steps)
 
 

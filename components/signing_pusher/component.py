@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
+
 from tfx.components import Pusher
 from tfx.dsl.components.base import executor_spec
 from tfx.proto import pusher_pb2
 from tfx.types import BaseChannel
 
 from components.signing_pusher.executor import KEY, Executor
+
+_DIGEST_KEY = "private_key_digest"
 
 
 class SigningPusher(Pusher):
@@ -30,12 +35,22 @@ class SigningPusher(Pusher):
           model_blessing: the Evaluator's blessing of the model.
           infra_blessing: the ServingCheck's blessing of the model.
           push_destination: the folder of all versions.
-          private_key: the file with the key, on the machine that runs the component.
+          private_key: the file with the key, on the machine that runs the component. If this
+            machine has the file, its digest is a part of the cache key: a model must be signed
+            again by a new key.
         """
         super().__init__(
             model=model,
             model_blessing=model_blessing,
             infra_blessing=infra_blessing,
             push_destination=push_destination,
-            custom_config={KEY: private_key},
+            custom_config={KEY: private_key, _DIGEST_KEY: _digest(private_key)},
         )
+
+
+def _digest(file: str) -> str:
+    """Return a digest of a file; empty if it is not on this machine."""
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -7,7 +7,6 @@ the pipeline's process as an open descriptor. A run of the TFX command line acqu
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import shlex
@@ -17,12 +16,11 @@ import time
 from collections.abc import Iterator
 
 from core.errors import ConfigError
+from core.file_locks import WITHOUT_LOCKS
 from platforms.local.places import make_folder
 
 DESCRIPTOR_VARIABLE = "PIPELINE_LOCK_FD"
 _FILE = ".lock"
-_UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF}
-"""Error numbers of file systems that do not support locks."""
 _SECONDS_TO_WRITE = 1.0
 """Seconds for a process that has just acquired the lock to write its name into the file."""
 
@@ -60,7 +58,7 @@ def lock_root(root: str) -> int | None:
         ) from None
     except OSError as error:
         os.close(lock)
-        if error.errno not in _UNSUPPORTED:
+        if error.errno not in WITHOUT_LOCKS:
             raise
         print(
             f"paths.root: {root} cannot be locked ({error.strerror}); do not start a second run "
@@ -80,7 +78,7 @@ def waiting_lock(path: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError as error:
-            if error.errno not in _UNSUPPORTED:
+            if error.errno not in WITHOUT_LOCKS:
                 raise
         yield
 

@@ -33,6 +33,7 @@ def check(config: PipelineConfig) -> None:
         "paths.root": config.paths.root,
         "paths.metadata": config.paths.metadata,
         "paths.serving": config.paths.serving,
+        "paths.checkpoints": config.paths.checkpoints,
         "data.input_base": config.data.input_base or "",
     }
     for key, place in places.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 from components.run_report.history import Run, read_runs
 from core.errors import InputError
-from core.metadata import connection_config
+from core.metadata import open_store, without_password
 from core.settings import flat_settings
 from pipeline.config import PipelineConfig
 
@@ -22,12 +22,13 @@ def find_runs(config: PipelineConfig) -> list[Run]:
 
     Raises:
       InputError: there is no run.
+      ConfigError: ML Metadata cannot be opened.
     """
     runs = _read(config)
     if not runs:
         raise InputError(
-            f"paths.metadata: no run in {_shown(config.paths.metadata)}; `amazon-reviews run` "
-            "starts one"
+            f"paths.metadata: no run in {without_password(config.paths.metadata)}; "
+            "`amazon-reviews run` starts one"
         )
     return runs
 
@@ -80,15 +81,8 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tup
 
 
 def _read(config: PipelineConfig) -> list[Run]:
-    from ml_metadata import MetadataStore
-
     location = config.paths.metadata
     # Opening a file that is missing would create it.
     if "://" not in location and not os.path.exists(location):
         return []
-    return read_runs(MetadataStore(connection_config(location)))
-
-
-def _shown(location: str) -> str:
-    """Return the location without a password."""
-    return location.rpartition("@")[2] if "://" in location else location
+    return read_runs(open_store(location))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from components.run_report import history
-from core.metadata import connection_config
+from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
 from platforms.local import checks
@@ -66,7 +66,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     and the serving folder contains the same models as after the run.
 
     Raises:
-      ConfigError: a setting is impossible on this machine.
+      ConfigError: a setting is impossible on this machine, or ML Metadata cannot be opened.
     """
     if not os.path.exists(config.paths.metadata):
         return None
@@ -74,9 +74,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     if before is None:
         return None
     checks.check(config)
-    from ml_metadata import MetadataStore
-
-    store = MetadataStore(connection_config(config.paths.metadata))
+    store = open_store(config.paths.metadata)
     state = history.last_state(store)
     if not state or state[1] != _state(config, before):
         return None

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from collections import Counter
@@ -23,7 +24,7 @@ from typing import NamedTuple
 import apache_beam as beam
 
 from core import progress
-from core.errors import UserError
+from core.errors import InputError, UserError
 from core.local_beam import make_pipeline
 from preprocessing.reading.cut import cut_file
 from preprocessing.reading.find import SourceFile, fingerprint
@@ -76,7 +77,7 @@ def score_files(request: Request) -> Summary:
     The units of the reported progress are `stage.REVIEWS`, and `stage.BYTES` with a total.
 
     Raises:
-      InputError: see `find_inputs` and `decide_layouts`.
+      InputError: see `find_inputs` and `decide_layouts`; or the output would replace an input file.
       OutputError: the output cannot be written, or another process is writing it.
       BatchError: the Beam pipeline failed. Finished units stay in the work folder.
     """
@@ -87,6 +88,7 @@ def score_files(request: Request) -> Summary:
             names = {files[0].path: STANDARD_STREAM}
         else:
             files, names = find_inputs(request.inputs), {}
+            _refuse_to_replace(files, request.output)
         layouts = decide_layouts(files, options)
         pieces = [
             piece
@@ -103,6 +105,21 @@ def score_files(request: Request) -> Summary:
             summary = _summary(units, folder, resumed)
             work.remove(folder)
     return summary
+
+
+def _refuse_to_replace(files: Sequence[SourceFile], target: str) -> None:
+    written = {_place(target), _place(output.rejected_path(target))}
+    for file in files:
+        if _place(file.path) in written:
+            raise InputError(
+                f"--output: {file.path} is an input and would be replaced; name an output that no "
+                "--input matches"
+            )
+
+
+def _place(path: str) -> str:
+    """Return a local path without symbolic links, and a URL unchanged."""
+    return os.path.realpath(path) if work.is_local(path) else path
 
 
 @contextmanager

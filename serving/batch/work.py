@@ -22,6 +22,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from core import exit_codes
 from core.errors import UserError
+from core.file_locks import WITHOUT_LOCKS
 from serving.batch.units import Unit
 
 _MANIFEST = "manifest.json"
@@ -73,6 +74,8 @@ def is_local(path: str) -> bool:
 def locked(folder: str) -> Iterator[None]:
     """Create the work folder and lock it, so that no other process of this machine uses it.
 
+    Some file systems support no locks. There the folder is used without one.
+
     Raises:
       OutputError: the folder cannot be created, or another process has locked it.
     """
@@ -90,11 +93,14 @@ def locked(folder: str) -> Iterator[None]:
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise OutputError(
                 f"--output: another process is writing this file (work folder {folder}); wait "
                 "until that process has ended, or name another file"
             ) from None
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
         yield
 
 

@@ -213,5 +213,9 @@ def _texts(value: Any, binary: bool) -> Any:
 
 def _show(value: Any) -> str:
     """Return a JSON value for a message, shortened."""
-    text = orjson.dumps(value).decode()
+    try:
+        text = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        # orjson reads up to 1024 levels, but writes only 254.
+        return "(nested too deeply to be shown)"
     return text if len(text) <= _CHARACTERS_SHOWN else f"{text[:_CHARACTERS_SHOWN]}..."

@@ -30,8 +30,10 @@ def open_socket(settings: Serve) -> socket.socket:
         found = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-    except OSError as error:
-        raise ConfigError(f"{place} is not an address: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:
+        # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
+        problem = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{place} is not an address: {problem}") from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -74,7 +74,10 @@ class Models:
         )
 
     async def watch(self, seconds: float) -> None:
-        """Look for a newer version every `seconds`, load it in a thread, and switch to it."""
+        """Look for a newer version every `seconds`, load it in a thread, and switch to it.
+
+        No error ends it: the next version must be found after any problem with this one.
+        """
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1, thread_name_prefix="load") as thread:
             while True:
@@ -83,6 +86,9 @@ class Models:
                     model = await loop.run_in_executor(thread, self._load_newer)
                 except OSError as error:
                     _log.warning("paths.serving: %s cannot be read: %s", self.folder, error)
+                    continue
+                except Exception:
+                    _log.exception("paths.serving: the search in %s failed", self.folder)
                     continue
                 if model is not None:
                     self._switch(model)

@@ -76,6 +76,47 @@ def test_a_manifest_needs_no_tensorflow():
     assert set(done.stdout.splitlines()[-1].split()) & HEAVY == set()
 
 
+CLUSTER = (
+    *("--set", "cluster.image=host/project/image:tag", "--set", "paths.root=gs://b/r"),
+    *("--set", "data.input_base=gs://b/d", "--set", "paths.serving=gs://b/s"),
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("kserve", *CLUSTER),
+        ("runtime",),
+        ("flink", *CLUSTER),
+        ("compile", "--target", "kubeflow", *CLUSTER),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_output_that_cannot_be_written_is_2_and_one_line(command, tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    for output, problem in (
+        (tmp_path, f"{tmp_path} is a folder; name a file"),
+        (file / "x.yaml", f"{file / 'x.yaml'} cannot be written: "),
+    ):
+        words = [*command, "--output", str(output)]
+        done = subprocess.run(
+            [sys.executable, "-c", LOADED, *words], capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        [line] = done.stderr.splitlines()
+        assert line.startswith(f"--output: {problem}")
+        assert "tensorflow" not in done.stdout.split()
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_pipeline_for_kubeflow_is_yaml(tmp_path):
+    words = ["compile", "--target", "kubeflow", *CLUSTER, "--output", f"{tmp_path}/x.json"]
+    result = CliRunner().invoke(app, words)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith(f"--output: {tmp_path}/x.json must end in .yaml, ")
+
+
 def test_overrides_may_be_repeated_and_the_last_one_wins(monkeypatch):
     monkeypatch.setenv("PIPELINE_SET", "training.epochs=none,name=a")
     words = ["kserve", "--set", "training.epochs=3,name=b", "--set", "paths.serving=gs://b/s"]

@@ -1,5 +1,7 @@
 """`amazon-reviews data fetch`: only complete files, and one line for each error."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import google.auth
@@ -158,3 +160,13 @@ def test_an_output_file_is_not_a_url(tmp_path, monkeypatch, capsys, words):
         "--output: gs://bucket/file.yaml is not a local path. Write a local file and copy it\n"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_is_one_line_whatever_the_libraries_warn_about(tmp_path):
+    (tmp_path / "file").touch()
+    words = ["data", "fetch", "--set", f"data.input_base={tmp_path}/file/reviews"]
+    program = "from cli.command import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert line.startswith("data.input_base: ")

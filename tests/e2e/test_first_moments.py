@@ -40,10 +40,10 @@ class Run:
         wait(came, seconds=300)
         return self
 
-    def interrupt(self):
-        """Send SIGINT; return the output after the end of all processes of the run."""
+    def interrupt(self, number=signal.SIGINT):
+        """Send a signal; return the output after the end of all processes of the run."""
         children = _children(self.process.pid)
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(number)
         assert self.process.wait(300) == 130, self.printed.read_text()
         wait(lambda: not any(os.path.exists(f"/proc/{child}") for child in children))
         printed = self.printed.read_text()
@@ -79,12 +79,13 @@ def test_ctrl_c_while_tfx_is_loaded(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_a_training_saves_a_checkpoint_first(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_a_training_saves_a_checkpoint_first(tmp_path, number):
     workspace = Workspace(tmp_path, LONG)
     run = Run(workspace)
     # The first checkpoint is written at the end of an epoch.
     run.until(lambda: list((workspace.root / "checkpoints").rglob("*.index")))
-    printed = run.interrupt()
+    printed = run.interrupt(number)
     assert "the training saves a checkpoint" in printed
     assert "interrupted: Trainer; run again to continue" in printed
     [log] = workspace.root.glob("logs/*.log")

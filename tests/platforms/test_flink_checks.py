@@ -140,6 +140,12 @@ def test_a_server_that_is_not_reachable(machine, key, more):
         check_local(load(machine("17"), f"beam.flink.{key}={address}", *more))
 
 
+def test_a_server_whose_name_is_no_name_of_a_host(machine):
+    pool = ("beam.flink.environment=EXTERNAL", "beam.flink.worker_pool=a..b:50000")
+    with pytest.raises(ConfigError, match=r"^beam.flink.worker_pool: a..b:50000 is not reachable"):
+        check_local(load(machine("17"), *pool))
+
+
 def test_a_worker_that_does_not_exist(machine):
     more = ("beam.flink.environment=PROCESS", "beam.flink.worker_command=/no/such/worker")
     line = "^beam.flink.worker_command: /no/such/worker is not an executable file; install"

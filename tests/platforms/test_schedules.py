@@ -1,5 +1,7 @@
 """Schedules on both clusters: created, listed and deleted; and the check of their times."""
 
+import re
+
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -87,6 +89,16 @@ def test_a_lost_response_is_not_repeated(cluster):
     assert code == 1
     assert "it is unknown whether amazon-reviews-20" in line
     assert len(listed(cluster)) == 1
+
+
+def test_ctrl_c_names_the_schedule_that_may_exist(kubeflow, monkeypatch):
+    def create_and_interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("platforms.kubeflow.schedules.create", create_and_interrupt)
+    code, [line] = create(kubeflow)
+    assert code == 130
+    assert re.match(r"interrupted; it is unknown whether amazon-reviews-20\S+ was scheduled", line)
 
 
 def test_a_name_that_does_not_exist_is_an_error(cluster):

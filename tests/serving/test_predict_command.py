@@ -117,6 +117,26 @@ def test_ctrl_c_is_130(root):
     assert process.communicate() == (b"", b"")
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda model: (model / "saved_model.pb").write_bytes(b"no graph"),
+        lambda model: next(model.glob("variables/*.data-*")).write_bytes(b""),
+        lambda model: next(model.glob("variables/*.index")).unlink(),
+    ],
+    ids=["graph", "weights", "index"],
+)
+def test_a_damaged_model_is_1_and_one_line(tmp_path, damage):
+    model = tmp_path / "serving" / "1"
+    push(model)
+    damage(model)
+    process = start(tmp_path, "good")
+    out, error = process.communicate(timeout=300)
+    assert (process.returncode, out) == (1, b"")
+    [line] = error.decode().splitlines()
+    assert line.startswith(f"{model}: the model cannot be loaded (")
+
+
 def test_closed_standard_input_is_2(root):
     process = start(root, stdin=subprocess.DEVNULL)
     assert b"no review given" in process.communicate(timeout=300)[1]

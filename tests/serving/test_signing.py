@@ -235,3 +235,29 @@ class TestUses:
             with verified(str(copy), public) as found:
                 assert Path(found, "variables", "data").read_bytes() == b"variables/data"
         assert not (saved / SIGNATURE_FILE).exists()
+
+    def test_a_new_key_is_no_cache_hit_of_the_pusher(self, key):
+        from tfx.proto import pusher_pb2
+        from tfx.types import channel_utils, standard_artifacts
+
+        from components.signing_pusher.component import SigningPusher
+
+        def properties():
+            kinds = {
+                "model": standard_artifacts.Model,
+                "model_blessing": standard_artifacts.ModelBlessing,
+                "infra_blessing": standard_artifacts.InfraBlessing,
+            }
+            pusher = SigningPusher(
+                **{name: channel_utils.as_channel([kind()]) for name, kind in kinds.items()},
+                push_destination=pusher_pb2.PushDestination(),
+                private_key=str(key),
+            )
+            return pusher.exec_properties
+
+        before = properties()
+        assert properties() == before
+        write_key(key)
+        assert properties() != before
+        key.unlink()  # It is on the machine of the component only.
+        assert str(key) in properties()["custom_config"]

@@ -147,6 +147,17 @@ PEERS = tf_config(worker=2)
         ),
         ({"strategy": "tpu"}, {}, "there is no TPU"),
         ({}, {"TF_CONFIG": "worker"}, "TF_CONFIG: not JSON"),
+        (
+            {"strategy": "mirrored"},
+            {"TF_CONFIG": PEERS},
+            "mirrored trains in one process, but TF_CONFIG names a cluster of 2",
+        ),
+        (
+            {"strategy": "multi_worker_mirrored", "workers": 2},
+            {"TF_CONFIG": SERVERS},
+            "multi_worker_mirrored, but TF_CONFIG names parameter servers",
+        ),
+        ({"strategy": "parameter_server"}, {"TF_CONFIG": PEERS}, "needs a TF_CONFIG with chief, w"),
     ],
 )
 def test_missing_devices_are_found_before_a_process_starts(settings, environ, line):
@@ -168,6 +179,8 @@ def test_missing_devices_are_found_before_a_process_starts(settings, environ, li
         ({"mixed_precision": "float16"}, {"TF_CONFIG": PEERS}),
         ({"strategy": "parameter_server", "workers": 2}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
         ({"strategy": "parameter_server", "workers": 9}, {}),
+        ({"strategy": "parameter_server", "workers": 2}, {"TF_CONFIG": SERVERS}),
+        ({"strategy": "multi_worker_mirrored", "workers": 2}, {"TF_CONFIG": PEERS}),
     ],
 )
 def test_possible_settings_pass(settings, environ):

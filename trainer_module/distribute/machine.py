@@ -82,8 +82,9 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
     """Check that this machine has the devices for a training, before any process is started.
 
     Raises:
-      ValueError: no TPU, too few GPUs, a malformed TF_CONFIG, or settings that contradict the
-        strategy that `auto` means on this machine; the message is one line.
+      ValueError: no TPU, too few GPUs, a TF_CONFIG that is malformed or contradicts the strategy,
+        or settings that contradict the strategy that `auto` means on this machine; the message is
+        one line.
     """
     address = tpu_address(training, environ)
     if training.strategy == "tpu" and address is None:
@@ -91,6 +92,11 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
     in_cluster = Cluster.from_environ(environ)
     gpus = len(_gpus(environ))
     problems = []
+    if in_cluster is not None:
+        servers = in_cluster.has_parameter_servers
+        problems.append(
+            combinations.cluster_problem(training.strategy, in_cluster.processes, servers)
+        )
     if training.strategy == "auto":
         if address is not None:
             problems.append(combinations.problem(training, "tpu", f"auto: {address}"))

@@ -61,11 +61,9 @@ def create(
     Raises:
       ValueError: the cluster or devices that the settings require do not exist.
     """
-    if cluster is not None and name not in ("multi_worker_mirrored", "parameter_server"):
-        raise ValueError(
-            f"training.strategy: {name} trains in one process, but TF_CONFIG names a cluster of "
-            f"{cluster.processes}; set multi_worker_mirrored or parameter_server"
-        )
+    if cluster is not None:
+        servers = cluster.has_parameter_servers
+        _check(combinations.cluster_problem(name, cluster.processes, servers))
     if training.strategy == "auto":
         _check(combinations.problem(training, name, reason))
     strategy = _MAKERS[name](training, cluster)
@@ -136,21 +134,12 @@ def _central_storage(training: Training, cluster: Cluster | None) -> tf.distribu
 
 
 def _multi_worker_mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    if cluster is not None and cluster.has_parameter_servers:
-        # With parameter servers, workers only execute requests of the coordinator. A collective
-        # operation would wait for the workers forever.
-        raise ValueError(
-            "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; set "
-            "parameter_server, or leave the ps tasks out"
-        )
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def _parameter_server(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    if cluster is None or not cluster.has_parameter_servers:
-        raise ValueError(
-            "training.strategy: parameter_server needs a TF_CONFIG with chief, worker and ps tasks"
-        )
+    if cluster is None:
+        raise ValueError(combinations.NO_SERVERS)
     _let_grpc_wait_for_restarted_peers()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     by_size = tf.distribute.experimental.partitioners.MinSizePartitioner(

@@ -81,16 +81,27 @@ def claimed(folder: str) -> Iterator[None]:
     over = threading.Event()
     heart = threading.Thread(target=_write_heartbeats, args=[folder, over], daemon=True)
     heart.start()
+    is_restarted = False
     try:
         _adopt_checkpoints(folder)
         yield
+    except SystemExit:
+        # SIGTERM. A cluster restarts the training, which counts as running until then.
+        is_restarted = True
+        raise
     finally:
         over.set()
         heart.join()
-        with contextlib.suppress(tf.errors.NotFoundError):
-            tf.io.gfile.remove(os.path.join(folder, _HEARTBEAT))
-            if not tf.io.gfile.listdir(folder):
-                tf.io.gfile.rmtree(folder)
+        if not is_restarted:
+            _leave(folder)
+
+
+def _leave(folder: str) -> None:
+    """Remove the heartbeat, and the folder if nothing else is in it."""
+    with contextlib.suppress(tf.errors.NotFoundError):
+        tf.io.gfile.remove(os.path.join(folder, _HEARTBEAT))
+        if not tf.io.gfile.listdir(folder):
+            tf.io.gfile.rmtree(folder)
 
 
 def remove_stale(folder: str) -> None:

@@ -94,15 +94,32 @@ class Checkpoints:
         except ValueError as error:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
-    def restore(self) -> int:
-        """Restore the latest checkpoint if there is one, and return the steps done."""
+    def restore(self, global_batch: int) -> int:
+        """Restore the latest checkpoint if there is one, and return the steps done.
+
+        Args:
+          global_batch: Examples in a step of this training, over all replicas.
+
+        Raises:
+          CheckpointError: the checkpoint cannot be read, or its steps have another number of
+            Examples. The steps done are then another part of an epoch.
+        """
         latest = latest_checkpoint(self._folder)
         if latest is None:
+            self.state.global_batch = global_batch
             return 0
         try:
             self._checkpoint.restore(latest)
         except READ_ERRORS as error:
             raise unreadable(latest, error) from error
+        theirs = self.state.global_batch
+        if theirs not in (0, global_batch):
+            raise CheckpointError(
+                f"{latest}: a step of this checkpoint has {theirs} Examples, and a step of this "
+                f"training has {global_batch}; train on as many devices as before, or remove "
+                f"{self._folder} to start the training from the beginning"
+            )
+        self.state.global_batch = global_batch
         done = int(self.steps_done.numpy())
         logging.info("Resuming after step %d from %s", done, latest)
         return done

@@ -23,6 +23,7 @@ class State(tf.train.experimental.PythonState):
       usage: the measurements of `Usage` so far.
       curve: the points of `Curve` so far.
       history: the metrics of each epoch that was evaluated.
+      global_batch: Examples in a step, over all replicas; 0 if it is unknown.
     """
 
     epochs: int = 0
@@ -34,6 +35,7 @@ class State(tf.train.experimental.PythonState):
     usage: dict[str, Any] = field(default_factory=dict)
     curve: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
+    global_batch: int = 0
 
     def serialize(self) -> str:
         """Return the fields as JSON."""

@@ -22,7 +22,7 @@ def test_the_sample_passes(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("key", ["root", "serving"])
+@pytest.mark.parametrize("key", ["root", "serving", "checkpoints"])
 def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch, key):
     def no_credentials(scopes=None):
         raise DefaultCredentialsError("none")
@@ -130,7 +130,18 @@ def test_mysql_takes_its_password_from_the_environment(monkeypatch):
     assert (mysql.database, mysql.password) == ("reviews", "secret")
 
 
-@pytest.mark.parametrize("url", ["postgres://me@db/x", "mysql://db/x", "mysql://me@db"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://me:secret@db/x",
+        "mysql://db/x",
+        "mysql://me@db",
+        "mysql://me:secret@db:port/x",
+        "mysql://me:secret@db:65536/x",
+        "mysql://me:secret@[::1/x",
+    ],
+)
 def test_other_databases_are_refused_without_repeating_a_password(url):
-    with pytest.raises(ConfigError, match=r"mysql://USER@HOST"):
+    with pytest.raises(ConfigError, match=r"mysql://USER@HOST") as raised:
         connection_config(url)
+    assert "secret" not in str(raised.value)

@@ -1,6 +1,9 @@
 """The commands `runs` and `report` on a real ML Metadata store."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from ml_metadata import MetadataStore
@@ -12,6 +15,7 @@ from components.run_report.history import ERROR, OUTCOME, SETTINGS, read_runs, r
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
 
+COMMAND = "from cli.command import main; main()"
 OUTCOME_OF_FIRST = {
     "accuracy": 0.91234,
     "blessed": True,
@@ -121,6 +125,21 @@ def test_a_run_of_an_older_version_or_a_killed_one_is_listed(metadata, call):
     assert (results["2025-01-01"], results["2027-01-01"]) == ("–", "unfinished")
 
 
+@pytest.mark.parametrize(("encoding", "unknown"), [("ascii", r"\u2013"), ("utf-8", "–")])
+def test_an_output_that_cannot_encode_a_character_gets_its_code(
+    metadata, tmp_path, encoding, unknown
+):
+    metadata.add_run("2025-01-01")
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, "runs", "--set", f"paths.root={tmp_path}"],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    results = [line.split()[-1] for line in done.stdout.decode(encoding).splitlines()]
+    assert unknown in results
+
+
 def test_two_runs_are_compared_in_settings_and_results(metadata, call):
     code, output = call("runs", "compare", "2026-01-01", "2026-01-02")
     assert code == 0
@@ -138,12 +157,36 @@ def test_two_runs_are_compared_in_settings_and_results(metadata, call):
         (("report", "--run", "x"), "run x: no run has this id"),
         (("report", "--output", "gs://bucket/report.html"), "--output: gs://bucket/report.html"),
         (("report", "--output", "/missing/report.html"), "--output: /missing/report.html cannot"),
+        (("report", "--output", "/"), "--output: / is a folder; name a file"),
     ],
 )
 def test_a_wrong_argument_is_one_line_and_exit_code_2(metadata, call, arguments, message):
     code, output = call(*arguments)
     assert code == 2
     assert output.strip().splitlines()[-1].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("command", "location", "problem"),
+    [
+        ("run", "{}/damaged.sqlite", "file is not a database"),
+        ("runs", "{}/damaged.sqlite", "file is not a database"),
+        ("report", "{}/damaged.sqlite", "file is not a database"),
+        ("runs", "mysql://me:secret@127.0.0.1:1/x", "mysql_real_connect failed"),
+        ("runs", "mysql://me:secret@[::1/x", "mysql://… is not supported"),
+        ("run", "mysql://me:secret@[::1/x", "mysql://… is not supported"),
+    ],
+)
+def test_metadata_that_cannot_be_opened_is_2_and_one_line(
+    call, tmp_path, command, location, problem
+):
+    (tmp_path / "damaged.sqlite").write_bytes(b"SQLite format 3\0 and no table")
+    code, output = call(command, "--set", f"paths.metadata='{location.format(tmp_path)}'")
+    assert code == 2, output
+    [line] = output.splitlines()
+    assert line.startswith("paths.metadata: ")
+    assert problem in line
+    assert "secret" not in line and "CREATE TABLE" not in line
 
 
 def test_without_a_run_no_database_is_created(call, tmp_path):
@@ -160,8 +203,15 @@ def test_the_report_of_a_failed_run(metadata, call, tmp_path):
     assert "Trainer: out of [memory]" in file.read_text()
 
 
-def test_the_record_of_the_settings_has_no_password():
-    paths = {"metadata": "mysql://me:s3cret@db.example.com/reviews"}
-    recorded = recorded_settings(PipelineConfig.model_validate({"paths": paths}))
-    assert "s3cret" not in recorded
-    assert json.loads(recorded)["paths"]["metadata"] == "mysql://me@db.example.com/reviews"
+@pytest.mark.parametrize(
+    ("location", "recorded"),
+    [
+        ("mysql://me:s3cret@db.example.com/reviews", "mysql://me@db.example.com/reviews"),
+        ("mysql://me:s3cret@2@db:33/reviews", "mysql://me@db:33/reviews"),
+        ("mysql://me@db/reviews", "mysql://me@db/reviews"),
+        ("//runs/a[b/metadata.sqlite", "//runs/a[b/metadata.sqlite"),
+    ],
+)
+def test_the_record_of_the_settings_has_no_password(location, recorded):
+    config = PipelineConfig.model_validate({"paths": {"metadata": location}})
+    assert json.loads(recorded_settings(config))["paths"]["metadata"] == recorded

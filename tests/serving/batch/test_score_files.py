@@ -1,9 +1,12 @@
 """Files of reviews become a file of predictions: formats, units, rejected lines, resumption."""
 
 import csv
+import errno
+import fcntl
 import gzip
 import json
 import shutil
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -242,6 +245,30 @@ def test_an_output_that_another_process_is_writing(score, tmp_path):
     ):
         score(path)
     assert score(path).reviews == 1
+
+
+def test_a_file_system_without_locks_is_written_to(score, tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks")))
+    assert score(write(tmp_path, "in.txt", "good")).reviews == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "output"),
+    [
+        ("in.csv", ["{}/in.csv"], "in.csv"),
+        ("in.csv", ["{}/*.csv"], "in.csv"),
+        ("in.csv", ["{}"], "link/in.csv"),
+        ("x.csv.rejected.jsonl", ["{}/*.jsonl"], "x.csv"),
+    ],
+)
+def test_an_input_is_never_replaced(score, tmp_path, name, words, output):
+    text = '{"text": "good"}\n' if name.endswith("jsonl") else "text\ngood\n"
+    path = write(tmp_path, name, text)
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(InputError, match=f"^--output: {path} is an input and would be replaced"):
+        score(*(word.format(tmp_path) for word in words), output=output)
+    assert (tmp_path / name).read_text() == text
+    assert {found.name for found in tmp_path.iterdir()} == {name, "link"}
 
 
 def test_an_output_in_a_folder_that_cannot_be_made(score, tmp_path):

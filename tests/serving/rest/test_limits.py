@@ -134,6 +134,7 @@ BODIES = st.fixed_dictionaries(
         "text": JSON,
     },
 )
+DEEP = b"[" * 300 + b"]" * 300
 ENCODED = BODIES.map(lambda document: json.dumps(document).encode()) | st.binary()
 
 
@@ -142,6 +143,8 @@ ENCODED = BODIES.map(lambda document: json.dumps(document).encode()) | st.binary
 @example(path=PREDICT, body=b'{"signature_name": "__saved_model_init_op", "instances": ["a"]}')
 @example(path=PREDICT, body=b'{"instances": [1e400], "signature_name": "predict_text"}')
 @example(path=PREDICT, body=b'{"instances": [18446744073709551616]}')
+@example(path=PREDICT, body=b'{"instances": {"a": ' + DEEP + b"}}")
+@example(path="/explain", body=DEEP)
 def test_no_body_causes_a_server_error(server, path, body):
     got = server.request("POST", path, body)
     assert got.status in (200, 400, 413)

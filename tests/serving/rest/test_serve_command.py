@@ -118,6 +118,15 @@ def test_without_a_model_it_is_2(tmp_path):
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("host", ["a..b", "no-such-host.invalid"])
+def test_a_host_that_is_no_address_is_2(root, host):
+    process = start(root, "serve", settings=f",serve.host={host}")
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert error.startswith(f"serve.host, serve.port: {host}:8501 is not an address: ")
+    assert error.count("\n") == 1
+
+
 def test_a_port_in_use_is_2(root):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -5,12 +5,15 @@ import threading
 import time
 
 import pytest
+import tensorflow as tf
 
 from core.errors import ServerError
 from serving.predictor import NoModelError
+from serving.rest import switching
 from serving.rest.metrics import Metrics
 from serving.rest.models import BrokenModelError, LoadedModel
 from serving.rest.switching import Models
+from serving.versions import is_complete
 from tests.serving.rest.models import push, push_broken
 from tests.serving.rest.running import MODEL, running, wait_until
 
@@ -105,6 +108,28 @@ def test_after_the_newest_is_deleted_the_previous_one_answers(folder):
         shutil.rmtree(folder)
         time.sleep(0.2)
         assert server.predict("good").status == 200
+
+
+@pytest.mark.parametrize("error", [OSError("unreachable"), RuntimeError("unexpected")])
+def test_no_error_ends_the_search_for_newer_versions(folder, monkeypatch, caplog, error):
+    def fail(folder):
+        raise error
+
+    with running(folder, poll_seconds=0.05) as server:
+        with monkeypatch.context() as broken:
+            broken.setattr(switching, "versions", fail)
+            wait_until(lambda: str(error) in caplog.text)
+        push(folder, 2)
+        wait_until(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+
+
+def test_a_bucket_that_cannot_be_read_is_an_oserror(monkeypatch):
+    def fail(path):
+        raise tf.errors.UnavailableError(None, None, "try later")
+
+    monkeypatch.setattr(tf.io.gfile, "exists", fail)
+    with pytest.raises(OSError, match=r"gs://bucket/1/saved_model.pb cannot be read: try later"):
+        is_complete("gs://bucket/1")
 
 
 def test_a_server_starts_with_the_newest_version_that_works(folder):

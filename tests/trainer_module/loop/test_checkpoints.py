@@ -44,12 +44,13 @@ def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
         "usage": {"steps": 7},
         "curve": [{"step": 7.0, "steps": 7.0, "loss": 0.5, "accuracy": 0.75}],
         "history": [{"val_loss": 0.25}],
+        "global_batch": 8,
     }
     for name, value in known.items():
         setattr(checkpoints.state, name, value)
     checkpoints.save(7)
     other, restored = make()
-    assert restored.restore() == 7
+    assert restored.restore(8) == 7
     assert weight(other) == weight(model) != 2.0
     assert asdict(restored.state) == known
     assert known.keys() == asdict(State()).keys(), "a field that this test does not know"
@@ -60,10 +61,10 @@ def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
 
 
 def test_without_a_checkpoint_a_training_begins_at_the_beginning(make, folder):
-    assert make()[1].restore() == 0
+    assert make()[1].restore(8) == 0
     folder.mkdir()
     (folder / "running.json").touch()
-    assert make()[1].restore() == 0
+    assert make()[1].restore(8) == 0
 
 
 def test_the_latest_checkpoint_counts_and_the_one_before_it_is_kept(make, folder):
@@ -76,16 +77,36 @@ def test_the_latest_checkpoint_counts_and_the_one_before_it_is_kept(make, folder
         *(f"ckpt-{n}.{end}" for n in (2, 3) for end in ("data-00000-of-00001", "index")),
     ]
     other, restored = make()
-    assert (restored.restore(), weight(other)) == (3, 3.0)
+    assert (restored.restore(8), weight(other)) == (3, 3.0)
+
+
+@pytest.mark.parametrize("saved", [0, 8, 16])
+def test_steps_of_another_size_are_not_continued(make, folder, saved):
+    """0 is the size in a checkpoint of an earlier version."""
+    _, checkpoints = make()
+    checkpoints.state.global_batch = saved
+    checkpoints.save(3)
+    _, restored = make()
+    if saved != 16:
+        assert restored.restore(8) == 3
+        assert restored.state.global_batch == 8
+        return
+    with pytest.raises(CheckpointError) as error:
+        restored.restore(8)
+    assert str(error.value) == (
+        f"{folder}/ckpt-1: a step of this checkpoint has 16 Examples, and a step of this training "
+        f"has 8; train on as many devices as before, or remove {folder} to start the training from "
+        "the beginning"
+    )
 
 
 def test_only_the_chief_s_checkpoints_count(make, folder):
     _, of_worker = make(5.0, chief=False)
     of_worker.save(9)
-    assert make()[1].restore() == 0
+    assert make()[1].restore(8) == 0
     make(2.0)[1].save(4)
     worker, checkpoints = make(chief=False)
-    assert (checkpoints.restore(), weight(worker)) == (4, 2.0)
+    assert (checkpoints.restore(8), weight(worker)) == (4, 2.0)
     checkpoints.remove()
     assert folder.exists(), "a worker has removed what the chief may still need"
     make()[1].remove()
@@ -116,7 +137,7 @@ def test_a_checkpoint_that_cannot_be_read_is_one_line_and_no_training_from_scrat
     checkpoints.save(2)
     BREAKAGES[breakage](folder)
     with pytest.raises(CheckpointError) as error:
-        make()[1].restore()
+        make()[1].restore(8)
     [line] = str(error.value).splitlines()
     assert line.startswith(f"{folder}/c")
     assert "this checkpoint cannot be read (" in line

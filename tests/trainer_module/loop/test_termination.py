@@ -1,9 +1,12 @@
-"""Votes of synchronous processes: their frequency and their result."""
+"""Votes of synchronous processes: their frequency and their result. What SIGTERM leaves."""
+
+import json
+import os
 
 import pytest
 import tensorflow as tf
 
-from trainer_module.loop import termination
+from trainer_module.loop import checkpoint_folders, termination
 from trainer_module.loop.termination import Vote
 
 
@@ -110,3 +113,20 @@ def test_a_single_process_ends_without_a_vote(clock):
     sigterm.requested = True
     assert vote.after_step() and vote.now()
     vote.wait_for_all()
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(30, True), (3600, False)])
+def test_the_checkpoints_of_a_training_that_is_restarted_elsewhere_are_kept(
+    tmp_path, seconds, kept
+):
+    ended, other = tmp_path / f"{1:016x}-00000000", tmp_path / f"{2:016x}-00000000"
+    with pytest.raises(SystemExit), checkpoint_folders.claimed(str(ended)):
+        raise SystemExit(143)
+    (ended / "ckpt-1.index").touch()
+    heartbeat = ended / "running.json"
+    heartbeat.write_text(json.dumps({**json.loads(heartbeat.read_text()), "host": "another"}))
+    then = heartbeat.stat().st_mtime - seconds
+    os.utime(heartbeat, (then, then))
+    with checkpoint_folders.claimed(str(other)):
+        checkpoint_folders.remove_stale(str(other))
+    assert ended.exists() == kept
