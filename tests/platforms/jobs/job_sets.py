@@ -7,6 +7,8 @@ from tests.platforms.jobs.refused import Refused, admit
 FAILED_BY_POLICY = "applying FailJobSet failure policy action"
 RESTARTED_TOO_OFTEN = "jobset failed due to reaching max number of restarts"
 """The messages of the JobSet controller, which it completes with the first failed Job."""
+MERGED_BY = {"volumes": "name", "volumeMounts": "mountPath"}
+"""The lists to which a patch of a TrainJob adds, with their keys; it replaces other lists."""
 
 
 class JobSets:
@@ -213,6 +215,15 @@ def of_train_job(job, runtimes):
             fields = dict(each["template"]["spec"]["template"]["spec"])
             for more in fields.pop("containers", []):
                 assert more["name"] == "node" and "env" not in more
-                container |= more
-            pod |= fields
+                _merge(container, more)
+            _merge(pod, fields)
     return spec
+
+
+def _merge(target, patch):
+    """Apply a strategic merge patch to a container or to the spec of a pod."""
+    for field, value in patch.items():
+        key = MERGED_BY.get(field)
+        if key:
+            value = [*{each[key]: each for each in [*target.get(field, []), *value]}.values()]
+        target[field] = value
