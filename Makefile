@@ -120,6 +120,7 @@ package: install ## build the source archive and the wheel into dist/
 	@rm -rf build dist/*.whl dist/*.tar.gz
 	@SOURCE_DATE_EPOCH=$(COMMIT_TIME) $(BIN)/python -m build --no-isolation >.cache/package.log 2>&1 \
 		|| { cat .cache/package.log >&2; exit 1; }
+	@SOURCE_DATE_EPOCH=$(COMMIT_TIME) $(BIN)/python -m tools.source_archive dist/*.tar.gz
 	@ls dist/*.whl dist/*.tar.gz
 
 sbom: install ## write the bill of materials of the package, or of an image: make sbom SBOM_IMAGE=NAME

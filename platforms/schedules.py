@@ -12,7 +12,7 @@ from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, cluster_name
 from platforms.follow import Report, SubmitError
 from platforms.scheduled import check_cron
-from platforms.submit import check_submission, prepare
+from platforms.submit import check_submission, pipeline_of, prepare
 
 
 def create(
@@ -84,7 +84,7 @@ def delete(config: PipelineConfig, target: ClusterTarget, name: str, report: Rep
 
 
 def _is_of(config: PipelineConfig, name: str) -> bool:
-    return name.startswith(f"{cluster_name(config)[:100]}-")
+    return pipeline_of(name) == cluster_name(config)[:100]
 
 
 def _module(target: ClusterTarget) -> ModuleType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ from platforms.kubeflow.checks import check_endpoint
 from platforms.package import Package, changed_values, converted_values, read_package
 from platforms.parameters import check_parameters
 from platforms.targets import check_target
+
+_RUN_NAME = re.compile(r"(.+)-\d{8}-\d{6}-[0-9a-f]{4}")
 
 
 def submit(
@@ -128,3 +131,9 @@ def read_parameters(texts: Sequence[str]) -> dict[str, str]:
 def run_name(pipeline: str) -> str:
     """Return a unique name for a run, of at most 128 characters: it is the id on Vertex AI."""
     return f"{pipeline[:100]}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def pipeline_of(run: str) -> str:
+    """Return the pipeline in the name of a run, at most 100 characters; empty: not such a name."""
+    found = _RUN_NAME.fullmatch(run)
+    return found[1] if found else ""

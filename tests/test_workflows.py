@@ -90,18 +90,6 @@ def test_updates_are_proposed_for_actions_image_and_pins():
         assert (CHECKOUT / folder.strip("/")).is_dir()
 
 
-def test_every_accepted_vulnerability_has_a_reason():
-    """`tools.audit` passes the first word of a line to the auditor."""
-    folder = CHECKOUT / "requirements"
-    lines = (folder / "accepted-vulnerabilities.txt").read_text().splitlines()
-    pins = "\n".join(file.read_text() for file in folder.glob("*.txt"))
-    for line in lines:
-        if line and not line.startswith("#"):
-            _, pin, reason = line.split(maxsplit=2)
-            assert re.match(r"(PYSEC|GHSA|CVE)-\S+ ", line) and len(reason) > 20, line
-            assert re.search(rf"^{re.escape(pin)} ", pins, re.MULTILINE), line
-
-
 @pytest.mark.parametrize("name", ["image", "release"])
 def test_the_base_image_is_pinned_by_its_digest(name):
     scripts = [step.get("run", "") for step in workflow_of(name)["jobs"]["image"]["steps"]]

@@ -93,9 +93,13 @@ def serve(
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = uvicorn.Server(config)
-    # uvicorn raises the signal again after its end. SIGTERM is ignored then, because it is the
-    # normal end of a server.
-    signal.signal(signal.SIGTERM, lambda *_: None)
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    # For a SIGTERM before uvicorn handles it. uvicorn also raises the signal again after its end,
+    # and SIGTERM is the normal end of a server.
+    signal.signal(signal.SIGTERM, end)
     sys.setswitchinterval(_SWITCH_SECONDS)
     listener.listen(config.backlog)
     host, port = listener.getsockname()[:2]

@@ -80,3 +80,22 @@ def test_the_wheel_pushes_a_model_without_a_checkout(bin_folder, tmp_path):
     assert "\nblessed\n" in printed
     [pushed] = (folder / "runs" / "serving").iterdir()
     assert (pushed / "saved_model.pb").is_file()
+
+
+def test_two_builds_of_the_same_sources_have_the_same_bits(tmp_path, monkeypatch):
+    """The folders and the times of the sources differ, as in two checkouts."""
+    pytest.importorskip("build", reason="build is not installed: make install")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    built = []
+    for number in (1, 2):
+        tree = copy_of_the_checkout(tmp_path / f"tree{number}")
+        for file in tree.rglob("*"):
+            os.utime(file, (number * 1_000_000_000,) * 2)
+        dist = tmp_path / f"dist{number}"
+        _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", dist, cwd=tree)
+        [archive] = dist.glob("*.tar.gz")
+        _run(sys.executable, "-m", "tools.source_archive", archive, cwd=tree)
+        built.append({file.name: file.read_bytes() for file in dist.iterdir()})
+    assert len(built[0]) == 2
+    assert built[0].keys() == built[1].keys()
+    assert [name for name in built[0] if built[0][name] != built[1][name]] == []

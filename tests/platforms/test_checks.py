@@ -109,6 +109,7 @@ def test_settings_for_clusters_are_refused_on_this_machine(more, line):
         ("cluster.resources={Trainr: {cpu: 1}}", "unknown component Trainr"),
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: data}", "kubeflow.volume.mount"),
+        ("kubeflow.volume={claim: c, mount: /tmp/}", "kubeflow.volume.mount"),
         ("kubeflow.training_timeout_hours=0.0", "kubeflow.training_timeout_hours"),
         ("vertex.training_timeout_hours=0.0", "vertex.training_timeout_hours"),
     ],

@@ -52,10 +52,12 @@ def test_a_schedule_is_created_listed_and_deleted(cluster):
     assert [line.split("  ")[0] for line in listed(cluster)] == [found[1][0]]
 
 
-def test_schedules_of_other_pipelines_are_not_listed(cluster):
-    create(cluster, name="other_reviews")
+@pytest.mark.parametrize("other", ["other_reviews", "amazon_reviews_2"])
+def test_schedules_of_other_pipelines_are_not_listed(cluster, other):
+    create(cluster, name=other)
     assert listed(cluster) == ["no schedules of amazon-reviews"]
-    assert len(listed(cluster, name="other_reviews")) == 1
+    [line] = listed(cluster, name=other)
+    assert line.startswith(f"{other.replace('_', '-')}-20")
 
 
 def test_the_schedule_of_kubeflow_has_the_pipeline_and_its_parameters(kubeflow):

@@ -1,6 +1,7 @@
 """`make audit`: what a vulnerability, an accepted one and a missing database are."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -95,5 +96,9 @@ def test_each_accepted_vulnerability_is_of_a_pin_and_has_a_reason():
     lines = (audit.FOLDER / audit.ACCEPTED).read_text().splitlines()
     of_accepted = [line.split(maxsplit=2) for line in lines if not line.startswith("#")]
     assert of_accepted
-    assert [pin for _, pin, _ in of_accepted if pin not in pins] == []
-    assert all(reason.endswith(".") for _, _, reason in of_accepted)
+    for identifier, pin, reason in of_accepted:
+        assert re.fullmatch(r"(PYSEC|GHSA|CVE)-\S+", identifier)
+        assert pin in pins
+        assert len(reason) > 20 and reason.endswith("."), identifier
+    identifiers = [identifier for identifier, *_ in of_accepted]
+    assert sorted({*identifiers}) == sorted(identifiers) == sorted(audit.accepted(audit.FOLDER))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
 import re
+import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -207,6 +210,53 @@ def test_every_installation_verifies_hashes(tmp_path, monkeypatch, stack, venv):
     for words in (of_packages, of_ours):
         assert words[words.index("--build-constraints") + 1] == pinned
     assert any(pin.startswith("setuptools==") for pin in pins(Path(pinned)))
+
+
+def write_wheel(folder: Path) -> str:
+    """Write the wheel of a package `tiny` 1.0 to a folder; return its hash."""
+    file, info = folder / "tiny-1.0-py3-none-any.whl", "tiny-1.0.dist-info"
+    contents = {
+        "tiny.py": "",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in [*contents, f"{info}/RECORD"])
+    with zipfile.ZipFile(file, "w") as wheel:
+        for name, content in {**contents, f"{info}/RECORD": record}.items():
+            wheel.writestr(name, content)
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_package_with_another_hash_is_not_installed(tmp_path, monkeypatch, changed):
+    """By the real uv, with a folder in place of an index."""
+    uv, run, pinned = bootstrap.UV, bootstrap.run, tmp_path / "pins.txt"
+    if not uv.exists():
+        pytest.skip("make install has not installed uv here")
+    digest = write_wheel(tmp_path)
+    pinned.write_text(f"tiny==1.0 \\\n    --hash=sha256:{'0' * 64 if changed else digest}\n")
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setattr(bootstrap, "ensure_uv", lambda installer: ["true"])
+    for name, path in {"VENV": "venv", "STAMP": "venv/installed.json", "LOG": "log"}.items():
+        monkeypatch.setattr(bootstrap, name, tmp_path / path)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bootstrap.VENV], check=True)
+    bootstrap.STAMP.write_text(json.dumps({"interpreter": sys.executable}))
+
+    def run_all_but_ours(words, env=None):
+        if "-e" not in words:
+            run(words, env)
+
+    monkeypatch.setattr(bootstrap, "run", run_all_but_ours)
+    python = interpreter("3.13.0", path=sys.executable)
+    choice = Choice(NEW._replace(requirements=str(pinned)), python, "")
+    if changed:
+        with pytest.raises(bootstrap.InstallFailed, match="uv failed"):
+            bootstrap.install(choice, python)
+        assert "Hash mismatch for `tiny==1.0`" in bootstrap.LOG.read_text()
+    else:
+        bootstrap.install(choice, python)
+    assert bool([*bootstrap.VENV.rglob("tiny.py")]) is not changed
 
 
 def test_the_version_of_uv_is_that_of_its_pin():

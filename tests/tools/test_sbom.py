@@ -1,6 +1,7 @@
 """The bill of materials: valid CycloneDX, complete, and the same for the same content."""
 
 import json
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -16,6 +17,22 @@ from cyclonedx.validation.json import JsonStrictValidator
 from tools import bootstrap
 from tools.sbom import __main__ as command
 from tools.sbom import bill, collect
+
+NO_NETWORK = """
+import socket, sys
+
+def hook(event, arguments):
+    if event in ("socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"):
+        raise PermissionError(event)
+
+sys.addaudithook(hook)
+try:
+    socket.create_connection(("127.0.0.1", 9))
+except PermissionError:
+    print("no network")
+from tools.sbom.__main__ import main
+main()
+"""
 
 FOUND = {
     "python": {
@@ -101,6 +118,43 @@ def test_the_command_writes_the_files_of_a_release(tmp_path, monkeypatch, instal
     image = document["metadata"]["component"]
     assert image["name"] == "host/project/amazon-reviews:1"
     assert image["properties"][0]["value"] == "0123abc"
+
+
+def test_the_package_is_listed_without_a_network(tmp_path):
+    environ = {**os.environ, "PYTHONPATH": str(bootstrap.ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_NETWORK],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    refused, file = done.stdout.splitlines()
+    assert refused == "no network"
+    assert "pkg:pypi/tfx@" in (tmp_path / file).read_text()
+
+
+@pytest.mark.parametrize("tool", ["docker", "buildah"])
+def test_the_container_that_lists_the_packages_of_an_image_has_no_network(
+    tmp_path, monkeypatch, tool
+):
+    """The program fails without that option, and names its container as buildah does."""
+    program = tmp_path / tool
+    program.write_text(
+        """#!/bin/sh
+        case "$*" in
+        "run "*"--network=none "*) echo '{"python": {}}';;
+        "from image") echo container;;
+        "rm container") touch "$0.removed";;
+        *) exit 1;;
+        esac"""
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setattr(command.shutil, "which", lambda name: name if name == tool else None)
+    assert command.collected_in("image") == {"python": {}}
+    assert (tmp_path / "buildah.removed").exists() == (tool == "buildah")
 
 
 @pytest.mark.parametrize("tool", ["docker", "buildah"])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.cluster_settings import TEMPORARY_FOLDER
 from platforms.jobs.job_name import job_name
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
 from trainer_module.distribute.cluster import CHIEF, PS, WORKER
@@ -31,6 +32,7 @@ LABELS = {
 _COMMAND = ("python", "-m", "trainer_module.task")
 _DEFAULT_GPU = "nvidia.com/gpu"
 _VOLUME = "pipeline"
+_SCRATCH = "scratch"
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,10 @@ def pod_metadata(labels: Mapping[str, str] = LABELS) -> dict[str, Any]:
 
 
 def bare_pod(container: str, image: str | None) -> dict[str, Any]:
-    """Return the spec of a pod with one container, without its command and the user's settings."""
+    """Return the spec of a pod with one container, without its command and the user's settings.
+
+    The root file system is read-only. The training writes to `/tmp`, and to the user's volume.
+    """
     return {
         "containers": [
             {
@@ -97,11 +102,13 @@ def bare_pod(container: str, image: str | None) -> dict[str, Any]:
                 **({"image": image} if image else {}),
                 # Python writes each line to the log at once, without a buffer.
                 "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],
-                "securityContext": container_security(),
+                "securityContext": {**container_security(), "readOnlyRootFilesystem": True},
+                "volumeMounts": [{"name": _SCRATCH, "mountPath": TEMPORARY_FOLDER}],
             }
         ],
         # No user id is set, because some clusters assign ids to each namespace.
         "securityContext": pod_security(),
+        "volumes": [{"name": _SCRATCH, "emptyDir": {}}],
     }
 
 
@@ -129,13 +136,12 @@ def pod_template(
       settings: the settings of the pods.
       gpus: number of GPUs of each pod.
     """
-    pod = bare_pod(container, settings.image)
-    pod["containers"][0] |= {
-        "command": command(job_file),
-        "resources": resources(settings, gpus),
-        **volume_mounts(settings.volume_mount),
-    }
-    return {"metadata": pod_metadata(), "spec": {**pod, **placement(settings)}}
+    pod, placed = bare_pod(container, settings.image), placement(settings)
+    [trains] = pod["containers"]
+    trains |= {"command": command(job_file), "resources": resources(settings, gpus)}
+    trains["volumeMounts"] += volume_mounts(settings.volume_mount).get("volumeMounts", [])
+    pod["volumes"] += placed.pop("volumes", [])
+    return {"metadata": pod_metadata(), "spec": {**pod, **placed}}
 
 
 def placement(settings: KubernetesJobSettings) -> dict[str, Any]:

@@ -5,8 +5,11 @@ import copy
 from tests.platforms.jobs.refused import Refused, admit
 
 FAILED_BY_POLICY = "applying FailJobSet failure policy action"
+RESTARTED = "applying RestartJobSet failure policy action"
 RESTARTED_TOO_OFTEN = "jobset failed due to reaching max number of restarts"
 """The messages of the JobSet controller, which it completes with the first failed Job."""
+MERGED_BY = {"volumes": "name", "volumeMounts": "mountPath"}
+"""The lists to which a patch of a TrainJob adds, with their keys; it replaces other lists."""
 
 
 class JobSets:
@@ -33,7 +36,7 @@ class JobSets:
             self._server.set_condition(job["metadata"]["name"], "Suspended", "jobset is suspended")
             return
         if any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions):
-            self._server.resume(job["metadata"]["name"])
+            self._server.unset_condition(job["metadata"]["name"], "Suspended")
         spec = job["spec"] if job["kind"] == "JobSet" else of_train_job(job, self._server.runtimes)
         refused = None
         for each in spec["replicatedJobs"]:
@@ -42,6 +45,10 @@ class JobSets:
             except Refused as error:
                 refused = error
         self._end(job, spec)
+        current = [p for p in self._kubelet.pods(job) if "deletionTimestamp" not in p["metadata"]]
+        running = [pod for pod in current if pod["status"]["phase"] == "Running"]
+        if len(running) == len(hosts(job, spec)):
+            self._server.unset_condition(job["metadata"]["name"], "RestartingJobSet")
         status = [self._status(job, each["name"]) for each in spec["replicatedJobs"]]
         job["status"]["replicatedJobsStatus" if job["kind"] == "JobSet" else "jobsStatus"] = status
         if refused:
@@ -119,9 +126,14 @@ class JobSets:
             if fatal or restarts >= policy["maxRestarts"]:
                 message = FAILED_BY_POLICY if fatal else RESTARTED_TOO_OFTEN
                 first = f"(first failed job: {name}-{failed[0]}-0)"
+                self._server.unset_condition(name, "RestartingJobSet")
                 self._server.set_condition(name, "Failed", f"{message} {first}")
                 return
             job["status"]["restarts"] = restarts + 1
+            if job["kind"] == "JobSet":
+                # Kubeflow Trainer does not copy this condition to a TrainJob.
+                message = f"{RESTARTED} (first failed job: {name}-{failed[0]}-0)"
+                self._server.set_condition(name, "RestartingJobSet", message)
             self._kubelet.terminate(self._kubelet.pods(job))
             for state in jobs.values():
                 state |= _new_job(state["created"])
@@ -213,6 +225,15 @@ def of_train_job(job, runtimes):
             fields = dict(each["template"]["spec"]["template"]["spec"])
             for more in fields.pop("containers", []):
                 assert more["name"] == "node" and "env" not in more
-                container |= more
-            pod |= fields
+                _merge(container, more)
+            _merge(pod, fields)
     return spec
+
+
+def _merge(target, patch):
+    """Apply a strategic merge patch to a container or to the spec of a pod."""
+    for field, value in patch.items():
+        key = MERGED_BY.get(field)
+        if key:
+            value = [*{each[key]: each for each in [*target.get(field, []), *value]}.values()]
+        target[field] = value

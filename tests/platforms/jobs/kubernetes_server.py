@@ -145,10 +145,10 @@ class KubernetesServer:
             )
             state["conditions"] = conditions
 
-    def resume(self, name):
+    def unset_condition(self, name, kind):
         with self.lock:
             for each in self.jobs[name]["status"]["conditions"]:
-                if each["type"] == "Suspended":
+                if each["type"] == kind:
                     each["status"] = "False"
 
     def pods_of(self, job):

@@ -119,7 +119,7 @@ def test_each_pod_has_the_configured_resources_and_nodes(kind, training):
         assert pod["serviceAccountName"] == "trainer"
         assert pod["nodeSelector"] == {"pool": "gpu"}
         assert pod["tolerations"] == ALL_SETTINGS.tolerations
-        [volume], [mount] = pod["volumes"], container["volumeMounts"]
+        (_, volume), (_, mount) = pod["volumes"], container["volumeMounts"]
         assert volume["persistentVolumeClaim"]["claimName"] == "reviews"
         assert mount == {"name": volume["name"], "mountPath": "/data"}
         assert template["metadata"]["labels"]["sidecar.istio.io/inject"] == "false"
@@ -131,6 +131,28 @@ def test_every_pod_satisfies_the_restricted_pod_security_standard(kind, training
     spec, _ = job_set_spec(kind, settings, **training)
     for each in spec["replicatedJobs"]:
         assert violations(each["template"]["spec"]["template"]["spec"]) == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("settings", [ALL_SETTINGS, make_settings()], ids=["volume", "bucket"])
+@pytest.mark.parametrize("training", TRAININGS)
+def test_a_training_pod_writes_to_its_temporary_folder_and_the_volume_only(
+    kind, settings, training
+):
+    if kind.name == "tfjob":
+        manifest = kind.make_manifest(make_job(**training), JOB_FILE, settings)
+        templates = [each["template"] for each in manifest["spec"]["tfReplicaSpecs"].values()]
+    else:
+        spec, _ = job_set_spec(kind, settings, **training)
+        templates = [each["template"]["spec"]["template"] for each in spec["replicatedJobs"]]
+    for template in templates:
+        [container] = template["spec"]["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        volumes = {each["name"]: each for each in template["spec"]["volumes"]}
+        mounts = {each["mountPath"]: volumes[each["name"]] for each in container["volumeMounts"]}
+        assert mounts.pop("/tmp")["emptyDir"] == {}
+        assert list(mounts) == ([settings.volume_mount] if settings.volume_claim else [])
+        assert len(volumes) == 1 + len(mounts)
 
 
 def test_the_chief_decides_the_success_and_an_error_the_failure(kind):

@@ -4,16 +4,18 @@ import re
 
 import pytest
 
+from core.errors import InputError
 from platforms.jobs.kubernetes import refusals as job_refusals
 from platforms.jobs.kubernetes.follow import JobFailed
 from tests.platforms.jobs.ground import in_background, lines
-from tests.platforms.jobs.kubernetes_http import forbidden
+from tests.platforms.jobs.kubernetes_http import forbidden, status
 from tests.pod_security import refusal
 from tests.waiting import wait
 
 QUOTA = "exceeded quota: pods, requested: pods=1, used: pods=4, limited: pods=4"
 ACCOUNT = 'error looking up service account ml/trainer: serviceaccount "trainer" not found'
 SECURITY = 'violates PodSecurity "restricted:latest": seccompProfile (pod or container "proxy")'
+WEBHOOK = 'admission webhook "policy.example.com" denied the request: no such team'
 
 
 def warnings(log):
@@ -45,6 +47,23 @@ def test_a_refused_pod_is_reported_and_ends_the_step(ground, log, why, remedy):
     assert [line for line in warnings(log) if why in line and remedy in line]
     # No step would follow the job if its pods started later.
     wait(lambda: not ground.jobs)
+
+
+def test_a_webhook_that_denies_the_pods_ends_the_step(ground):
+    """Its message names no pod, so it concerns all of them."""
+    ground.server.admission = lambda name, spec: WEBHOOK
+    refused = f"chief, worker 0 is refused by Kubernetes: {WEBHOOK}; a policy of this cluster"
+    with pytest.raises(JobFailed, match=re.escape(refused)):
+        ground.run(refused_seconds=0.5)
+    wait(lambda: not ground.jobs)
+
+
+def test_a_job_that_is_denied_is_an_error_without_a_retry(ground):
+    ground.server.fail("POST", ground.path, (403, status(403, WEBHOOK)), "always")
+    denied = f"Kubernetes refuses to create {ground.kind.plural} in namespace ml: 403 {WEBHOOK}"
+    with pytest.raises(InputError, match=re.escape(denied)):
+        ground.run()
+    assert len(ground.server.find_requests("POST", ground.path)) == 1
 
 
 def test_the_pods_of_a_training_start_where_the_restricted_standard_is_enforced(ground, log):
@@ -128,7 +147,11 @@ def test_a_refused_service_is_reported_for_the_job(quiet, log):
     quiet.client.create(manifest)
     [job] = quiet.jobs
     why = f'services "{job["metadata"]["name"]}-chief-0" is forbidden: exceeded quota: services'
-    quiet.server.warn(job, "FailedCreateService", f"Error creating: {why}")
+    # Kubeflow Trainer creates a JobSet of the same name.
+    about = job if job["kind"] == "TFJob" else {**job, "kind": "JobSet"}
+    tfjob = about["kind"] == "TFJob"
+    reason = "FailedCreateService" if tfjob else "HeadlessServiceCreationFailed"
+    quiet.server.warn(about, reason, f"Error creating: {why}")
     quiet.server.start_pod(quiet.server.add_pod(job, "chief", 0))
     with pytest.raises(
         JobFailed, match=f"the {quiet.kind.title} is refused by Kubernetes: services"
@@ -140,11 +163,11 @@ def waiting(reason, message=""):
     return {"name": "tensorflow", "state": {"waiting": {"reason": reason, "message": message}}}
 
 
-def unscheduled(message):
+def unscheduled(message, reason="Unschedulable"):
     return {
         "type": "PodScheduled",
         "status": "False",
-        "reason": "Unschedulable",
+        "reason": reason,
         "message": message,
     }
 
@@ -186,17 +209,30 @@ def test_a_pod_that_cannot_run_ends_the_step(quiet, log, status, why, remedy):
     assert quiet.jobs == []
 
 
-def test_a_pod_without_a_node_is_reported_and_does_not_end_the_step(quiet, log):
+@pytest.mark.parametrize(
+    ("reason", "why", "remedy"),
+    [
+        (
+            "Unschedulable",
+            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+            "kubeflow.node_selector",
+        ),
+        ("SchedulingGated", "Scheduling is blocked.", "starts when its queue admits it"),
+    ],
+)
+def test_a_pod_without_a_node_is_reported_and_does_not_end_the_step(
+    quiet, log, reason, why, remedy
+):
     manifest = quiet.manifest(workers=1)
     quiet.client.create(manifest)
     [job] = quiet.jobs
-    why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
     pod = quiet.server.add_pod(job, "worker", 0)
-    pod["status"]["conditions"] = [unscheduled(why)]
-    with pytest.raises(JobFailed, match=r"did not end within .*; worker 0 does not run yet: Unsch"):
+    pod["status"]["conditions"] = [unscheduled(why, reason)]
+    waits = rf"did not end within .*; worker 0 does not run yet: {reason}"
+    with pytest.raises(JobFailed, match=waits):
         quiet.run_manifest(manifest, timeout_seconds=1.0, refused_seconds=0.2)
     [line] = warnings(log)
-    assert why.rstrip(".") in line and "kubeflow.node_selector" in line
+    assert why.rstrip(".") in line and remedy in line
 
 
 def test_a_volume_that_cannot_be_mounted_is_found_in_the_events_of_the_pod(quiet, log, monkeypatch):

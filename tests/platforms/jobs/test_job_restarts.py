@@ -92,6 +92,10 @@ class TestRestartsOfTheWholeJobSet:
         thread, raised, attempts = self.start_and_reject(limited, log, 3)
         wait(lambda: len(attempts()) == 4)
         assert limited.jobs[0]["status"]["restarts"] == 1
+        if limited.kind.name == "jobset":
+            [restarting] = limited.jobs[0]["status"]["conditions"]
+            assert restarting["type"] == "RestartingJobSet"
+            wait(lambda: restarting["status"] == "False")
         limited.release("end")
         thread.join(120)
         assert raised == []

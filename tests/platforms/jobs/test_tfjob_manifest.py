@@ -63,7 +63,7 @@ def test_each_pod_runs_the_training_with_the_configured_resources(training):
         assert pod["serviceAccountName"] == "trainer"
         assert pod["nodeSelector"] == {"pool": "gpu"}
         assert pod["tolerations"] == ALL_SETTINGS.tolerations
-        [volume], [mount] = pod["volumes"], container["volumeMounts"]
+        (_, volume), (_, mount) = pod["volumes"], container["volumeMounts"]
         assert volume["persistentVolumeClaim"]["claimName"] == "reviews"
         assert mount == {"name": volume["name"], "mountPath": "/data"}
         # Istio's proxy would block the connections between the processes of the cluster.
@@ -108,8 +108,8 @@ def test_without_settings_the_cluster_decides():
     manifest = make_manifest(make_job(), JOB_FILE, make_settings())
     pod, container = pod_and_container(replicas(manifest)["Worker"])
     assert container["resources"] == {}
-    assert "volumeMounts" not in container
-    assert not {"serviceAccountName", "nodeSelector", "tolerations", "volumes"} & set(pod)
+    assert [each["mountPath"] for each in container["volumeMounts"]] == ["/tmp"]
+    assert not {"serviceAccountName", "nodeSelector", "tolerations"} & set(pod)
 
 
 def test_another_gpu_is_requested_by_its_resource_name():

@@ -36,7 +36,7 @@ class TrainingOperator:
             self._server.set_condition(name, "Suspended", f"TFJob {name} is suspended.")
             return
         if any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions):
-            self._server.resume(name)
+            self._server.unset_condition(name, "Suspended")
         # The operator writes no status if it failed to create a missing pod.
         news = self._reconcile_pods(job)
         if not conditions:
