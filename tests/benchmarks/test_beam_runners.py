@@ -71,6 +71,7 @@ def test_after_the_samples_an_orphan_is_not_a_child_of_this_process():
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.xdist_group("flink")
 def test_both_runners_in_one_run(flink_jars, tmp_path):
     found = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.beam_runners", "--reviews", "3000"]
