@@ -129,24 +129,40 @@ def test_workers_of_a_pool(start, tmp_path):
     assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["2", "1"]
 
 
-def test_a_worker_that_never_comes_up_ends_the_job_after_the_timeout(start):
-    with worker_pool("--worker=/bin/false") as address:
-        job = start("count", environment="EXTERNAL", worker_pool=address, timeout_seconds=15)
-        line, code = run(job)
+def test_a_worker_that_never_comes_up_ends_the_job_after_the_timeout(start, tmp_path):
+    worker = script(tmp_path, "echo still loading >>$BEAM_WORKER_LOG; exec sleep 600")
+    job = start("count", environment="PROCESS", worker_command=worker, timeout_seconds=15)
+    line, code = run(job)
     assert line.startswith(
         "FlinkError: the Flink job made no progress for 15 s (beam.flink.timeout_seconds)"
     )
+    assert f"; last line of the workers: still loading; see {tmp_path}/logs/flink-job-" in line
     assert code == 1
+
+
+def test_the_error_of_a_worker_of_a_pool_ends_the_job_before_the_timeout(start, tmp_path):
+    worker = script(tmp_path, "echo no such library >&2; exit 3")
+    with worker_pool(f"--worker={worker}") as address:
+        job = start("count", environment="EXTERNAL", worker_pool=address, timeout_seconds=600)
+        line, _ = run(job)
+    assert line.startswith("FlinkError: the Flink job failed: ")
+    assert "the Python worker ended with exit code 3: no such library; see " in line
 
 
 @pytest.mark.exhaustive
 def test_the_last_line_of_a_worker_that_ends_at_once(start, tmp_path):
-    worker = tmp_path / "worker"
-    worker.write_text("#!/bin/sh\necho no such library >>$BEAM_WORKER_LOG\nexit 3\n")
-    worker.chmod(0o755)
-    line, _ = run(start("count", environment="PROCESS", worker_command=str(worker)))
+    worker = script(tmp_path, "echo no such library >>$BEAM_WORKER_LOG; exit 3")
+    line, _ = run(start("count", environment="PROCESS", worker_command=worker))
     assert line.startswith("FlinkError: the Flink job failed: Process died with exit code 3")
     assert "last line of the workers: no such library" in line
+
+
+def script(folder, commands):
+    """Write a script of the shell that is the command of a worker; return its path."""
+    file = folder / "worker"
+    file.write_text(f"#!/bin/sh\n{commands}\n")
+    file.chmod(0o755)
+    return str(file)
 
 
 @contextlib.contextmanager
