@@ -1,6 +1,7 @@
 """Jobs on a real Flink: their errors, their end, and the end of every process."""
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from core.flink import rest
+from core.flink.job_server import JobServer, Settings
 from core.flink.names import WORKER
 from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
@@ -28,11 +30,10 @@ def start(flink_jars, tmp_path):
     """Return a function that starts a job as a process."""
     started = []
 
-    def function(kind, **flink):
+    def function(kind, args=(), **flink):
         section = {"jars": str(flink_jars), "parallelism": 1, **flink}
-        config = PipelineConfig.model_validate(
-            {"paths": {"root": str(tmp_path)}, "beam": {"runner": "flink", "flink": section}}
-        )
+        beam = {"runner": "flink", "args": args, "flink": section}
+        config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, "beam": beam})
         command = [sys.executable, str(JOB), kind, str(tmp_path), *beam_args(config)]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -102,6 +103,41 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(
         assert [job["state"] for job in rest.get(cluster.address, "/jobs/overview")["jobs"]] == [
             "CANCELED"
         ]
+
+
+def test_a_job_server_that_runs_already(start, flink_jars, tmp_path):
+    with FlinkCluster(flink_jars, tmp_path / "cluster", 1, worker_pools=True) as cluster:
+        settings = Settings(str(flink_jars), cluster.address, "1g", "512m", 1, str(tmp_path / "s"))
+        server = JobServer(settings, "of-the-server-")
+        try:
+            [port] = re.findall(
+                r"ArtifactStagingService started on \S+:(\d+)", server.log.read_text()
+            )
+            flink = {
+                "args": [f"--artifact_endpoint=localhost:{port}"],
+                "job_endpoint": server.endpoint,
+                "master": cluster.address,
+                "environment": "EXTERNAL",
+                "worker_pool": cluster.worker_pool,
+            }
+            assert run(start("count", **flink)) == ("done", 0)
+            killed = start("endless", **flink)
+            wait((tmp_path / "working").exists, 300)
+            killed.kill()
+            wait(lambda: not rest.running_jobs(cluster.address, ""))
+            (tmp_path / "working").unlink()
+            without_server = start("endless", **flink)
+            wait((tmp_path / "working").exists, 300)
+        finally:
+            server.stop()
+        line, _ = run(without_server)
+        assert line == (
+            "FlinkError: the Flink job server ended before the job; see the logs of the "
+            f"TaskManagers of {cluster.address}"
+        )
+        wait(lambda: not rest.running_jobs(cluster.address, ""))
+        jobs = rest.get(cluster.address, "/jobs/overview")["jobs"]
+        assert sorted(job["state"] for job in jobs) == ["CANCELED", "CANCELED", "FINISHED"]
 
 
 @pytest.mark.parametrize("victim", [exhaustive("client"), "fork server"])
