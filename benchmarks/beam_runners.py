@@ -16,7 +16,8 @@ StatisticsGen reads a sample without Beam, as it does by default; with
 `--set data.statistics_examples=null` it reads all Examples through Beam. The memory of a kind is
 the greatest sum of the resident memory of its processes while a Beam component runs. In *all
 together* a page that several processes share counts once; if processes of other programs share it,
-only a part counts. Seconds depend on the machine and its load; quote only the ratio.
+only a part counts. *Sent* is what the tasks of a cluster write for other tasks, by the counters of
+Flink. Seconds depend on the machine and its load; quote only the ratio.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ import json
 import platform
 import shutil
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +42,7 @@ from benchmarks import usage
 from benchmarks.process_tree import ProcessTree
 from cli.monitor import local_runner, run_watched
 from core.errors import UserError
+from core.flink import rest
 from core.flink.names import WORKER
 from pipeline.beam import flink_jars
 from pipeline.flink_settings import Flink
@@ -154,6 +157,7 @@ def measure(
     with contextlib.ExitStack() as stack:
         tree = stack.enter_context(ProcessTree(_KINDS))
         beam: dict[str, Any] = {"runner": setup.runner}
+        cluster = None
         if setup.task_managers:
             cluster = stack.enter_context(
                 FlinkCluster(flink_jars(Flink()), root / "cluster", setup.task_managers)
@@ -187,7 +191,26 @@ def measure(
             "seconds": {name: end - start for name, (start, end) in spans.items()},
             "cpu": {name: tree.cpu_seconds(*span) for name, span in spans.items()},
             "memory": {**memory, _TOGETHER: together},
+            "sent": sent(cluster.address, spans) if cluster else {},
         }
+
+
+def sent(address: str, spans: Mapping[str, tuple[float, float]]) -> dict[str, int]:
+    """Return component -> the bytes that the tasks of its jobs wrote for other tasks.
+
+    Args:
+      address: REST address of the cluster.
+      spans: component -> its start and end on the monotonic clock.
+    """
+    offset = time.time() - time.monotonic()
+    found = dict.fromkeys(spans, 0)
+    for job in rest.get(address, "/jobs/overview")["jobs"]:
+        began = job["start-time"] / 1000 - offset
+        for name, (start, end) in spans.items():
+            if start <= began <= end:
+                vertices = rest.get(address, f"/jobs/{job['jid']}")["vertices"]
+                found[name] += sum(each["metrics"]["write-bytes"] for each in vertices)
+    return found
 
 
 def _reviews(root: Path) -> int:
@@ -198,13 +221,18 @@ def _reviews(root: Path) -> int:
 
 
 def tables(figures: dict[str, Any]) -> list[Table]:
-    """Return the tables of seconds, of CPU seconds and of memory, with the ratios to `direct`."""
+    """Return the tables of seconds, CPU seconds, memory and bytes, with the ratios to `direct`."""
     kinds = [kind for kind in _KINDS.values() if kind != _GUARD]
-    return [
+    found = [
         _table("seconds", figures, "seconds", BEAM_COMPONENTS, 1.0),
         _table("CPU seconds", figures, "cpu", BEAM_COMPONENTS, 1.0),
         _table("peak memory, MiB", figures, "memory", (*kinds, _TOGETHER), usage.MEBIBYTE),
     ]
+    if any(each["sent"] for each in figures.values()):
+        found.append(
+            _table("sent through Flink, MiB", figures, "sent", BEAM_COMPONENTS, usage.MEBIBYTE)
+        )
+    return found
 
 
 def _table(

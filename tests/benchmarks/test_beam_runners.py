@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 
-from benchmarks.beam_runners import BEAM_COMPONENTS, generate, tables
+from benchmarks.beam_runners import BEAM_COMPONENTS, generate, sent, tables
 from benchmarks.process_tree import ProcessTree
 from benchmarks.usage import REPOSITORY
 from tests.waiting import wait
@@ -27,15 +27,46 @@ def test_a_table_has_the_ratios_to_the_direct_runner():
     def figures(factor):
         of_components = {name: factor * 10.0 for name in BEAM_COMPONENTS}
         memory = {"pipeline": factor * 2**20, "all together": factor * 2**20}
-        return {"reviews": 4000, "seconds": of_components, "cpu": of_components, "memory": memory}
+        return {
+            "reviews": 4000,
+            "seconds": of_components,
+            "cpu": of_components,
+            "memory": memory,
+            "sent": {"Transform": 2**20} if factor > 1 else {},
+        }
 
-    seconds, _, memory = tables({"direct": figures(1), "local": figures(3)})
+    seconds, _, memory, written = tables({"direct": figures(1), "two": figures(3)})
     rows = list(zip(*[list(column.cells) for column in seconds.columns], strict=True))
     assert ("all four", "40.0", "120.0", "3.00") in rows
     assert ("reviews/s", "100", "33", "") in rows
     assert ("pipeline", "1", "3", "3.00") in list(
         zip(*[list(column.cells) for column in memory.columns], strict=True)
     )
+
+    assert ("Transform", "", "1.0", "") in list(
+        zip(*[list(column.cells) for column in written.columns], strict=True)
+    )
+    assert len(tables({"direct": figures(1)})) == 3
+
+
+def test_the_bytes_of_a_job_are_those_of_the_component_that_ran_at_its_start(monkeypatch):
+    now = time.time() * 1000
+    answers = {
+        "/jobs/overview": {
+            "jobs": [
+                {"jid": "a", "start-time": now - 90_000},
+                {"jid": "b", "start-time": now - 50_000},
+                {"jid": "c", "start-time": now - 40_000},
+            ]
+        },
+        "/jobs/a": {"vertices": [{"metrics": {"write-bytes": 100}}]},
+        "/jobs/b": {"vertices": [{"metrics": {"write-bytes": each}} for each in (7, 8)]},
+        "/jobs/c": {"vertices": [{"metrics": {"write-bytes": 20}}]},
+    }
+    monkeypatch.setattr("core.flink.rest.get", lambda address, path: answers[path])
+    end = time.monotonic()
+    spans = {"Transform": (end - 60, end - 30), "Evaluator": (end - 20, end)}
+    assert sent("localhost:1", spans) == {"Transform": 35, "Evaluator": 0}
 
 
 def test_processes_that_have_ended_keep_their_cpu_time_and_have_no_memory():
