@@ -3,15 +3,16 @@
 import os
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
+from tests.checkout import CHECKOUT
 from tests.flink_jars import make_flink
 from tests.waiting import wait
 
-MAKEFILE = Path(__file__).parents[1] / "Makefile"
+MAKEFILE = CHECKOUT / "Makefile"
 KEPT = ("runs/serving/17/saved_model.pb", ".venv/pyvenv.cfg", "cli/app.py", "data/train.bz2")
 REMOVED = ("build/lib/a.py", "site/index.html", ".ruff_cache/a", "pipeline/__pycache__/cli.pyc")
 
@@ -129,3 +130,18 @@ def test_a_failed_download_leaves_no_jars_and_the_next_one_completes(machine, tm
         machine(java=JAVA, **{program: f"{script}exit 1\n"})
     assert not (tmp_path / ".cache" / "flink").exists()
     assert list(machine(**{program: script}).iterdir())
+
+
+def test_without_java_the_tests_on_flink_are_left_out_and_named(tmp_path):
+    test = "tests/tools/test_flink_cluster.py"
+    words = ["-n", "1", "-p", "no:cacheprovider", "-m", "slow", test]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=CHECKOUT,
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
+    assert line.endswith("the tests on Flink need java, which is not installed")

@@ -19,7 +19,7 @@ from tests.waiting import wait
 from tools.flink_cluster.cluster import FlinkCluster
 
 # One process, because the tests share the run of the direct runner.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("flink")]
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("flink")]
 
 FILES, REVIEWS_PER_FILE = 4, 1500
 JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
