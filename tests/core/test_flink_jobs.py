@@ -32,7 +32,7 @@ def start(flink_jars, tmp_path):
 
     def function(kind, args=(), **flink):
         section = {"jars": str(flink_jars), "parallelism": 1, **flink}
-        beam = {"runner": "flink", "args": args, "flink": section}
+        beam = {"runner": "flink", "args": list(args), "flink": section}
         config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, "beam": beam})
         command = [sys.executable, str(JOB), kind, str(tmp_path), *beam_args(config)]
         process = subprocess.Popen(
@@ -99,45 +99,59 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(
         wait((tmp_path / "working").exists, 300)
         job.send_signal(sent)
         assert job.communicate(timeout=60)[0].strip() == last_line
-        wait(lambda: not rest.running_jobs(cluster.address, ""))
-        assert [job["state"] for job in rest.get(cluster.address, "/jobs/overview")["jobs"]] == [
-            "CANCELED"
-        ]
+        assert_cancelled(cluster.address)
+
+
+@contextlib.contextmanager
+def job_server(jars, folder):
+    """Start a cluster and a job server for it; yield the server and the settings of a job."""
+    with FlinkCluster(jars, folder / "cluster", 1, worker_pools=True) as cluster:
+        settings = Settings(str(jars), cluster.address, "1g", "512m", 1, str(folder / "server"))
+        server = JobServer(settings, "of-the-server-")
+        try:
+            log = server.log.read_text()
+            [port] = re.findall(r"ArtifactStagingService started on \S+:(\d+)", log)
+            yield (
+                server,
+                {
+                    "args": [f"--artifact_endpoint=localhost:{port}"],
+                    "job_endpoint": server.endpoint,
+                    "master": cluster.address,
+                    "environment": "EXTERNAL",
+                    "worker_pool": cluster.worker_pool,
+                },
+            )
+        finally:
+            server.stop()
 
 
 def test_a_job_server_that_runs_already(start, flink_jars, tmp_path):
-    with FlinkCluster(flink_jars, tmp_path / "cluster", 1, worker_pools=True) as cluster:
-        settings = Settings(str(flink_jars), cluster.address, "1g", "512m", 1, str(tmp_path / "s"))
-        server = JobServer(settings, "of-the-server-")
-        try:
-            [port] = re.findall(
-                r"ArtifactStagingService started on \S+:(\d+)", server.log.read_text()
-            )
-            flink = {
-                "args": [f"--artifact_endpoint=localhost:{port}"],
-                "job_endpoint": server.endpoint,
-                "master": cluster.address,
-                "environment": "EXTERNAL",
-                "worker_pool": cluster.worker_pool,
-            }
-            assert run(start("count", **flink)) == ("done", 0)
-            killed = start("endless", **flink)
-            wait((tmp_path / "working").exists, 300)
-            killed.kill()
-            wait(lambda: not rest.running_jobs(cluster.address, ""))
-            (tmp_path / "working").unlink()
-            without_server = start("endless", **flink)
-            wait((tmp_path / "working").exists, 300)
-        finally:
-            server.stop()
-        line, _ = run(without_server)
-        assert line == (
+    with job_server(flink_jars, tmp_path) as (_, flink):
+        assert run(start("count", **flink)) == ("done", 0)
+        job = start("endless", **flink)
+        wait((tmp_path / "working").exists, 300)
+        job.kill()
+        assert_cancelled(flink["master"], "FINISHED")
+
+
+@pytest.mark.exhaustive
+def test_the_loss_of_a_job_server_that_runs_already(start, flink_jars, tmp_path):
+    with job_server(flink_jars, tmp_path) as (server, flink):
+        job = start("endless", **flink)
+        wait((tmp_path / "working").exists, 300)
+        server.stop()
+        assert run(job)[0] == (
             "FlinkError: the Flink job server ended before the job; see the logs of the "
-            f"TaskManagers of {cluster.address}"
+            f"TaskManagers of {flink['master']}"
         )
-        wait(lambda: not rest.running_jobs(cluster.address, ""))
-        jobs = rest.get(cluster.address, "/jobs/overview")["jobs"]
-        assert sorted(job["state"] for job in jobs) == ["CANCELED", "CANCELED", "FINISHED"]
+        assert_cancelled(flink["master"])
+
+
+def assert_cancelled(address, *others):
+    """Wait until no job runs; one was cancelled, and the others have these states."""
+    wait(lambda: not rest.running_jobs(address, ""))
+    states = [job["state"] for job in rest.get(address, "/jobs/overview")["jobs"]]
+    assert sorted(states) == ["CANCELED", *others]
 
 
 @pytest.mark.parametrize("victim", [exhaustive("client"), "fork server"])
