@@ -60,20 +60,21 @@ mutants: install ## insert faults into the code and print how many of them the t
 		--require-hashes -r requirements/mutants.txt
 	@$(MUTANTS_BIN)/python tools/mutants $(MUTANTS_ARGS)
 
-flink: install .cache/flink/installed ## download the jars of Flink and of Beam's job server (needs Java)
+flink: .cache/flink/installed ## download the jars of Flink and of Beam's job server (needs Java)
 
 flink-cluster: flink ## run a Flink cluster with two TaskManagers on this machine until Ctrl-C
 	@$(BIN)/python -m tools.flink_cluster $(CLUSTER_ARGS)
 
 # Maven fetches the tested release of the job server; without Maven it is that of the installed Beam.
-.cache/flink/installed: kubeflow/flink/pom.xml
+# An interrupted download leaves no folder with a part of the jars.
+.cache/flink/installed: kubeflow/flink/pom.xml | install
 	@command -v java >/dev/null || { echo "java: not installed; Flink needs Java 11, 17 or 21" \
 		"(Debian: apt-get install openjdk-17-jre-headless)" >&2; exit 2; }
-	@rm -rf .cache/flink && mkdir -p .cache/flink
+	@rm -rf .cache/flink .cache/flink.part && mkdir -p .cache/flink.part
 	@if command -v mvn >/dev/null; then mvn --batch-mode --quiet --file $< \
-		dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.cache/flink/lib; \
-	else $(BIN)/python -m core.flink.jars .cache/flink/lib; fi
-	@touch $@
+		dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.cache/flink.part/lib; \
+	else $(BIN)/python -m core.flink.jars .cache/flink.part/lib >/dev/null; fi
+	@mv .cache/flink.part .cache/flink && touch $@
 
 docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet

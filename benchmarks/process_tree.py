@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -25,6 +26,7 @@ class Sample:
       time: of the monotonic clock.
       cpu: CPU seconds of all processes so far, including those that have ended.
       resident: kind -> resident memory of its processes, in bytes.
+      largest: kind -> resident memory of the largest of its processes, in bytes.
       together: memory of all processes in bytes. Of a page that several processes share, each has
         a part (PSS).
     """
@@ -32,6 +34,21 @@ class Sample:
     time: float
     cpu: float
     resident: Mapping[str, int]
+    largest: Mapping[str, int]
+    together: int
+
+
+class Peaks(NamedTuple):
+    """The greatest memory at any moment, in bytes.
+
+    Attributes:
+      of_kinds: kind -> that of all of its processes.
+      of_processes: kind -> that of one process.
+      together: that of all processes.
+    """
+
+    of_kinds: dict[str, int]
+    of_processes: dict[str, int]
     together: int
 
 
@@ -71,17 +88,20 @@ class ProcessTree:
         """Return the CPU seconds from `start` to `end` of the monotonic clock."""
         return self._cpu_until(end) - self._cpu_until(start)
 
-    def peaks(self, intervals: Sequence[tuple[float, float]]) -> tuple[dict[str, int], int]:
-        """Return kind -> its peak memory in some intervals, and the peak of all together, bytes."""
-        peaks: dict[str, int] = {}
-        together = 0
+    def peaks(self, intervals: Sequence[tuple[float, float]]) -> Peaks:
+        """Return the peaks of the memory in some intervals of the monotonic clock."""
+        found = Peaks({}, {}, 0)
         for sample in self._samples:
             if not any(start <= sample.time <= end for start, end in intervals):
                 continue
-            together = max(together, sample.together)
-            for kind, size in sample.resident.items():
-                peaks[kind] = max(peaks.get(kind, 0), size)
-        return peaks, together
+            for peaks, sizes in (
+                (found.of_kinds, sample.resident),
+                (found.of_processes, sample.largest),
+            ):
+                for kind, size in sizes.items():
+                    peaks[kind] = max(peaks.get(kind, 0), size)
+            found = found._replace(together=max(found.together, sample.together))
+        return found
 
     def _cpu_until(self, moment: float) -> float:
         if not self._samples:
@@ -95,15 +115,19 @@ class ProcessTree:
 
     def _sample(self) -> Sample:
         resident: Counter[str] = Counter()
+        largest: dict[str, int] = {}
         together = 0
         for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 command = " ".join(process.cmdline())
                 memory = process.memory_full_info()
                 self._cpu[process] = sum(process.cpu_times()[:2])
-                resident[self._kind(command)] += memory.rss
+                kind = self._kind(command)
+                resident[kind] += memory.rss
+                largest[kind] = max(largest.get(kind, 0), memory.rss)
                 together += memory.pss
-        return Sample(time.monotonic(), sum(self._cpu.values()), dict(resident), together)
+        cpu = sum(self._cpu.values())
+        return Sample(time.monotonic(), cpu, dict(resident), largest, together)
 
     def _kind(self, command: str) -> str:
         return next((kind for word, kind in self._kinds.items() if word in command), self._other)

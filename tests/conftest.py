@@ -4,12 +4,13 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
+
+from tests.flink_jars import make_flink
 
 _ROOT = Path(__file__).parents[1]
 
@@ -68,8 +69,7 @@ def flink_jars():
     for tool in ("java",) if (folder / "installed").exists() else ("java", "mvn"):
         if not shutil.which(tool):
             pytest.skip(f"the tests on Flink need {tool}, which is not installed")
-    subprocess.run(["make", "--silent", "-C", str(_ROOT), "flink"], check=True)
-    return folder / "lib"
+    return make_flink(_ROOT)
 
 
 @pytest.fixture

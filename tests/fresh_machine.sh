@@ -12,8 +12,10 @@
 # What is tested is HEAD: changes that are not committed are left out.
 set -euo pipefail
 
-# Chromium is for the tests of pages, which a machine without it leaves out.
-packages=(python3 python3-venv python3-dev g++ make git ca-certificates chromium chromium-driver)
+# Chromium is for the tests of pages and Java for those of Flink; a machine without them leaves these
+# tests out.
+packages=(python3 python3-venv python3-dev g++ make git ca-certificates chromium chromium-driver
+    openjdk-21-jre-headless)
 suite=trixie
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/amazon-reviews
 # The bare machine with its packages, so that only the first call fetches them.
@@ -93,6 +95,8 @@ enter() {
     mount --rbind /dev "$machine/dev"
     mount --make-rslave "$machine/dev"
     cp -L /etc/resolv.conf "$machine/etc/resolv.conf"
+    # Flink looks up the name of the machine, which is that of the host.
+    cp -L /etc/hosts "$machine/etc/hosts"
 }
 
 if [[ -e $machine/$mark ]]; then
@@ -134,6 +138,14 @@ rm -rf "${machine:?}$checkout"
 git -c safe.directory='*' clone --quiet --no-hardlinks "$repo" "$machine$checkout"
 echo "fresh machine: $(inside python3 --version), $(inside getconf GNU_LIBC_VERSION), commit" \
     "$(git -c safe.directory='*' -C "$machine$checkout" rev-parse --short HEAD)"
+
+# The jars of `make flink` in place of Maven, if this checkout has those of its pom.xml.
+jars=$repo/.cache/flink
+if [[ $jars/installed -nt $repo/kubeflow/flink/pom.xml ]]; then
+    mkdir -p "$machine$checkout/.cache"
+    cp -r "$jars" "$machine$checkout/.cache/flink"
+    touch "$machine$checkout/.cache/flink/installed"
+fi
 
 pytest_args=
 if (($#)); then printf -v pytest_args '%q ' "$@"; fi

@@ -10,22 +10,25 @@ import argparse
 import sys
 from pathlib import Path
 
+from apache_beam.options.pipeline_options import FlinkRunnerOptions
 from apache_beam.utils.subprocess_server import JavaJarServer
 
 LINE = "1.19"
-"""The line of Flink; every Beam that this package accepts has a job server for it."""
+"""The line of Flink by default; every Beam that this package accepts has a job server for it."""
 
 
-def download(folder: Path, repository: str) -> Path:
+def download(folder: Path, repository: str, line: str = LINE) -> Path:
     """Download the jar into a folder, unless the folder contains it; return its path.
 
     Args:
+      folder: the folder, which is created if it is missing.
       repository: URL of a Maven repository.
+      line: the line of Flink, such as `2.0`.
 
     Raises:
       OSError, RuntimeError: it cannot be downloaded.
     """
-    target = f"runners:flink:{LINE}:job-server:shadowJar"
+    target = f"runners:flink:{line}:job-server:shadowJar"
     url = JavaJarServer.path_to_beam_jar(target, maven_repository_url=repository)
     return Path(JavaJarServer.local_jar(url, str(folder)))
 
@@ -41,9 +44,15 @@ def main() -> int:
         metavar="URL",
         help="Maven repository [Maven Central]",
     )
+    parser.add_argument(
+        "--line",
+        default=LINE,
+        choices=FlinkRunnerOptions.PUBLISHED_FLINK_VERSIONS,
+        help=f"line of Flink [{LINE}]",
+    )
     arguments = parser.parse_args()
     try:
-        print(download(arguments.folder, arguments.repository))
+        print(download(arguments.folder, arguments.repository, arguments.line))
     except (OSError, RuntimeError) as error:
         print(
             f"Beam's job server for Flink cannot be downloaded: {error}; install Maven (Debian: "

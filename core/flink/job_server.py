@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.flink import guard
-from core.flink.failures import FlinkError, java_cause
+from core.flink.failures import FlinkError, java_cause, java_error
 from core.flink.names import (
     EXIT_WITHOUT_MEMORY,
     JAVA,
@@ -100,8 +100,8 @@ class JobServer:
         return f"127.0.0.1:{self._rest_port}" if self._rest_port else None
 
     def last_error(self) -> str:
-        """Return the last error in the log, in one line."""
-        return java_cause("\n".join(self._new_log.text().splitlines()[-200:]))
+        """Return the last error of Java in the log, in one line; empty if there is none."""
+        return java_error("\n".join(self._new_log.text().splitlines()[-200:]))
 
     def last_line_of_workers(self) -> str:
         """Return the last line that the workers of this run wrote; empty if there is none."""
@@ -126,7 +126,8 @@ class JobServer:
             if found:
                 return int(found[1])
             if not self.alive:
-                raise FlinkError(f"the Flink job server did not start: {self.last_error()}")
+                error = java_cause(self._new_log.text())
+                raise FlinkError(f"the Flink job server did not start: {error}")
             time.sleep(0.1)
         raise FlinkError(
             f"the Flink job server did not start within {_SECONDS_TO_START} s, see {self.log}"

@@ -204,15 +204,14 @@ class FlinkResult(runner.PipelineResult):
             self._result.cancel()
 
     def _hint(self) -> str:
-        """Return the last error of the job server, and the file of its log."""
-        if self._server is None:
-            return f"; see the logs of the TaskManagers of {self._master}"
-        return f": {self._server.last_error()}; see {self._server.log}"
+        """Return the last error of the job server, the last line of the workers, and their log."""
+        error = self._server.last_error() if self._server else ""
+        return (f": {error}" if error else "") + self._log()
 
     def _log(self) -> str:
         """Return the last line that a worker wrote, and the file of the job server's log."""
         if self._server is None:
-            return ""
+            return f"; see the logs of the TaskManagers of {self._master}"
         line = self._server.last_line_of_workers()
         return (f"; last line of the workers: {line}" if line else "") + f"; see {self._server.log}"
 

@@ -10,11 +10,12 @@ The worker itself is a process that `fork_server` forks. This module imports not
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 
 from core.flink import fork_server
-from core.flink.names import WORKER_LOG_VARIABLE
+from core.flink.names import WORKER_IS_READY, WORKER_LOG_VARIABLE
 
 _SECONDS = 60
 
@@ -41,18 +42,24 @@ def _work(words: list[str]) -> None:
 
     from apache_beam.runners.worker import sdk_worker_main
 
+    _report_ready()
     sdk_worker_main.main(sys.argv)
 
 
+def _report_ready() -> None:
+    """Report to the worker pool, and end the output to it: a full pipe would block the worker."""
+    with contextlib.suppress(OSError):
+        os.write(1, WORKER_IS_READY)
+    os.dup2(2, 1)
+
+
 def _write_log() -> None:
-    """Append the output to the file that the run named, because a TaskManager discards it."""
+    """Append errors to the file that the run named, because a TaskManager discards them."""
     log = os.environ.get(WORKER_LOG_VARIABLE)
     if log:
         os.makedirs(os.path.dirname(log), exist_ok=True)
         sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         os.dup2(sink, 2)
-    # A worker pool does not read the pipe of standard output, which would block when it is full.
-    os.dup2(2, 1)
 
 
 def _provision(url: str, worker: str) -> dict[str, str]:

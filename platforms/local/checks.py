@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+import sample_data
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms import flink
@@ -22,7 +25,8 @@ def check(config: PipelineConfig) -> None:
         )
     check_baseline(config, "local")
     check_dataflow(config)
-    flink.check_paths(config, places(config).items())
+    sample = {"data.input_base": os.path.dirname(sample_data.__file__)}
+    flink.check_paths(config, {**sample, **places(config)}.items())
     flink.check_local(config)
     if config.signing.private_key:
         private_key(config.signing.private_key)

@@ -1,16 +1,18 @@
 """The benchmark of the Beam runners: every runner gets the same reviews."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from subprocess import PIPE, Popen
 
 import psutil
 import pytest
 
-from benchmarks.beam_runners import BEAM_COMPONENTS, generate, tables
+from benchmarks.beam_runners import BEAM_COMPONENTS, generate, sent, tables
 from benchmarks.process_tree import ProcessTree
 from benchmarks.usage import REPOSITORY
 from tests.waiting import wait
@@ -27,15 +29,50 @@ def test_a_table_has_the_ratios_to_the_direct_runner():
     def figures(factor):
         of_components = {name: factor * 10.0 for name in BEAM_COMPONENTS}
         memory = {"pipeline": factor * 2**20, "all together": factor * 2**20}
-        return {"reviews": 4000, "seconds": of_components, "cpu": of_components, "memory": memory}
+        return {
+            "reviews": 4000,
+            "seconds": of_components,
+            "cpu": of_components,
+            "memory": memory,
+            "largest": {"pipeline": 2**19},
+            "sent": {"Transform": 2**20} if factor > 1 else {},
+        }
 
-    seconds, _, memory = tables({"direct": figures(1), "local": figures(3)})
+    seconds, _, memory, largest, written = tables({"direct": figures(1), "two": figures(3)})
     rows = list(zip(*[list(column.cells) for column in seconds.columns], strict=True))
     assert ("all four", "40.0", "120.0", "3.00") in rows
     assert ("reviews/s", "100", "33", "") in rows
     assert ("pipeline", "1", "3", "3.00") in list(
         zip(*[list(column.cells) for column in memory.columns], strict=True)
     )
+
+    assert ("pipeline", "0", "0", "1.00") in list(
+        zip(*[list(column.cells) for column in largest.columns], strict=True)
+    )
+    assert ("Transform", "", "1.0", "") in list(
+        zip(*[list(column.cells) for column in written.columns], strict=True)
+    )
+    assert len(tables({"direct": figures(1)})) == 4
+
+
+def test_the_bytes_of_a_job_are_those_of_the_component_that_ran_at_its_start(monkeypatch):
+    now = time.time() * 1000
+    answers = {
+        "/jobs/overview": {
+            "jobs": [
+                {"jid": "a", "start-time": now - 90_000},
+                {"jid": "b", "start-time": now - 50_000},
+                {"jid": "c", "start-time": now - 40_000},
+            ]
+        },
+        "/jobs/a": {"vertices": [{"metrics": {"write-bytes": 100}}]},
+        "/jobs/b": {"vertices": [{"metrics": {"write-bytes": each}} for each in (7, 8)]},
+        "/jobs/c": {"vertices": [{"metrics": {"write-bytes": 20}}]},
+    }
+    monkeypatch.setattr("core.flink.rest.get", lambda address, path: answers[path])
+    end = time.monotonic()
+    spans = {"Transform": (end - 60, end - 30), "Evaluator": (end - 20, end)}
+    assert sent("localhost:1", spans) == {"Transform": 35, "Evaluator": 0}
 
 
 def test_processes_that_have_ended_keep_their_cpu_time_and_have_no_memory():
@@ -53,10 +90,26 @@ def test_processes_that_have_ended_keep_their_cpu_time_and_have_no_memory():
         later = time.monotonic()
     assert 1.5 < tree.cpu_seconds(start, later) < 4
     assert tree.cpu_seconds(end, later) < 0.5
-    peaks, together = tree.peaks([(start, end)])
-    assert peaks["busy"] > 2**20
-    assert 2**20 < together <= sum(peaks.values())
-    assert tree.peaks([(later, later + 60)]) == ({}, 0)
+    peaks = tree.peaks([(start, end)])
+    assert peaks.of_kinds["busy"] == peaks.of_processes["busy"] > 2**20
+    assert 2**20 < peaks.together <= sum(peaks.of_kinds.values())
+    assert tree.peaks([(later, later + 60)]) == ({}, {}, 0)
+
+
+def test_the_memory_of_a_kind_is_that_of_all_of_its_processes():
+    child = "print(flush=True)\ninput()  # child"
+    command = [sys.executable, "-c", child]
+    with contextlib.ExitStack() as stack:
+        tree = stack.enter_context(ProcessTree({"# child": "child"}))
+        processes = [stack.enter_context(Popen(command, stdin=PIPE, stdout=PIPE)) for _ in range(3)]
+        for process in processes:
+            process.stdout.readline()
+        start = time.monotonic()
+        time.sleep(1.2)
+        peaks = tree.peaks([(start, time.monotonic())])
+        for process in processes:
+            process.communicate(b"\n")
+    assert 2.5 < peaks.of_kinds["child"] / peaks.of_processes["child"] <= 3
 
 
 def test_after_the_samples_an_orphan_is_not_a_child_of_this_process():
@@ -71,6 +124,7 @@ def test_after_the_samples_an_orphan_is_not_a_child_of_this_process():
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.xdist_group("flink")
 def test_both_runners_in_one_run(flink_jars, tmp_path):
     found = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks.beam_runners", "--reviews", "3000"]

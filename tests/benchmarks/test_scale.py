@@ -1,5 +1,6 @@
 """The simulation of large inputs: what more slots and more reviews do."""
 
+import re
 import subprocess
 import sys
 
@@ -75,6 +76,22 @@ def test_the_sizes_are_those_of_the_code():
     assert scale_model._BROADCAST_BYTES == held_out.BROADCAST_BYTES
     assert scale_model._BYTES_PER_RANGE == held_out._BYTES_PER_RANGE
     assert scale_model._BUCKETS == ranks._BUCKETS
+
+
+@pytest.mark.parametrize("slots", [2, 16, 64, 256])
+def test_the_page_has_the_hours_of_the_simulation(slots):
+    page = (REPOSITORY / "docs" / "explanation" / "scale.md").read_text()
+    row = f"Beam components with {slots} slots" if slots == 2 else f"with {slots} slots"
+    [line] = [line for line in page.splitlines() if line.startswith(f"| {row} |")]
+    written = re.findall(r"([\d.]+) h(?:, (\d+) %)?", line)
+    assert len(written) == 2
+    for (hours, percent), reviews in zip(written, (10**8, 10**9), strict=True):
+        data = Data(reviews)
+        expected = total(data, slots) / 3600
+        assert f"{expected:.{len(hours.partition('.')[2])}f}" == hours
+        if percent:
+            serial = sum(stage.start + stage.alone for stage in stages(data)) / 3600
+            assert f"{serial / expected * 100:.0f}" == percent
 
 
 def test_the_command_prints_a_table_for_each_input():

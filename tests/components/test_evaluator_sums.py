@@ -1,5 +1,7 @@
 """The sums of an evaluation: those of TFMA's combiners, however the reviews are divided."""
 
+import pickle
+
 import numpy as np
 import pytest
 import tensorflow_model_analysis as tfma
@@ -7,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorflow_model_analysis.metrics import metric_types
 from tensorflow_model_analysis.proto import config_pb2
+from tensorflow_model_analysis.utils import update_eval_config_with_defaults
 
 from components.evaluator import tfma_internals
 from components.evaluator.sums import Pairs
+from pipeline.config import PipelineConfig
+from pipeline.evaluation import eval_config
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
@@ -144,3 +149,21 @@ def test_weights_are_refused():
     changed.metrics_specs[0].example_weights.weighted = True
     with pytest.raises(tfma_internals.UnsupportedMetric):
         tfma_internals.combined(tfma.utils.update_eval_config_with_defaults(changed))
+
+
+def test_an_accumulator_does_not_grow_with_the_reviews():
+    """Flink ends a job with a record that is larger than its sort buffer, 89 MB by default."""
+    combined = tfma_internals.combined(
+        update_eval_config_with_defaults(eval_config(PipelineConfig()), has_baseline=True)
+    )
+    chance = np.random.default_rng(0)
+    parts = []
+    for _ in range(20):
+        labels = chance.integers(0, 2, 1 << 16).astype(np.float64)
+        pairs = Pairs(labels, chance.random(len(labels)))
+        parts.append([item.sums.of(pairs) for item in combined])
+    merged = [
+        item.sums.merge(accumulators) for item, *accumulators in zip(combined, *parts, strict=True)
+    ]
+    one, twenty = (len(pickle.dumps(sums)) for sums in (parts[0], merged))
+    assert twenty < 1.5 * one < 1 << 20

@@ -32,6 +32,8 @@ from components.review_example_gen.executor import Executor as ReviewExampleGenE
 from components.statistics.executor import Executor as StatisticsExecutor
 from components.transform.executor import Executor as TransformExecutor
 from core.errors import InputError
+from pipeline.beam import beam_args
+from pipeline.config import PipelineConfig
 from trainer_module.feeding import ngram_counts
 
 pytestmark = pytest.mark.slow
@@ -101,11 +103,11 @@ def schema(folder: Path) -> standard_artifacts.Schema:
     return artifact
 
 
-def transform(examples, folder: Path, features: list[str]):
+def transform(examples, folder: Path, features: list[str], context=CONTEXT):
     graph, transformed = standard_artifacts.TransformGraph(), standard_artifacts.Examples()
     graph.uri, transformed.uri = str(folder / "graph"), str(folder / "transformed")
     config = transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"])
-    TransformExecutor(CONTEXT).Do(
+    TransformExecutor(context).Do(
         {"examples": [examples], "schema": [schema(folder)]},
         {"transform_graph": [graph], "transformed_examples": [transformed]},
         {
@@ -237,6 +239,25 @@ def test_words_equal_those_of_the_reference_and_the_vocabulary_is_of_train(by_fo
     layer = output.transform_features_layer()
     tokens = layer({"text": tf.constant([["Good phone zzz"]])})["tokens"]
     assert tokens.values.numpy().tolist() == [number["good"], number["phone"], 1]
+
+
+@pytest.mark.xdist_group("flink")
+def test_the_vocabulary_and_the_words_on_flink(tmp_path, flink_jars):
+    flink = {"jars": str(flink_jars), "parallelism": 2}
+    config = {"paths": {"root": str(tmp_path)}, "beam": {"runner": "flink", "flink": flink}}
+    arguments = beam_args(PipelineConfig.model_validate(config))
+    on_flink = BaseBeamExecutor.Context(beam_pipeline_args=arguments, tmp_dir="")
+    examples = read_examples(write(tmp_path / "in", "plain"), tmp_path)
+    features = ["tokens", "ngrams"]
+    expected, wanted = transform(examples, tmp_path / "direct", features)
+    found, transformed = transform(examples, tmp_path / "flink", features, on_flink)
+    vocabulary = found.vocabulary_by_name("words")
+    assert vocabulary == expected.vocabulary_by_name("words")
+    assert len(vocabulary) == SETTINGS["vocabulary_size"]
+    for split in ("train", "eval"):
+        assert Counter(records(transformed, split)) == Counter(records(wanted, split))
+    counts = [ngram_counts.read([f"{e.uri}/Split-train/*"], 1000) for e in (wanted, transformed)]
+    np.testing.assert_array_equal(*counts)
 
 
 @pytest.mark.parametrize("max_examples", [None, 600, 120])

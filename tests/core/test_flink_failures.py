@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from core.flink.failures import FlinkError, cause, java_cause
+from core.flink.failures import FlinkError, cause, java_cause, java_error
 
 OF_A_WORKER = """\
 java.util.concurrent.ExecutionException: java.lang.RuntimeException: Error received from SDK \
@@ -42,3 +42,9 @@ def test_an_error_of_java_alone_is_its_innermost_cause():
     assert java_cause("Traceback (most recent call last):\n  File x\nOSError: no java") == (
         "OSError: no java"
     )
+
+
+def test_a_log_without_an_error_of_java_has_none():
+    log = "12:00:01 [main] INFO org.apache.flink.A - started\n"
+    assert java_error(log) == ""
+    assert java_error(f"{log}java.io.IOException: first\njava.io.IOException: last\n") == "last"

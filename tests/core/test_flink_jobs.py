@@ -1,6 +1,7 @@
 """Jobs on a real Flink: their errors, their end, and the end of every process."""
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from core.flink import rest
+from core.flink.job_server import JobServer, Settings
 from core.flink.names import WORKER
 from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
@@ -28,11 +30,10 @@ def start(flink_jars, tmp_path):
     """Return a function that starts a job as a process."""
     started = []
 
-    def function(kind, **flink):
+    def function(kind, args=(), **flink):
         section = {"jars": str(flink_jars), "parallelism": 1, **flink}
-        config = PipelineConfig.model_validate(
-            {"paths": {"root": str(tmp_path)}, "beam": {"runner": "flink", "flink": section}}
-        )
+        beam = {"runner": "flink", "args": list(args), "flink": section}
+        config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, "beam": beam})
         command = [sys.executable, str(JOB), kind, str(tmp_path), *beam_args(config)]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -98,10 +99,59 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(
         wait((tmp_path / "working").exists, 300)
         job.send_signal(sent)
         assert job.communicate(timeout=60)[0].strip() == last_line
-        wait(lambda: not rest.running_jobs(cluster.address, ""))
-        assert [job["state"] for job in rest.get(cluster.address, "/jobs/overview")["jobs"]] == [
-            "CANCELED"
-        ]
+        assert_cancelled(cluster.address)
+
+
+@contextlib.contextmanager
+def job_server(jars, folder):
+    """Start a cluster and a job server for it; yield the server and the settings of a job."""
+    with FlinkCluster(jars, folder / "cluster", 1, worker_pools=True) as cluster:
+        settings = Settings(str(jars), cluster.address, "1g", "512m", 1, str(folder / "server"))
+        server = JobServer(settings, "of-the-server-")
+        try:
+            log = server.log.read_text()
+            [port] = re.findall(r"ArtifactStagingService started on \S+:(\d+)", log)
+            yield (
+                server,
+                {
+                    "args": [f"--artifact_endpoint=localhost:{port}"],
+                    "job_endpoint": server.endpoint,
+                    "master": cluster.address,
+                    "environment": "EXTERNAL",
+                    "worker_pool": cluster.worker_pool,
+                },
+            )
+        finally:
+            server.stop()
+
+
+def test_a_job_server_that_runs_already(start, flink_jars, tmp_path):
+    with job_server(flink_jars, tmp_path) as (_, flink):
+        assert run(start("count", **flink)) == ("done", 0)
+        job = start("endless", **flink)
+        wait((tmp_path / "working").exists, 300)
+        job.kill()
+        assert_cancelled(flink["master"], "FINISHED")
+
+
+@pytest.mark.exhaustive
+def test_the_loss_of_a_job_server_that_runs_already(start, flink_jars, tmp_path):
+    with job_server(flink_jars, tmp_path) as (server, flink):
+        job = start("endless", **flink)
+        wait((tmp_path / "working").exists, 300)
+        server.stop()
+        assert run(job)[0] == (
+            "FlinkError: the Flink job server ended before the job; see the logs of the "
+            f"TaskManagers of {flink['master']}"
+        )
+        assert_cancelled(flink["master"])
+
+
+def assert_cancelled(address, *others):
+    """Wait until no job runs; one was cancelled, and the others have these states."""
+    wait(lambda: not rest.running_jobs(address, ""))
+    states = [job["state"] for job in rest.get(address, "/jobs/overview")["jobs"]]
+    assert sorted(states) == ["CANCELED", *others]
 
 
 @pytest.mark.parametrize("victim", [exhaustive("client"), "fork server"])
@@ -129,24 +179,40 @@ def test_workers_of_a_pool(start, tmp_path):
     assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["2", "1"]
 
 
-def test_a_worker_that_never_comes_up_ends_the_job_after_the_timeout(start):
-    with worker_pool("--worker=/bin/false") as address:
-        job = start("count", environment="EXTERNAL", worker_pool=address, timeout_seconds=15)
-        line, code = run(job)
+def test_a_worker_that_never_comes_up_ends_the_job_after_the_timeout(start, tmp_path):
+    worker = script(tmp_path, "echo still loading >>$BEAM_WORKER_LOG; exec sleep 600")
+    job = start("count", environment="PROCESS", worker_command=worker, timeout_seconds=15)
+    line, code = run(job)
     assert line.startswith(
         "FlinkError: the Flink job made no progress for 15 s (beam.flink.timeout_seconds)"
     )
+    assert f"; last line of the workers: still loading; see {tmp_path}/logs/flink-job-" in line
     assert code == 1
+
+
+def test_the_error_of_a_worker_of_a_pool_ends_the_job_before_the_timeout(start, tmp_path):
+    worker = script(tmp_path, "echo no such library >&2; exit 3")
+    with worker_pool(f"--worker={worker}") as address:
+        job = start("count", environment="EXTERNAL", worker_pool=address, timeout_seconds=600)
+        line, _ = run(job)
+    assert line.startswith("FlinkError: the Flink job failed: ")
+    assert "the Python worker ended with exit code 3: no such library; see " in line
 
 
 @pytest.mark.exhaustive
 def test_the_last_line_of_a_worker_that_ends_at_once(start, tmp_path):
-    worker = tmp_path / "worker"
-    worker.write_text("#!/bin/sh\necho no such library >>$BEAM_WORKER_LOG\nexit 3\n")
-    worker.chmod(0o755)
-    line, _ = run(start("count", environment="PROCESS", worker_command=str(worker)))
+    worker = script(tmp_path, "echo no such library >>$BEAM_WORKER_LOG; exit 3")
+    line, _ = run(start("count", environment="PROCESS", worker_command=worker))
     assert line.startswith("FlinkError: the Flink job failed: Process died with exit code 3")
     assert "last line of the workers: no such library" in line
+
+
+def script(folder, commands):
+    """Write a script of the shell that is the command of a worker; return its path."""
+    file = folder / "worker"
+    file.write_text(f"#!/bin/sh\n{commands}\n")
+    file.chmod(0o755)
+    return str(file)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """The limit of the time without progress of a Flink job."""
 
 import json
+import logging
 import threading
 import time
 from contextlib import contextmanager
@@ -102,6 +103,22 @@ def test_a_job_without_any_progress_is_stalled(flink, change, stalled):
         time.sleep(0.3)
         change(flink)
         assert watch.stalled() is stalled
+
+
+def test_the_progress_has_the_finished_tasks_and_the_address_of_the_page_of_flink(flink):
+    received = []
+    handler = logging.Handler()
+    handler.emit = lambda record: received.append(progress.values(record))
+    progress.LOGGER.addHandler(handler)
+    try:
+        with Watch(NAME, lambda: flink.address, timeout=1000) as watch:
+            assert not watch.stalled()
+            finish_a_task(flink)
+            assert not watch.stalled()
+    finally:
+        progress.LOGGER.removeHandler(handler)
+    unit = f"tasks at http://{flink.address}"
+    assert received == [{"unit": unit, "done": done, "total": 9, "source": ""} for done in (2, 3)]
 
 
 def test_the_metrics_of_the_tasks_are_not_requested_each_time(flink):

@@ -14,11 +14,12 @@ from tensorflow_metadata.proto.v0.statistics_pb2 import DatasetFeatureStatistics
 from core.flink import rest
 from sample_data.generate import render
 from tests.e2e.harness import Workspace
+from tests.e2e.test_tfx_cli import CREATE, RUN, tfx
 from tests.waiting import wait
 from tools.flink_cluster.cluster import FlinkCluster
 
 # One process, because the tests share the run of the direct runner.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("flink")]
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("flink")]
 
 FILES, REVIEWS_PER_FILE = 4, 1500
 JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
@@ -69,10 +70,16 @@ def test_flink_in_the_job_server_and_the_loss_of_that_server(
     assert "failed: Transform: the Flink job server ended before the job" in output
     assert "Traceback" not in output
     assert workspace.pushed() == []
+    # What the job had written is no artifact.
+    assert "Examples" in workspace.artifacts()
+    assert "TransformGraph" not in workspace.artifacts()
 
-    done = workspace.run()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert workspace.states(done.stdout)["ReviewExampleGen"] == "cached"
+    for words in (CREATE, RUN):
+        done = tfx(workspace, *words)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert workspace.executions()["CACHED"] > 0
+    assert workspace.artifacts()["Examples"] == 2
+    assert len(workspace.pushed()) == 1
     assert_same(results(workspace), direct)
     assert scores(workspace, settings) == scores(workspace, settings, "beam.runner=direct")
     assert processes_of(workspace) == []
@@ -88,17 +95,43 @@ def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars
         workspace = Workspace(tmp_path / "work", on_flink(settings, flink_jars, **flink))
 
         run = workspace.start()
-        wait(lambda: (started(workspace, "Transform") and workers(cluster)) or ended(run), 300)
+        lost = [working_job(workspace, run, cluster, "Transform", cluster.worker_pools[:1])[0]]
         os.kill(descendants(cluster.task_managers[0].pid, "TaskManagerRunner")[-1], signal.SIGKILL)
         cluster.add_task_manager()
-        wait(lambda: (started(workspace, "Evaluator") and workers(cluster)) or ended(run), 300)
-        os.kill(workers(cluster)[0], signal.SIGKILL)
+        job, worker = working_job(workspace, run, cluster, "Evaluator", cluster.worker_pools[1:])
+        lost.append(job)
+        os.kill(worker, signal.SIGKILL)
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 0, output
-        states = {job["state"] for job in rest.get(cluster.address, "/jobs/overview")["jobs"]}
-        assert states == {"FINISHED"}
+        jobs = rest.get(cluster.address, "/jobs/overview")["jobs"]
+        assert {job["state"] for job in jobs} == {"FINISHED"}
+        restarted = [job["jid"] for job in jobs if restarts(cluster, job["jid"])]
+        assert sorted(restarted) == sorted(lost)
         assert_same(results(workspace), direct)
     assert processes_of(workspace) == []
+
+
+def working_job(workspace, run, cluster, component, pools):
+    """Wait until a worker of one of the pools works for a component; return its job and its pid."""
+    found = []
+
+    def working():
+        ended(run)
+        pids = [pid for pool in pools for pid in descendants(pool.pid, WORKER)]
+        if pids:
+            jobs = rest.get(cluster.address, "/jobs/overview")["jobs"]
+            found[:] = [(job["jid"], pids[0]) for job in jobs if job["tasks"]["running"]]
+        return found
+
+    wait(lambda: started(workspace, component) or ended(run), 300)
+    wait(working, 300)
+    [job_and_worker] = found
+    return job_and_worker
+
+
+def restarts(cluster, job):
+    """Return when a job restarted last, 0 without a restart."""
+    return rest.get(cluster.address, f"/jobs/{job}")["timestamps"]["RESTARTING"]
 
 
 def scores(workspace, settings, override=""):
@@ -117,10 +150,6 @@ def started(workspace, component):
 def ended(run):
     """Fail with the output of a run that has ended too early."""
     assert run.poll() is None, run.communicate()[0]
-
-
-def workers(cluster):
-    return [pid for each in cluster.worker_pools for pid in descendants(each.pid, WORKER)]
 
 
 def descendants(pid, word):

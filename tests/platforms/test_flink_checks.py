@@ -171,10 +171,27 @@ def test_settings_that_contradict_each_other(more, line):
 REMOTE = ("beam.flink.master=flink.example:8081", "beam.flink.environment=EXTERNAL")
 
 
-def test_a_remote_cluster_cannot_read_the_folders_of_this_machine(tmp_path):
-    line = "^paths.root: /.* is not accessible from the TaskManagers of flink.example:8081; set gs"
-    with pytest.raises(ConfigError, match=line):
-        check(load(tmp_path, *REMOTE, "data.input_base=gs://bucket/raw"))
+@pytest.mark.parametrize(
+    ("paths", "line"),
+    [
+        (("data.input_base=gs://bucket/raw",), "paths.root: /.*"),
+        (("paths.root=gs://bucket/runs", "data.input_base=/mnt/raw"), "data.input_base: /mnt/raw"),
+        # The sample is in this installation.
+        (("paths.root=gs://bucket/runs",), "data.input_base: /.*/sample_data"),
+    ],
+)
+def test_a_remote_cluster_cannot_read_the_folders_of_this_machine(tmp_path, paths, line):
+    remote = load(tmp_path, *REMOTE, *paths)
+    remedy = "is not accessible from the TaskManagers of flink.example:8081; set gs://BUCKET"
+    with pytest.raises(ConfigError, match=f"^{line} {remedy}"):
+        check(remote)
+
+
+def test_a_remote_cluster_reads_shared_folders_and_buckets(machine, monkeypatch):
+    jars = machine("17")
+    monkeypatch.setattr("platforms.flink._check_cluster", lambda flink: None)
+    check(load(jars, *REMOTE, "beam.flink.shared_paths=true"))
+    check(load(jars, *REMOTE, "paths.root=gs://bucket/runs", "data.input_base=gs://bucket/raw"))
 
 
 def test_workers_in_this_process_need_a_cluster_on_this_machine(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from core.errors import ConfigError
@@ -44,7 +45,7 @@ def flink_deployment(config: PipelineConfig) -> dict[str, Any]:
         "metadata": metadata(config, kubernetes.name, FLINK),
         "spec": {
             "image": kubernetes.image,
-            "flinkVersion": "v1_19",
+            "flinkVersion": kubernetes.flink_version,
             # In the other mode, `native`, Flink requests TaskManagers when a job starts, and each
             # job would wait for their pods and their Python workers.
             "mode": "standalone",
@@ -106,9 +107,10 @@ def _task_manager(config: PipelineConfig) -> dict[str, Any]:
         "command": [
             "python",
             "-m",
-            "apache_beam.runners.worker.worker_pool_main",
-            f"--container_executable={_WORKER}",
-            f"--service_port={WORKER_PORT}",
+            "core.flink.pool",
+            # The readiness probe connects to the address of the pod.
+            f"[::]:{WORKER_PORT}",
+            f"--worker={_WORKER}",
         ],
         "env": [{"name": "PYTHONUNBUFFERED", "value": "1"}],
         "readinessProbe": {"tcpSocket": {"port": WORKER_PORT}},
@@ -125,6 +127,14 @@ def _check(config: PipelineConfig) -> None:
     if not config.cluster.image:
         raise missing("cluster.image", "amazon-reviews flink", "HOST/PROJECT/amazon-reviews:TAG")
     flink = config.beam.flink
+    # The name of the image of a job server has the line of its Flink: `beam_flink1.19_job_server`.
+    line = re.search(r"beam_flink(\d+)\.(\d+)_job_server", flink.kubernetes.job_server_image)
+    if line and "v{}_{}".format(*line.groups()) != flink.kubernetes.flink_version:
+        raise ConfigError(
+            f"beam.flink.kubernetes.job_server_image: {flink.kubernetes.job_server_image} is for "
+            f"another line of Flink than beam.flink.kubernetes.flink_version, which is "
+            f"{flink.kubernetes.flink_version}; change one of them"
+        )
     memory, least = flink.kubernetes.task_manager_memory, _least_memory(flink.network_memory)
     if mebibytes(memory) < least:
         raise ConfigError(

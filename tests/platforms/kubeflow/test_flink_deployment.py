@@ -27,6 +27,12 @@ from tests.platforms.settings import IMAGE
 from tests.pod_security import violations
 
 FLINK_CRD = "flinkdeployment-2026-07.yaml"
+NEWEST = (
+    "beam.flink.kubernetes.image=flink:2.0-java17",
+    "beam.flink.kubernetes.flink_version=v2_0",
+    "beam.flink.kubernetes.job_server_image=apache/beam_flink2.0_job_server:2.74.0",
+)
+"""The newest Flink that Beam 2.74 supports."""
 
 
 @pytest.mark.real_data
@@ -34,6 +40,16 @@ FLINK_CRD = "flinkdeployment-2026-07.yaml"
 def test_the_real_crd_accepts_the_cluster(real_data, overrides):
     file = real_data / "crds" / FLINK_CRD
     assert crd.problems(the(overrides, "FlinkDeployment"), file) == []
+
+
+@pytest.mark.real_data
+def test_another_flink_is_three_settings(real_data):
+    cluster = the(",".join((PLAIN, *NEWEST)), "FlinkDeployment")
+    assert cluster["spec"]["image"] == "flink:2.0-java17"
+    assert cluster["spec"]["flinkVersion"] == "v2_0"
+    assert crd.problems(cluster, real_data / "crds" / FLINK_CRD) == []
+    [server] = templates(",".join((PLAIN, *NEWEST)))["job server"]["spec"]["containers"]
+    assert server["image"] == "apache/beam_flink2.0_job_server:2.74.0"
 
 
 @pytest.mark.real_data
@@ -125,15 +141,16 @@ def test_the_settings_reach_the_cluster():
 def test_the_workers_run_the_image_of_the_pipeline_at_the_default_port():
     container = workers(PLAIN)
     assert container["image"] == IMAGE
-    assert container["command"][:3] == [
-        "python",
-        "-m",
-        "apache_beam.runners.worker.worker_pool_main",
-    ]
     flink = load_config("sample", environ={}).beam.flink
     host, _, port = flink.worker_pool.partition(":")
     assert host == "localhost"
-    assert f"--service_port={port}" in container["command"]
+    assert container["command"] == [
+        "python",
+        "-m",
+        "core.flink.pool",
+        f"[::]:{port}",
+        "--worker=/opt/venv/bin/amazon-reviews-beam-worker",
+    ]
     assert container["readinessProbe"]["tcpSocket"]["port"] == int(port)
 
 
@@ -198,6 +215,8 @@ def test_the_heap_of_the_job_server_fits_its_container():
             "beam.flink.kubernetes.task_manager_memory",
         ),
         (f"{PLAIN},beam.flink.network_memory=2g", "beam.flink.kubernetes.task_manager_memory"),
+        (f"{PLAIN},{NEWEST[1]}", "beam.flink.kubernetes.job_server_image"),
+        (f"{PLAIN},{NEWEST[2]}", "beam.flink.kubernetes.job_server_image"),
     ],
 )
 def test_a_cluster_that_would_not_start_is_refused(overrides, key):
