@@ -18,7 +18,7 @@ from components.properties import PUSHED_DESTINATION
 from components.run_report import cluster_pages
 from components.run_report.history import read_runs
 from components.run_report.page import collect, render
-from components.run_report.sources import Sources
+from components.run_report.sources import Sources, installed_versions
 from core.metadata import connection_config
 
 NAME_KEY, SETTINGS_KEY, METADATA_KEY = "name", "settings", "metadata"
@@ -69,6 +69,7 @@ class Executor(base_executor.BaseExecutor):
             name=exec_properties[NAME_KEY],
             run_id=run_id,
             settings=json.loads(exec_properties[SETTINGS_KEY]),
+            versions=installed_versions(),
             rejected=uri(REJECTED_KEY),
             statistics=uri(STATISTICS_KEY),
             anomalies=uri(ANOMALIES_KEY),

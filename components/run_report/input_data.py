@@ -29,7 +29,9 @@ class FileLines(NamedTuple):
       examples: split -> Examples.
       duplicates: reviews that are also in a held-out split.
       neutral: left-out neutral reviews.
+      over_cap: usable reviews beyond `data.max_examples`.
       rejected: unusable lines.
+      lost_bytes: bytes of damaged compressed files, which are no lines.
     """
 
     name: str
@@ -37,7 +39,9 @@ class FileLines(NamedTuple):
     examples: Mapping[str, int]
     duplicates: int
     neutral: int
+    over_cap: int
     rejected: int
+    lost_bytes: int
 
 
 class Reason(NamedTuple):
@@ -108,7 +112,8 @@ def read_all_anomalies(anomalies: str) -> list[str]:
 
 
 def _file_lines(name: str, counts: Mapping[str, int]) -> FileLines:
-    counts = {key: count for key, count in counts.items() if key != "lost_bytes"}
+    counts = dict(counts)
+    lost_bytes = counts.pop("lost_bytes", 0)
     duplicates = counts.get("rejected/duplicate_across_splits", 0)
     return FileLines(
         name=name,
@@ -116,7 +121,9 @@ def _file_lines(name: str, counts: Mapping[str, int]) -> FileLines:
         examples={split: counts.get(f"examples/{split}", 0) for split in _SPLITS},
         duplicates=duplicates,
         neutral=counts.get("neutral", 0),
+        over_cap=counts.get("over_max_examples", 0),
         rejected=sum(n for key, n in counts.items() if key.startswith("rejected/")) - duplicates,
+        lost_bytes=lost_bytes,
     )
 
 

@@ -7,7 +7,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import Any, NamedTuple, TypeVar
 
 import jinja2
@@ -29,7 +28,6 @@ from components.run_report.sources import Sources
 from core.settings import flat_settings
 from trainer_module.settings import SUMMARY_FILE
 
-_LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _SUM_MODEL = "ngram_linear"
 """The model whose logit is a sum over n-grams."""
 _T = TypeVar("_T")
@@ -40,7 +38,8 @@ class Content(NamedTuple):
 
     Attributes:
       sources: the run.
-      input, balance, anomalies: the input.
+      input, balance: the input.
+      anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
       evaluation, predictions, check: the candidate.
       problems: a line for each part that cannot be read.
@@ -49,7 +48,7 @@ class Content(NamedTuple):
     sources: Sources
     input: InputData | None
     balance: list[Balance]
-    anomalies: list[str]
+    anomalies: list[str] | None
     training: Mapping[str, Any]
     evaluation: Evaluation | None
     predictions: Predictions | None
@@ -90,7 +89,7 @@ def collect(sources: Sources) -> Content:
         sources=sources,
         input=read("input", read_input, sources.rejected),
         balance=read("class balance", read_balance, sources.statistics) or [],
-        anomalies=read("anomalies", read_all_anomalies, sources.anomalies) or [],
+        anomalies=read("anomalies", read_all_anomalies, sources.anomalies),
         training=training,
         evaluation=read("evaluation", read_evaluation, sources.evaluation, positives=positives),
         predictions=predictions,
@@ -118,7 +117,6 @@ def render(content: Content) -> str:
         started=_date(sources.started),
         seconds=sum(step.seconds for step in sources.steps),
         settings=flat_settings(sources.settings),
-        versions={name: metadata.version(name) for name in _LIBRARIES},
         charts=_charts(content),
     )
 

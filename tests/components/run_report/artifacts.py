@@ -55,6 +55,8 @@ COUNTS = [
         "file": "/data/b.csv",
         "examples/train": 6,
         "neutral": 3,
+        "over_max_examples": 4,
+        "lost_bytes": 1000,
         "rejected/duplicate_across_splits": 1,
     },
 ]

@@ -87,8 +87,13 @@ def test_the_lines_of_each_file_and_the_reasons(tmp_path):
     found = read_input(write_run(tmp_path).rejected)
     first, second = found.files
     assert (first.name, first.read, first.rejected, first.duplicates) == ("a.csv", 18, 2, 0)
-    assert (second.name, second.read, second.neutral, second.duplicates) == ("b.csv", 10, 3, 1)
-    assert (found.total.read, found.total.examples["train"]) == (28, 16)
+    assert (second.name, second.read, second.neutral, second.duplicates) == ("b.csv", 14, 3, 1)
+    assert (found.total.read, found.total.examples["train"]) == (32, 16)
+    # The columns of a row add up to the lines of the file; lost bytes are no lines.
+    for file in (first, second, found.total):
+        parts = (file.duplicates, file.neutral, file.over_cap, file.rejected)
+        assert sum(parts) + sum(file.examples.values()) == file.read
+    assert (found.total.over_cap, found.total.lost_bytes) == (4, 1000)
     assert [(reason.name, reason.lines) for reason in found.reasons] == [
         ("bad_label", 2),
         ("duplicate_across_splits", 1),
@@ -99,7 +104,7 @@ def test_the_lines_of_each_file_and_the_reasons(tmp_path):
 def test_many_files_are_listed_in_part(tmp_path, monkeypatch):
     monkeypatch.setattr("components.run_report.input_data._FILES_SHOWN", 1)
     found = read_input(write_run(tmp_path).rejected)
-    assert (len(found.files), found.more_files, found.total.read) == (1, 1, 28)
+    assert (len(found.files), found.more_files, found.total.read) == (1, 1, 32)
 
 
 @pytest.mark.parametrize(
