@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 from tfx.utils import path_utils
 
+from components.run_report.input_data import texts_of
 from components.run_report.weights import largest_weights
 from components.sample import read_sample
-from preprocessing import features
 from serving.explain import Part, parts, variants
 from serving.predictor import Predictor
 from trainer_module.export import THRESHOLD
@@ -89,7 +88,7 @@ def predict(examples: str, model: str, *, with_ngrams: bool) -> Predictions | No
     sample = read_sample(os.path.join(examples, "Split-test"), MOST_REVIEWS)
     if not sample.examples:
         return None
-    texts, labels = _texts(sample.examples), np.array(sample.labels, np.int64)
+    texts, labels = texts_of(sample.examples), np.array(sample.labels, np.int64)
     predictor = Predictor(path_utils.serving_model_path(model))
     scores = _probabilities(predictor, texts)
     return Predictions(
@@ -128,12 +127,6 @@ def worst_mistakes(labels: np.ndarray, scores: np.ndarray) -> list[int]:
     wrong = np.flatnonzero((scores > THRESHOLD) != labels)
     confidence = np.abs(scores[wrong] - THRESHOLD)
     return wrong[np.argsort(-confidence, kind="stable")][:MISTAKES].tolist()
-
-
-def _texts(examples: Sequence[bytes]) -> list[bytes]:
-    spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}
-    found: list[bytes] = tf.io.parse_example(examples, spec)[features.TEXT].numpy().tolist()
-    return found
 
 
 def _probabilities(predictor: Predictor, texts: Sequence[bytes]) -> np.ndarray:

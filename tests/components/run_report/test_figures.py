@@ -14,7 +14,7 @@ from components.run_report.evaluation import (
     auc_interval,
     difference_interval,
 )
-from components.run_report.input_data import read_input
+from components.run_report.input_data import read_input, read_lengths
 from components.run_report.page import figure, highlighted
 from components.run_report.predictions import Mistake, predict, roc_curve, worst_mistakes
 from serving.explain import Part
@@ -99,6 +99,17 @@ def test_the_lines_of_each_file_and_the_reasons(tmp_path):
         ("duplicate_across_splits", 1),
     ]
     assert found.reasons[0].samples == ["a.csv:7 no label <b>9</b>", "a.csv:9 no label"]
+
+
+def test_the_lengths_of_the_test_reviews(tmp_path):
+    reviews = [("word " * words, 1) for words in (1, 19, 20, 49, 200, 201)] + [("", 0)]
+    assert read_lengths(write_run(tmp_path, reviews=reviews).examples) == {
+        "1-19": 3,
+        "20-49": 2,
+        "50-99": 0,
+        "100-199": 0,
+        "200+": 2,
+    }
 
 
 def test_many_files_are_listed_in_part(tmp_path, monkeypatch):

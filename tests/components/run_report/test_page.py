@@ -119,4 +119,4 @@ def test_the_page_in_a_browser(page, tmp_path, width):
         widths = "return [document.documentElement.scrollWidth, window.innerWidth]"
         content, window = browser.execute_script(widths)
         assert content <= window, "the page scrolls sideways"
-        assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 4
+        assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 5
