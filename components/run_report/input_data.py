@@ -1,4 +1,4 @@
-"""The input of a run for a report: lines of each file, rejected lines, classes, lengths, anomalies."""
+"""The input of a run for a report: lines of each file and their classes, lengths and anomalies."""
 
 from __future__ import annotations
 
