@@ -96,7 +96,7 @@ def test_an_older_training_has_no_curve(sources, tmp_path):
 
     folder = shutil.copytree(sources.model_run, tmp_path / "model_run")
     figures = json.loads((folder / "training.json").read_text())
-    for name in ("curve", "epoch_metrics", "strategy_reason"):
+    for name in ("curve", "devices", "epoch_metrics", "strategy_reason"):
         del figures[name]
     (folder / "training.json").write_text(json.dumps(figures))
     page = render(collect(dataclasses.replace(sources, model_run=str(folder), model=None)))
