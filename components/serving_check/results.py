@@ -3,8 +3,9 @@
 The Evaluator stores no prediction of a single Example. So three comparisons replace a comparison of
 the single predictions:
 
-- `serving_default`, `predict_text` in batches and `predict_text` for single texts return the same
-  probability for the same test review, within TOLERANCE.
+- All signatures that predict, and `predict_text` for single texts, return the same probability for
+  the same test review, within TOLERANCE. The evaluation called one of them: `predict_ngrams` if the
+  model has it, or else `serving_default`.
 - If all Examples of the test split were tried, their accuracy equals that of the evaluation. Only
   Examples whose probability is within TOLERANCE of the threshold may differ.
 - If only a sample was tried, the accuracy of the sample is within four standard errors of that of
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from components.evaluator.metrics import ACCURACY, EXAMPLE_COUNT
@@ -23,7 +24,7 @@ from components.sample import Sample
 from components.serving_check.golden import Sentence
 from components.serving_check.settings import Serving
 from serving.predictor import LABELS
-from serving.probe import BATCH, SIGNATURES, Answer
+from serving.probe import BATCH, EXAMPLE, NGRAMS, SIGNATURES, TEXT, Answer
 from trainer_module.export import THRESHOLD
 
 TOLERANCE = 1e-3
@@ -133,29 +134,33 @@ def _agreement(answer: Answer, sample: Sample) -> Iterator[Result]:
     if not answer.finished:
         return
     expected = len(sample.examples)
-    found = (len(answer.by_example), len(answer.by_text))
+    found = {EXAMPLE: answer.by_example, TEXT: answer.by_text}
+    if NGRAMS in answer.signatures:
+        found[NGRAMS] = answer.by_ngrams
+    counts = [len(predictions) for predictions in found.values()]
     tried = min(expected, BATCH)
-    if found != (expected, expected) or answer.transformed != tried:
+    if set(counts) != {expected} or answer.transformed != tried:
         cause = (
-            f"serving_default and predict_text returned {found[0]:,} and {found[1]:,} predictions "
+            f"{_listed(found)} returned {_listed(f'{count:,}' for count in counts)} predictions "
             f"for {expected:,} reviews, and transform_features returned the features of "
             f"{answer.transformed} of {tried}"
         )
-        yield Result("predictions", min(found), expected, "", False, cause)
+        yield Result("predictions", min(counts), expected, "", False, cause)
         return
     # `by_single` is shorter: only the first texts were tried in requests of their own.
+    others = {**found, f"{TEXT} for a single text": answer.by_single}
     pairs = [
-        *zip(answer.by_text, answer.by_example, strict=True),
-        *zip(answer.by_text, answer.by_single, strict=False),
+        (way, one, other)
+        for way, predictions in others.items()
+        for one, other in zip(answer.by_text, predictions, strict=False)
     ]
     # A comparison with NaN is false, so a prediction that is not a number does not pass.
-    differences = [abs(one - other) for one, other in pairs]
+    differences = [abs(one - other) for _, one, other in pairs]
     wrong = [number for number, value in enumerate(differences) if not value <= TOLERANCE]
     largest = differences[wrong[0]] if wrong else max(differences, default=0.0)
     cause = ""
     if wrong:
-        one, other = pairs[wrong[0]]
-        way = "serving_default" if wrong[0] < expected else "predict_text for a single text"
+        way, one, other = pairs[wrong[0]]
         cause = (
             f"predict_text returned the probability {one:.4f} for a test review, and {way} "
             f"returned {other:.4f} for the same review"
@@ -216,6 +221,12 @@ def _golden(
     )
     share = right / total
     yield Result("golden", share, settings.min_golden, "", share >= settings.min_golden, cause)
+
+
+def _listed(items: Iterable[str]) -> str:
+    """Return `a, b and c`."""
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _number(value: float) -> str:

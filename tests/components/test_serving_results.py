@@ -72,6 +72,21 @@ def judged(sample=SAMPLE, evaluation=EVALUATION, **changes):
             "transform_features returned the features of 4 of 4",
         ),
         (
+            {
+                "signatures": [*SIGNATURES, "predict_ngrams"],
+                "by_ngrams": [0.9, 0.2, 0.7, 0.402],
+            },
+            "largest_difference",
+            "predict_text returned the probability 0.4000 for a test review, and predict_ngrams "
+            "returned 0.4020 for the same review",
+        ),
+        (
+            {"signatures": [*SIGNATURES, "predict_ngrams"], "by_ngrams": [0.9]},
+            "predictions",
+            "serving_default, predict_text and predict_ngrams returned 4, 4 and 1 predictions for "
+            "4 reviews, and transform_features returned the features of 4 of 4",
+        ),
+        (
             {"golden": [0.4, 0.9]},
             "golden",
             "0 of 2 golden sentences are right, serving.min_golden requires 0.6; check the model, "
