@@ -67,6 +67,8 @@ DEPENDS_ON = {
         "components/serving_check/results.py",
         "components/evaluator/metrics.py",
         "serving/probe.py",  # which is started as a process
+        "serving/predict_text.py",
+        "preprocessing/fast/ngrams.py",
         "preprocessing/features.py",
     ),
     "Pusher": (),
