@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kfp.dsl import ClassificationMetrics
+from kfp.dsl import ClassificationMetrics, Metrics
 
 from components.artifacts import SYSTEM_TYPES
 from components.run_report.cluster_pages import classification, metrics
@@ -44,10 +44,12 @@ def test_the_figures_have_the_form_of_kfps_own_class(tmp_path):
     assert classification(found) == expected.metadata
 
 
-def test_an_undefined_metric_is_left_out():
+def test_the_metrics_have_the_form_of_kfps_own_class_without_undefined_ones():
     known = Metric("accuracy", 0.5, Interval(0.4, 0.6))
     undefined = Metric("precision", float("nan"))
-    assert metrics(Evaluation(10, [known, undefined], [], [])) == {"accuracy": 0.5}
+    expected = Metrics()
+    expected.log_metric("accuracy", 0.5)
+    assert metrics(Evaluation(10, [known, undefined], [], [])) == expected.metadata
 
 
 @pytest.mark.slow
