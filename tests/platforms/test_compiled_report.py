@@ -1,4 +1,4 @@
-"""The end of a compiled pipeline: the serving check before the push, and the report as last step."""
+"""The end of a compiled pipeline: the serving check before the push, the report as last step."""
 
 import pytest
 from kfp import dsl
