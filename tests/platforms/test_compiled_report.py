@@ -3,6 +3,7 @@
 import pytest
 from kfp import dsl
 
+from components.properties import RUN_PARAMETERS
 from tests.platforms.settings import REQUIRED
 from tests.platforms.test_compile import Compiled
 
@@ -29,6 +30,13 @@ def test_the_check_is_between_evaluator_and_pusher_and_the_report_is_last(compil
     assert "Evaluator" in compiled.tasks["ServingCheck"]["dependentTasks"]
     assert {"Evaluator", "ServingCheck"} <= set(compiled.tasks["Pusher"]["dependentTasks"])
     assert before(compiled.tasks, "RunReport") == compiled.tasks.keys() - {"RunReport"}
+
+
+def test_the_report_gets_the_parameters_of_the_run(compiled):
+    given = compiled.tasks["RunReport"]["inputs"]["parameters"]
+    names = {name: value.get("componentInputParameter") for name, value in given.items()}
+    assert {name for name, of_run in names.items() if of_run} == RUN_PARAMETERS.keys()
+    assert all(names[name] == name for name in RUN_PARAMETERS)
 
 
 def test_the_outputs_of_the_report_have_the_types_of_kfps_own_classes(compiled):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,13 +73,19 @@ def test_the_command_of_the_container_writes_the_page_and_the_figures(tmp_path):
         {"row": [1.0, 2.0]},
     ]
     assert metadata["classification"]["confidenceMetrics"][0]["falsePositiveRate"] == 0.0
+    # A parameter of the run has replaced a setting.
+    assert re.search(r"training\.epochs</th><td[^>]*>7</td>", page)
 
 
 def _call(folder, run):
     """Run the step as a launcher does; return its executor output."""
     executor_input = {
         "inputs": {
-            "parameterValues": {"name": "amazon_reviews", "settings": '{"cache": true}'},
+            "parameterValues": {
+                "name": "amazon_reviews",
+                "settings": '{"cache": true, "training": {"epochs": 2}}',
+                "epochs": 7,
+            },
             "artifacts": {
                 name: {"artifacts": [{"name": name, "uri": str(run / name)}]} for name in INPUTS
             },
@@ -104,7 +111,11 @@ def _call(folder, run):
             name: {"artifactType": {"instanceSchema": f"title: {title}\ntype: object\n"}}
             for name, title in INPUTS.items()
         },
-        "parameters": {name: {"parameterType": "STRING"} for name in ("name", "settings")},
+        "parameters": {
+            "name": {"parameterType": "STRING"},
+            "settings": {"parameterType": "STRING"},
+            "epochs": {"parameterType": "NUMBER_INTEGER"},
+        },
     }
     command = [
         *(sys.executable, "-m", "platforms.entrypoint"),
