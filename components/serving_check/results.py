@@ -1,11 +1,9 @@
 """The results of a serving check: the answer of the probe, compared with thresholds and evaluation.
 
-The Evaluator stores no prediction of a single Example. So three comparisons replace a comparison of
-the single predictions:
-
 - All signatures that predict, and `predict_text` for single texts, return the same probability for
-  the same test review, within TOLERANCE. The evaluation called one of them: `predict_ngrams` if the
-  model has it, or else `serving_default`.
+  the same test review, within TOLERANCE.
+- So does the evaluation, within EVALUATION_TOLERANCE, for the test reviews whose predictions it has
+  stored. TFX's own executor stores none.
 - If all Examples of the test split were tried, their accuracy equals that of the evaluation. Only
   Examples whose probability is within TOLERANCE of the threshold may differ.
 - If only a sample was tried, the accuracy of the sample is within four standard errors of that of
@@ -17,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from components.evaluator.metrics import ACCURACY, EXAMPLE_COUNT
 from components.sample import Sample
@@ -29,7 +27,22 @@ from trainer_module.export import THRESHOLD
 
 TOLERANCE = 1e-3
 """Greatest difference of two probabilities by rounding, which is that of half precision."""
+EVALUATION_TOLERANCE = 1e-2
+"""Greatest difference between the evaluation and the check, which is on the CPU. A GPU multiplies
+matrices with ten bits (TF32)."""
 _STANDARD_ERRORS = 4
+
+
+class Evaluated(NamedTuple):
+    """What is compared of an evaluation.
+
+    Attributes:
+      metrics: metric -> value on the whole test split.
+      predictions: index of an Example of the sample -> its probability; empty if none are stored.
+    """
+
+    metrics: Mapping[str, float]
+    predictions: Mapping[int, float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +71,7 @@ def check(
     failure: str,
     settings: Serving,
     sample: Sample,
-    evaluation: Mapping[str, float],
+    evaluated: Evaluated,
     golden: Sequence[Sentence],
 ) -> dict[str, Any]:
     """Return the content of `check.json`.
@@ -72,7 +85,7 @@ def check(
       failure: the reason for which the probe did not finish; empty if it did.
       settings: the thresholds.
       sample: the Examples that the probe tried.
-      evaluation: metric -> value of the evaluation on the whole test split.
+      evaluated: the evaluation of the model.
       golden: the golden sentences.
     """
     mistakes = _mistakes(answer, golden)
@@ -81,7 +94,8 @@ def check(
         *_signatures(answer),
         *_thresholds(answer, settings),
         *_agreement(answer, sample),
-        *_accuracy(answer, sample, evaluation),
+        *_evaluation(answer, sample, evaluated.predictions),
+        *_accuracy(answer, sample, evaluated.metrics),
         *_golden(answer, settings, golden, mistakes),
     ]
     causes = [result.cause for result in results if not result.passed]
@@ -166,6 +180,28 @@ def _agreement(answer: Answer, sample: Sample) -> Iterator[Result]:
             f"returned {other:.4f} for the same review"
         )
     yield Result("largest_difference", largest, TOLERANCE, "", not wrong, cause)
+
+
+def _evaluation(
+    answer: Answer, sample: Sample, predictions: Mapping[int, float]
+) -> Iterator[Result]:
+    """Yield whether the answers are those of the evaluation, review by review."""
+    if not answer.finished or not predictions or len(answer.by_example) != len(sample.examples):
+        return
+    pairs = [(answer.by_example[number], value) for number, value in predictions.items()]
+    largest, cause = 0.0, ""
+    for found, expected in pairs:
+        difference = abs(found - expected)
+        # A comparison with NaN is false, so a prediction that is not a number does not pass.
+        if not difference <= EVALUATION_TOLERANCE:
+            largest = difference
+            cause = (
+                f"serving_default returned the probability {found:.4f} for a test review, and "
+                f"the evaluation has {expected:.4f} for the same review"
+            )
+            break
+        largest = max(largest, difference)
+    yield Result("evaluation_difference", largest, EVALUATION_TOLERANCE, "", not cause, cause)
 
 
 def _accuracy(answer: Answer, sample: Sample, evaluation: Mapping[str, float]) -> Iterator[Result]:

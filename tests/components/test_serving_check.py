@@ -3,10 +3,12 @@
 import json
 import re
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from tfx.types import artifact_utils, standard_artifacts
 
+from components.evaluator import sampled
 from components.sample import read_sample
 from components.serving_check import probing
 from components.serving_check.executor import Executor
@@ -121,6 +123,23 @@ def test_a_model_with_the_wrong_vocabulary_is_refused(workspace):
     mistake = found["golden_mistakes"][0]
     assert (mistake["text"], mistake["label"]) == ("great thing", "positive")
     assert mistake["probability"] < 0.1
+
+
+def test_a_model_that_answers_otherwise_than_in_its_evaluation_is_refused(workspace):
+    workspace.save()
+    examples = [example(text, label) for text, label in REVIEWS]
+    # sigmoid(3) and sigmoid(-3) of the model, but for the review of which the hash is smallest.
+    right = np.array([0.9526 if text.split()[1] in GOOD else 0.0474 for text, _ in REVIEWS[:-1]])
+    stored = sampled.sample(examples[:-1], right)
+    sampled.write(stored, str(workspace.folder / "evaluation"))
+    assert workspace.check()["passed"]
+    number, digest, probability = stored[0]
+    stored[0] = (number, digest, 1 - probability)
+    sampled.write(stored, str(workspace.folder / "evaluation"))
+    found = workspace.check()
+    assert failed(found) == ["evaluation_difference"]
+    assert found["cause"].startswith("serving_default returned the probability 0.")
+    assert "the evaluation has 0." in found["cause"]
 
 
 def test_a_model_that_answers_texts_and_examples_differently_is_refused(workspace):
