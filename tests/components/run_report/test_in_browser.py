@@ -6,7 +6,8 @@ from components.run_report.page import collect, render
 from tests.browser import open_browser
 from tests.components.run_report.artifacts import HOSTILE, with_every_part, write_run
 
-pytestmark = pytest.mark.slow
+# The machine of the second stack always has Chromium.
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
 # A sheet of A4 without the margins of Chromium, in CSS pixels.
 PAPER_WIDTH = 718

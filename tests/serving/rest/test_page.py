@@ -9,7 +9,8 @@ from serving.rest.explain import MAX_CHARACTERS
 from tests.browser import open_browser
 from tests.serving.rest.running import wait_until
 
-pytestmark = pytest.mark.slow
+# The machine of the second stack always has Chromium.
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
 HOSTILE = [
     "<script>document.title = 'hacked'</script> good",
