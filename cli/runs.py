@@ -47,7 +47,7 @@ def compare(
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Show the differences between two runs in settings and results.
+    """Show the differences between two runs in settings, versions of libraries and results.
 
     Exit code 2: there is no such run.
     """
@@ -72,7 +72,11 @@ def compare(
     ]
     for name in dict.fromkeys([*steps[0], *steps[1]]):
         table.add_row(name, *(of_run.get(name, "–") for of_run in steps))
-    for key, *values in differences(pair[0].settings, pair[1].settings):
+    changed = [
+        *differences(pair[0].versions, pair[1].versions),
+        *differences(pair[0].settings, pair[1].settings),
+    ]
+    for key, *values in changed:
         table.add_row(key, *("–" if value is None else str(value) for value in values))
     print_table(table)
 

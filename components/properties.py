@@ -10,3 +10,11 @@ CHECK_FILE = "check.json"
 """The file with all results of the serving check."""
 PUSHED_DESTINATION = "pushed_destination"
 """The property of TFX's `PushedModel` with the folder of the pushed model."""
+RUN_PARAMETERS = {
+    "input_base": "data",
+    "epochs": "training",
+    "strategy": "training",
+    "min_accuracy": "evaluation",
+}
+"""Parameter of a run -> the section of the settings that contains the key of the same name. A
+submission of the compiled pipeline can set these keys."""

@@ -9,12 +9,14 @@ import tensorflow_data_validation as tfdv
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
 from tfx.components import ExampleValidator, Tuner
 from tfx.dsl.components.base.base_node import BaseNode
+from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2, transform_pb2
 from tfx.types import BaseChannel
 
 from components.data_gate.component import DataGate
 from components.evaluator.component import BatchEvaluator
+from components.properties import RUN_PARAMETERS
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
@@ -103,6 +105,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         check=serving_check.outputs["blessing"],
         pushed_model=pusher.outputs["pushed_model"] if pusher else None,
         metadata=platform.history,
+        parameters=_run_parameters(config, platform),
     )
     nodes: dict[str, BaseNode] = {
         node.id: node
@@ -136,6 +139,18 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         metadata_connection_config=platform.metadata,
         beam_pipeline_args=beam_args(config),
     )
+
+
+def _run_parameters(config: PipelineConfig, platform: Platform) -> dict[str, RuntimeParameter]:
+    """Return the parameters with which a run of the compiled pipeline replaces settings."""
+    settings = config.model_dump()
+    values = {
+        name: platform.parameter(name, settings[section][name])
+        for name, section in RUN_PARAMETERS.items()
+        if name != "input_base"
+    }
+    values["input_base"] = platform.input_base
+    return {name: value for name, value in values.items() if isinstance(value, RuntimeParameter)}
 
 
 def _example_gen(config: PipelineConfig, platform: Platform) -> ReviewExampleGen:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from components.properties import RUN_PARAMETERS
 from components.trainer.parameters import training_of_run
 from core.errors import ConfigError
 from core.settings import with_parameters
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget
 from platforms.targets import check_target
-
-SECTIONS = {
-    "input_base": "data",
-    "epochs": "training",
-    "strategy": "training",
-    "min_accuracy": "evaluation",
-}
-"""Parameter -> the section of the settings that contains the key of the same name."""
 
 
 def check_parameters(
@@ -37,7 +30,7 @@ def check_parameters(
     """
     of_section: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
-        of_section.setdefault(SECTIONS[name], {})[name] = value
+        of_section.setdefault(RUN_PARAMETERS[name], {})[name] = value
     changed = {
         section: (training_of_run if section == "training" else with_parameters)(
             getattr(config, section), values
@@ -51,7 +44,7 @@ def check_parameters(
 
 
 def _of_parameter(message: str) -> str:
-    for name, section in SECTIONS.items():
+    for name, section in RUN_PARAMETERS.items():
         if message.startswith(f"{section}.{name}:"):
             return f"parameter {message.removeprefix(f'{section}.')}"
     return message

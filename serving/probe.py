@@ -3,7 +3,7 @@
 FOLDER has `request.json` (see `Request`) and `examples.tfrecord`, serialized tf.Examples. The probe
 writes its results to `answer.json` after each stage, so a model that crashes or hangs leaves the
 results of the earlier stages. It prints `stage NAME` on standard output when a stage begins. It
-imports only TensorFlow, as a server of the model would.
+imports what a server of the model would, and no TFX.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ STAGE = "stage "
 """The beginning of a line on standard output that names a stage."""
 EXAMPLE, TEXT, TRANSFORM = "serving_default", "predict_text", "transform_features"
 SIGNATURES = (EXAMPLE, TEXT, TRANSFORM)
+"""The signatures that every model has."""
+NGRAMS = "predict_ngrams"
+"""A signature that only some models have; the evaluation and the server call it if it exists."""
 BATCH = 64
 """Reviews in a batch, for the throughput."""
 _MEBIBYTE = 2**20
@@ -68,6 +71,8 @@ class Answer:
       by_example: probability of each Example by `serving_default`.
       by_text: probability of the text of each Example by `predict_text`, in batches.
       by_single: probability of the first texts by `predict_text`, one in a request.
+      by_ngrams: probability of the text of each Example by `predict_ngrams`, in batches; empty if
+        the model does not have this signature.
       golden: probability of each golden sentence by `predict_text`.
       transformed: number of Examples for which `transform_features` returned features.
       finished: True if no stage is missing.
@@ -81,6 +86,7 @@ class Answer:
     by_example: list[float] = dataclasses.field(default_factory=list)
     by_text: list[float] = dataclasses.field(default_factory=list)
     by_single: list[float] = dataclasses.field(default_factory=list)
+    by_ngrams: list[float] = dataclasses.field(default_factory=list)
     golden: list[float] = dataclasses.field(default_factory=list)
     transformed: int | None = None
     finished: bool = False
@@ -115,6 +121,10 @@ def probe(folder: Path) -> None:
     by_example(examples[:1])
     begin(f"the first answer of {TRANSFORM}")
     _transformed(model.signatures[TRANSFORM], examples[:1])
+    if NGRAMS in answer.signatures:
+        begin(f"the first answer of {NGRAMS}")
+        by_ngrams = _ngram_predictor(model, request.model)
+        by_ngrams(texts[:1])
     answer.load_seconds = time.perf_counter() - start
     begin("single requests")
     answer.by_single, answer.p99_ms = _single_requests(by_text, texts)
@@ -126,6 +136,9 @@ def probe(folder: Path) -> None:
     answer.reviews_per_second = len(texts) / (time.perf_counter() - start)
     begin(f"batches by {EXAMPLE}")
     answer.by_example = _in_batches(by_example, examples)
+    if NGRAMS in answer.signatures:
+        begin(f"batches by {NGRAMS}")
+        answer.by_ngrams = _in_batches(by_ngrams, texts)
     begin(f"a batch by {TRANSFORM}")
     answer.transformed = _transformed(model.signatures[TRANSFORM], examples[:BATCH])
     answer.finished = True
@@ -151,6 +164,20 @@ def _predictor(signature: Any) -> Predict:
         # A server also converts both outputs to NumPy arrays.
         outputs["label"].numpy()
         probabilities: list[float] = outputs["probability"].numpy().tolist()
+        return probabilities
+
+    return predict
+
+
+def _ngram_predictor(model: Any, folder: str) -> Predict:
+    from preprocessing.fast.ngrams import ngram_ids
+    from serving.predict_text import predict_text_of
+
+    predict_text = predict_text_of(model, folder)
+
+    def predict(texts: Sequence[bytes]) -> list[float]:
+        outputs = predict_text.from_ngrams(ngram_ids(texts, *predict_text.ngram_settings))
+        probabilities: list[float] = outputs["probability"].tolist()
         return probabilities
 
     return predict

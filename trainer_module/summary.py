@@ -32,6 +32,7 @@ def figures(
         "model": job.training.model,
         "strategy": type(strategy).__name__,
         "processes": cluster.processes if cluster else 1,
+        "devices": _devices(strategy),
         "replicas": strategy.num_replicas_in_sync,
         "batch_size_per_replica": job.training.batch_size_per_replica,
         "examples": inputs.train.examples,
@@ -61,6 +62,12 @@ def write_summary(job: TrainingJob, figures: Mapping[str, Any]) -> None:
             stream.write(json.dumps(figures, indent=1))
     except tf.errors.OpError as error:
         logging.warning("%s cannot be written: %s; its content is %s", file, error, figures)
+
+
+def _devices(strategy: tf.distribute.Strategy) -> list[str]:
+    """Return the devices on which one process of the strategy computes, such as `GPU:0`."""
+    devices = map(tf.DeviceSpec.from_string, strategy.extended.worker_devices)
+    return [f"{device.device_type}:{device.device_index}" for device in devices]
 
 
 def _bytes_on_servers(model: tf_keras.Model) -> list[int]:

@@ -18,7 +18,7 @@ from tfx.utils import io_utils, proto_utils
 
 from components.baseline.pushed import without_missing_model
 from components.beam_executor import LocalBeamExecutor
-from components.evaluator import stages, tfma_internals
+from components.evaluator import sampled, stages, tfma_internals
 from components.evaluator.metrics import ACCURACY_CLASS
 from components.evaluator.plan import Plan, Unsupported, make_plan
 from components.evaluator.settings import Evaluation
@@ -75,12 +75,21 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         count = -(-len(plan.files) // _FILES_PER_UNIT)
         units = [plan.files[number::count] for number in range(count)]
         with self._make_beam_pipeline() as pipeline:
-            values = (
+            found = (
                 pipeline
                 | "Files" >> beam.Create(units, reshuffle=True)
                 | "SumFiles"
-                >> beam.ParDo(stages.SumFiles(plan.models, plan.label, plan.eval_config))
-                | "MergeSums" >> beam.CombinePerKey(stages.MergeSums(plan.eval_config))
+                >> beam.ParDo(
+                    stages.SumFiles(plan.models, plan.candidate, plan.label, plan.eval_config)
+                ).with_outputs(stages.SAMPLED, main=stages.SUMS)
+            )
+            _ = (
+                found[stages.SAMPLED]
+                | "MergeSamples" >> beam.CombineGlobally(sampled.merge)
+                | "WriteSample" >> beam.Map(sampled.write, folder)
+            )
+            values = found[stages.SUMS] | "MergeSums" >> beam.CombinePerKey(
+                stages.MergeSums(plan.eval_config)
             )
             evaluation = tfma_internals.evaluation(values, plan.eval_config)
             writers = tfma.default_writers(

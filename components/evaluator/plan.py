@@ -48,6 +48,7 @@ class Plan(NamedTuple):
       eval_config: the configuration with TFMA's defaults.
       shared: TFMA's objects of the models, which its writers require.
       models: the models, whose order is that of `shared`.
+      candidate: the name of the model that is no baseline.
       label: the feature with the label.
       files: the files of Examples.
     """
@@ -55,6 +56,7 @@ class Plan(NamedTuple):
     eval_config: config_pb2.EvalConfig
     shared: list[Any]
     models: list[EvaluatedModel]
+    candidate: str
     label: str
     files: list[str]
 
@@ -97,10 +99,12 @@ def make_plan(
         )
         if shared[-1].model_type != constants.TF_GENERIC:
             raise Unsupported(f"{folder} is a model of the type {shared[-1].model_type}")
+    specs = zip(eval_config.model_specs, models, strict=True)
     return Plan(
         eval_config,
         shared,
         models,
+        next(model.name for spec, model in specs if not spec.is_baseline),
         eval_config.model_specs[0].label_key,
         _files(input_dict[standard_component_specs.EXAMPLES_KEY], exec_properties),
     )

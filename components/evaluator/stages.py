@@ -17,6 +17,7 @@ from tensorflow_model_analysis.slicer import slicer_lib
 from tfx_bsl.coders import example_coder
 
 from components.evaluator import slices, tfma_internals
+from components.evaluator.sampled import Sampled, merge, sample
 from components.evaluator.scoring import EvaluatedModel, Models
 from components.evaluator.slices import SliceKey
 from components.evaluator.sums import Pairs
@@ -30,6 +31,8 @@ _BYTES_AT_ONCE = 8 << 20
 _REVIEWS_AT_ONCE = 1 << 16
 """Reviews that are summed together; bounds the memory of a file."""
 
+SUMS, SAMPLED = "sums", "sampled"
+"""The outputs of `SumFiles`."""
 SlicedSums = tuple[SliceKey, list[Any]]
 """The key of a slice, and the accumulators of its reviews."""
 
@@ -41,21 +44,35 @@ class _Batch(NamedTuple):
       labels: float64 [batch].
       predictions: name of the model -> float64 [batch].
       rows: slice -> the positions of its reviews in the batch.
+      sampled: the predictions of the candidate for a sample.
     """
 
     labels: np.ndarray
     predictions: dict[str, np.ndarray]
     rows: dict[SliceKey, np.ndarray]
+    sampled: list[Sampled]
 
 
 class SumFiles(beam.DoFn):
-    """Gzipped files of Examples -> SlicedSums."""
+    """Gzipped files of Examples -> SlicedSums, and lists of Sampled in the output SAMPLED."""
 
     def __init__(
-        self, models: Sequence[EvaluatedModel], label: str, eval_config: config_pb2.EvalConfig
+        self,
+        models: Sequence[EvaluatedModel],
+        candidate: str,
+        label: str,
+        eval_config: config_pb2.EvalConfig,
     ):
-        """Construct the function with the evaluated models and the name of the label."""
+        """Construct the function.
+
+        Args:
+          models: the evaluated models.
+          candidate: the name of the one whose predictions are sampled.
+          label: the feature with the label.
+          eval_config: the metrics and the slices.
+        """
         self._models = tuple(models)
+        self._candidate = candidate
         self._label = label
         self._eval_config = eval_config
         self._shared = Shared()
@@ -71,7 +88,7 @@ class SumFiles(beam.DoFn):
         self._decoder = example_coder.ExamplesToRecordBatchDecoder()
         self._loaded = self._shared.acquire(lambda: Models(self._models), self._models)
 
-    def process(self, files: Sequence[str]) -> Iterator[SlicedSums]:
+    def process(self, files: Sequence[str]) -> Iterator[Any]:
         """Sum the reviews of the files, in as many threads as there are cores."""
         waiting: deque[Future[_Batch]] = deque()
         done: list[_Batch] = []
@@ -97,9 +114,8 @@ class SumFiles(beam.DoFn):
         if labels is None:
             raise ValueError(f"some Examples do not have one value of the label {self._label!r}")
         texts = _single_values(columns.get(features.TEXT))
-        scored = self._loaded.score(
-            examples.tolist(), texts.to_pylist() if texts is not None else None
-        )
+        serialized = examples.tolist()
+        scored = self._loaded.score(serialized, texts.to_pylist() if texts is not None else None)
         raw = {
             name: slices.arrow_column(columns[name])
             for name in self._features
@@ -114,11 +130,13 @@ class SumFiles(beam.DoFn):
                 raw,
                 self._specs,
             ),
+            sample(serialized, scored[self._candidate].predictions),
         )
 
-    def _sums(self, batches: Sequence[_Batch]) -> Iterator[SlicedSums]:
+    def _sums(self, batches: Sequence[_Batch]) -> Iterator[Any]:
         if not batches:
             return
+        yield beam.pvalue.TaggedOutput(SAMPLED, merge(batch.sampled for batch in batches))
         starts = np.cumsum([0] + [len(batch.labels) for batch in batches])
         labels = np.concatenate([batch.labels for batch in batches])
         predictions = {

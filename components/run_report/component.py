@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from tfx import types
 from tfx.dsl.components.base import base_component, executor_spec
+from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
@@ -21,6 +23,10 @@ class RunReportSpec(types.ComponentSpec):
         executor.SETTINGS_KEY: ExecutionParameter(type=str),
         executor.METADATA_KEY: ExecutionParameter(type=str, optional=True),
         executor.CREATED_KEY: ExecutionParameter(type=str, optional=True),
+        "input_base": ExecutionParameter(type=str, optional=True),
+        "epochs": ExecutionParameter(type=int, optional=True),
+        "strategy": ExecutionParameter(type=str, optional=True),
+        "min_accuracy": ExecutionParameter(type=float, optional=True),
     }
     INPUTS = {
         executor.REJECTED_KEY: ChannelParameter(type=RejectedLines),
@@ -66,6 +72,7 @@ class RunReport(base_component.BaseComponent):
         check: types.BaseChannel,
         pushed_model: types.BaseChannel | None = None,
         metadata: str | None = None,
+        parameters: Mapping[str, RuntimeParameter] | None = None,
     ):
         """Construct the component.
 
@@ -77,6 +84,8 @@ class RunReport(base_component.BaseComponent):
             ServingCheck.
           metadata: `paths.metadata`, if the component can read ML Metadata there. The report then
             has the duration of each component, and is never a cache hit.
+          parameters: the parameters of the run, which replace values of `settings`; their names are
+            those of RUN_PARAMETERS.
         """
         super().__init__(
             spec=RunReportSpec(
@@ -97,5 +106,6 @@ class RunReport(base_component.BaseComponent):
                 report=types.Channel(type=Report),
                 metrics=types.Channel(type=KeyFigures),
                 classification=types.Channel(type=Classification),
+                **(parameters or {}),
             )
         )

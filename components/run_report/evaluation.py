@@ -79,6 +79,15 @@ class Evaluation(NamedTuple):
     slices: list[Slice]
     thresholds: list[Threshold]
 
+    def of_slices(self, feature: str) -> dict[str, int]:
+        """Return the value of a feature -> the Examples of its slice."""
+        start = f"{feature} "
+        return {
+            each.name.removeprefix(start): each.examples
+            for each in self.slices
+            if each.name.startswith(start) and "," not in each.name
+        }
+
 
 def read_evaluation(uri: str, positives: float | None) -> Evaluation:
     """Read the output `evaluation` of the Evaluator.

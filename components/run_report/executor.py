@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from tfx import types
@@ -13,11 +14,11 @@ from tfx.dsl.components.base import base_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
-from components.properties import PUSHED_DESTINATION
+from components.properties import PUSHED_DESTINATION, RUN_PARAMETERS
 from components.run_report import cluster_pages
 from components.run_report.history import read_runs
 from components.run_report.page import collect, render
-from components.run_report.sources import Sources
+from components.run_report.sources import Sources, installed_versions
 from core.metadata import open_store
 
 NAME_KEY, SETTINGS_KEY, METADATA_KEY = "name", "settings", "metadata"
@@ -67,7 +68,8 @@ class Executor(base_executor.BaseExecutor):
         sources = Sources(
             name=exec_properties[NAME_KEY],
             run_id=run_id,
-            settings=json.loads(exec_properties[SETTINGS_KEY]),
+            settings=_settings(exec_properties),
+            versions=installed_versions(),
             rejected=uri(REJECTED_KEY),
             statistics=uri(STATISTICS_KEY),
             anomalies=uri(ANOMALIES_KEY),
@@ -85,6 +87,15 @@ class Executor(base_executor.BaseExecutor):
             return sources
         [run] = read_runs(open_store(location), run_id)
         return dataclasses.replace(sources, started=run.started, steps=run.steps)
+
+
+def _settings(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings, with the values that the parameters of the run have replaced."""
+    settings: dict[str, Any] = json.loads(exec_properties[SETTINGS_KEY])
+    for name, section in RUN_PARAMETERS.items():
+        if exec_properties.get(name) is not None:
+            settings[section] = {**settings.get(section, {}), name: exec_properties[name]}
+    return settings
 
 
 def _destination(pushed: list[types.Artifact]) -> str:

@@ -19,9 +19,12 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from components.properties import PUSHED_DESTINATION
 from components.run_report.sources import NODE_ID, Sources, Step
 
-SETTINGS, OUTCOME, ERROR, STATE = "settings", "outcome", "error", "state"
-"""Custom properties of the context: the settings as JSON, the outcome as JSON, the error, and a
-digest of everything that the run read and of the models that are served after it."""
+SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
+"""Custom properties of the context: the settings, the versions of libraries and the outcome, each
+as JSON."""
+ERROR, STATE = "error", "state"
+"""Custom properties of the context: the error, and a digest of everything that the run read and of
+the models that are served after it."""
 RUN_TYPE = "pipeline_run"
 """Type of the context of a run."""
 
@@ -42,6 +45,7 @@ class Run:
       id: name of its `pipeline_run` context.
       started: seconds since 1970.
       settings: the settings; empty if an older version, which did not store them, ran it.
+      versions: library -> version; empty if an older version ran it.
       outcome: see `platforms.local.outcome.Outcome`; None if the run did not finish.
       error: the error of a failed run.
       steps: its components.
@@ -51,6 +55,7 @@ class Run:
     id: str
     started: float
     settings: Mapping[str, Any]
+    versions: Mapping[str, str]
     outcome: Mapping[str, Any] | None
     error: str
     steps: Sequence[Step]
@@ -75,6 +80,7 @@ class Run:
             run_id=self.id,
             started=self.started,
             settings=self.settings,
+            versions=self.versions,
             steps=self.steps,
             failure=self.error,
             rejected=self.uri("ReviewExampleGen", "rejected"),
@@ -138,6 +144,7 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
         id=context.name,
         started=started,
         settings=json.loads(_text(context, SETTINGS) or "{}"),
+        versions=json.loads(_text(context, VERSIONS) or "{}"),
         outcome=json.loads(_text(context, OUTCOME) or "null"),
         error=_text(context, ERROR),
         steps=steps,

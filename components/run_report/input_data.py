@@ -1,4 +1,4 @@
-"""The input of a run for a report: lines of each file, rejected lines, class balance, anomalies."""
+"""The input of a run for a report: lines of each file and their classes, lengths and anomalies."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import heapq
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import tensorflow as tf
 from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.dsl.io import fileio
 
 from components.anomalies import read_anomalies
+from components.sample import read_sample
 from preprocessing import features
+from preprocessing.fast.ngrams import length_buckets, ngram_ids
 
 _FILES_SHOWN = 50
 _SAMPLES = 3
+_MOST_REVIEWS = 20_000
+_ANY_BUCKETS = 1 << 10
 _SPLITS = ("train", "eval", "test")
 
 
@@ -29,7 +35,9 @@ class FileLines(NamedTuple):
       examples: split -> Examples.
       duplicates: reviews that are also in a held-out split.
       neutral: left-out neutral reviews.
+      over_cap: usable reviews beyond `data.max_examples`.
       rejected: unusable lines.
+      lost_bytes: bytes of damaged compressed files, which are no lines.
     """
 
     name: str
@@ -37,7 +45,9 @@ class FileLines(NamedTuple):
     examples: Mapping[str, int]
     duplicates: int
     neutral: int
+    over_cap: int
     rejected: int
+    lost_bytes: int
 
 
 class Reason(NamedTuple):
@@ -101,6 +111,21 @@ def read_balance(statistics: str) -> list[Balance]:
     return found
 
 
+def read_lengths(examples: str) -> dict[str, int]:
+    """Return the range of words -> the reviews of that length, of a sample of the test split."""
+    sample = read_sample(os.path.join(examples, "Split-test"), _MOST_REVIEWS)
+    words = ngram_ids(texts_of(sample.examples), 1, _ANY_BUCKETS).row_lengths
+    counts = np.bincount(length_buckets(words, 1), minlength=len(features.LENGTH_BUCKETS))
+    return dict(zip(features.LENGTH_BUCKETS, counts.tolist(), strict=True))
+
+
+def texts_of(examples: Sequence[bytes]) -> list[bytes]:
+    """Return the text of each serialized Example."""
+    spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}
+    found: list[bytes] = tf.io.parse_example(examples, spec)[features.TEXT].numpy().tolist()
+    return found
+
+
 def read_all_anomalies(anomalies: str) -> list[str]:
     """Return a line for each anomaly that ExampleValidator found in any split."""
     splits = [split for split in _SPLITS if fileio.exists(f"{anomalies}/Split-{split}")]
@@ -108,7 +133,8 @@ def read_all_anomalies(anomalies: str) -> list[str]:
 
 
 def _file_lines(name: str, counts: Mapping[str, int]) -> FileLines:
-    counts = {key: count for key, count in counts.items() if key != "lost_bytes"}
+    counts = dict(counts)
+    lost_bytes = counts.pop("lost_bytes", 0)
     duplicates = counts.get("rejected/duplicate_across_splits", 0)
     return FileLines(
         name=name,
@@ -116,7 +142,9 @@ def _file_lines(name: str, counts: Mapping[str, int]) -> FileLines:
         examples={split: counts.get(f"examples/{split}", 0) for split in _SPLITS},
         duplicates=duplicates,
         neutral=counts.get("neutral", 0),
+        over_cap=counts.get("over_max_examples", 0),
         rejected=sum(n for key, n in counts.items() if key.startswith("rejected/")) - duplicates,
+        lost_bytes=lost_bytes,
     )
 
 

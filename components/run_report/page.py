@@ -7,7 +7,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import Any, NamedTuple, TypeVar
 
 import jinja2
@@ -23,13 +22,14 @@ from components.run_report.input_data import (
     read_all_anomalies,
     read_balance,
     read_input,
+    read_lengths,
 )
 from components.run_report.predictions import Mistake, Predictions, predict
 from components.run_report.sources import Sources
 from core.settings import flat_settings
+from preprocessing.features import LENGTH_BUCKET
 from trainer_module.settings import SUMMARY_FILE
 
-_LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _SUM_MODEL = "ngram_linear"
 """The model whose logit is a sum over n-grams."""
 _T = TypeVar("_T")
@@ -40,7 +40,9 @@ class Content(NamedTuple):
 
     Attributes:
       sources: the run.
-      input, balance, anomalies: the input.
+      input, balance: the input.
+      lengths: range of words -> the test reviews of that length.
+      anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
       evaluation, predictions, check: the candidate.
       problems: a line for each part that cannot be read.
@@ -49,7 +51,8 @@ class Content(NamedTuple):
     sources: Sources
     input: InputData | None
     balance: list[Balance]
-    anomalies: list[str]
+    lengths: Mapping[str, int]
+    anomalies: list[str] | None
     training: Mapping[str, Any]
     evaluation: Evaluation | None
     predictions: Predictions | None
@@ -86,13 +89,17 @@ def collect(sources: Sources) -> Content:
         with_ngrams=training.get("model") == _SUM_MODEL,
     )
     positives = predictions.positives if predictions else None
+    evaluation = read("evaluation", read_evaluation, sources.evaluation, positives=positives)
+    # The slices count all reviews of the test split. A run that failed has none.
+    lengths = evaluation.of_slices(LENGTH_BUCKET) if evaluation else {}
     return Content(
         sources=sources,
         input=read("input", read_input, sources.rejected),
         balance=read("class balance", read_balance, sources.statistics) or [],
-        anomalies=read("anomalies", read_all_anomalies, sources.anomalies) or [],
+        lengths=lengths or read("lengths of reviews", read_lengths, sources.examples) or {},
+        anomalies=read("anomalies", read_all_anomalies, sources.anomalies),
         training=training,
-        evaluation=read("evaluation", read_evaluation, sources.evaluation, positives=positives),
+        evaluation=evaluation,
         predictions=predictions,
         check=read("serving check", _read_json, sources.check, name=CHECK_FILE),
         problems=problems,
@@ -118,7 +125,6 @@ def render(content: Content) -> str:
         started=_date(sources.started),
         seconds=sum(step.seconds for step in sources.steps),
         settings=flat_settings(sources.settings),
-        versions={name: metadata.version(name) for name in _LIBRARIES},
         charts=_charts(content),
     )
 
@@ -161,7 +167,7 @@ def _verdict(content: Content) -> tuple[str, str]:
 
 def _charts(content: Content) -> dict[str, str]:
     """Return the charts as SVG elements; empty where the figures are missing."""
-    training, evaluation, predictions = content.training, content.evaluation, content.predictions
+    training, predictions, lengths = content.training, content.predictions, content.lengths
     steps = content.sources.steps
     found = dict.fromkeys(("training", "roc", "calibration", "lengths", "timeline"), "")
     if training.get("curve") and training.get("epoch_metrics"):
@@ -169,9 +175,8 @@ def _charts(content: Content) -> dict[str, str]:
     if predictions:
         found["roc"] = charts.roc(predictions.roc)
         found["calibration"] = charts.calibration(predictions.bins)
-    if evaluation and evaluation.slices:
-        names = [each.name.removeprefix("length_bucket ") for each in evaluation.slices]
-        found["lengths"] = charts.lengths(names, [each.examples for each in evaluation.slices])
+    if lengths:
+        found["lengths"] = charts.lengths(list(lengths), list(lengths.values()))
     if steps:
         found["timeline"] = charts.timeline(steps)
     return found

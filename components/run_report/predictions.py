@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 from tfx.utils import path_utils
 
-from components.run_report.weights import largest_weights
+from components.run_report.input_data import texts_of
+from components.run_report.weights import contributions, largest_weights
 from components.sample import read_sample
-from preprocessing import features
 from serving.explain import Part, parts, variants
 from serving.predictor import Predictor
 from trainer_module.export import THRESHOLD
@@ -48,12 +47,14 @@ class Mistake(NamedTuple):
       label: its label.
       probability: the predicted probability of being positive.
       parts: the parts of the text, with the effects of its first words.
+      ngrams: (n-gram, its contribution), the largest first, if the model is a sum over n-grams.
     """
 
     text: str
     label: int
     probability: float
     parts: list[Part]
+    ngrams: list[tuple[str, float]] = []
 
 
 class Predictions(NamedTuple):
@@ -89,7 +90,7 @@ def predict(examples: str, model: str, *, with_ngrams: bool) -> Predictions | No
     sample = read_sample(os.path.join(examples, "Split-test"), MOST_REVIEWS)
     if not sample.examples:
         return None
-    texts, labels = _texts(sample.examples), np.array(sample.labels, np.int64)
+    texts, labels = texts_of(sample.examples), np.array(sample.labels, np.int64)
     predictor = Predictor(path_utils.serving_model_path(model))
     scores = _probabilities(predictor, texts)
     return Predictions(
@@ -99,7 +100,8 @@ def predict(examples: str, model: str, *, with_ngrams: bool) -> Predictions | No
         roc=roc_curve(labels, scores),
         bins=_calibration(labels, scores),
         mistakes=[
-            _mistake(texts[at], labels[at], predictor) for at in worst_mistakes(labels, scores)
+            _mistake(texts[at], labels[at], predictor, with_ngrams)
+            for at in worst_mistakes(labels, scores)
         ],
         ngrams=largest_weights(texts, scores, predictor.predict_text) if with_ngrams else [],
     )
@@ -130,12 +132,6 @@ def worst_mistakes(labels: np.ndarray, scores: np.ndarray) -> list[int]:
     return wrong[np.argsort(-confidence, kind="stable")][:MISTAKES].tolist()
 
 
-def _texts(examples: Sequence[bytes]) -> list[bytes]:
-    spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}
-    found: list[bytes] = tf.io.parse_example(examples, spec)[features.TEXT].numpy().tolist()
-    return found
-
-
 def _probabilities(predictor: Predictor, texts: Sequence[bytes]) -> np.ndarray:
     """Return the probability of each text being positive, of shape [texts]."""
     batches = (texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH))
@@ -156,8 +152,14 @@ def _calibration(labels: np.ndarray, scores: np.ndarray) -> list[Bin]:
     ]
 
 
-def _mistake(text: bytes, label: int, predictor: Predictor) -> Mistake:
+def _mistake(text: bytes, label: int, predictor: Predictor, with_ngrams: bool) -> Mistake:
     shown = text.decode("utf-8", "replace")[:_LONGEST_TEXT]
     [prediction] = predictor.predict([text])
     probabilities = [each.probability for each in predictor.predict(variants(shown))]
-    return Mistake(shown, int(label), prediction.probability, parts(shown, probabilities))
+    return Mistake(
+        text=shown,
+        label=int(label),
+        probability=prediction.probability,
+        parts=parts(shown, probabilities),
+        ngrams=contributions(shown.encode(), predictor.predict_text) if with_ngrams else [],
+    )

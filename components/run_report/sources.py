@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import Any, NamedTuple
 
 NODE_ID = "RunReport"
 """Id of the node that writes the report of a run."""
+_LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 
 
 class Step(NamedTuple):
@@ -35,6 +38,7 @@ class Sources:
       run_id: id of the run.
       started: seconds since 1970; None if it is unknown.
       settings: the settings of the run, section -> key -> value; empty if they are unknown.
+      versions: library -> version, of the run; empty if they are unknown.
       steps: the components, in the order in which they ran; empty if ML Metadata is not accessible.
       failure: the error of a failed run in one line; empty if no component failed.
       rejected, statistics, anomalies, examples, model, model_run, evaluation, check: URIs of the
@@ -47,6 +51,7 @@ class Sources:
     run_id: str
     started: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
     steps: Sequence[Step] = ()
     failure: str = ""
     rejected: str | None = None
@@ -59,3 +64,11 @@ class Sources:
     check: str | None = None
     blessed: bool | None = None
     pushed_to: str = ""
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that a result depends on."""
+    return {
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in _LIBRARIES},
+    }

@@ -13,6 +13,7 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import path_utils
 
+from components.evaluator import sampled
 from components.evaluator.metrics import overall_metrics
 from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
 from components.sample import read_sample
@@ -52,9 +53,11 @@ class Executor(base_executor.BaseExecutor):
             [text for _, text in golden],
             settings.timeout_seconds,
         )
-        found = results.check(
-            answer, failure, settings, sample, overall_metrics(evaluation.uri), golden
+        evaluated = results.Evaluated(
+            metrics=overall_metrics(evaluation.uri),
+            predictions=sampled.read(evaluation.uri, sample.examples),
         )
+        found = results.check(answer, failure, settings, sample, evaluated, golden)
         for result in found["results"]:
             logging.info("Serving check: %s", result)
         fileio.makedirs(blessing.uri)

@@ -1,10 +1,9 @@
 """The results of a serving check: the answer of the probe, compared with thresholds and evaluation.
 
-The Evaluator stores no prediction of a single Example. So three comparisons replace a comparison of
-the single predictions:
-
-- `serving_default`, `predict_text` in batches and `predict_text` for single texts return the same
-  probability for the same test review, within TOLERANCE.
+- All signatures that predict, and `predict_text` for single texts, return the same probability for
+  the same test review, within TOLERANCE.
+- So does the evaluation, within EVALUATION_TOLERANCE, for the test reviews whose predictions it has
+  stored. TFX's own executor stores none.
 - If all Examples of the test split were tried, their accuracy equals that of the evaluation. Only
   Examples whose probability is within TOLERANCE of the threshold may differ.
 - If only a sample was tried, the accuracy of the sample is within four standard errors of that of
@@ -15,20 +14,35 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from components.evaluator.metrics import ACCURACY, EXAMPLE_COUNT
 from components.sample import Sample
 from components.serving_check.golden import Sentence
 from components.serving_check.settings import Serving
 from serving.predictor import LABELS
-from serving.probe import BATCH, SIGNATURES, Answer
+from serving.probe import BATCH, EXAMPLE, NGRAMS, SIGNATURES, TEXT, Answer
 from trainer_module.export import THRESHOLD
 
 TOLERANCE = 1e-3
 """Greatest difference of two probabilities by rounding, which is that of half precision."""
+EVALUATION_TOLERANCE = 1e-2
+"""Greatest difference between the evaluation and the check, which is on the CPU. A GPU multiplies
+matrices with ten bits (TF32)."""
 _STANDARD_ERRORS = 4
+
+
+class Evaluated(NamedTuple):
+    """What is compared of an evaluation.
+
+    Attributes:
+      metrics: metric -> value on the whole test split.
+      predictions: index of an Example of the sample -> its probability; empty if none are stored.
+    """
+
+    metrics: Mapping[str, float]
+    predictions: Mapping[int, float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +71,7 @@ def check(
     failure: str,
     settings: Serving,
     sample: Sample,
-    evaluation: Mapping[str, float],
+    evaluated: Evaluated,
     golden: Sequence[Sentence],
 ) -> dict[str, Any]:
     """Return the content of `check.json`.
@@ -71,7 +85,7 @@ def check(
       failure: the reason for which the probe did not finish; empty if it did.
       settings: the thresholds.
       sample: the Examples that the probe tried.
-      evaluation: metric -> value of the evaluation on the whole test split.
+      evaluated: the evaluation of the model.
       golden: the golden sentences.
     """
     mistakes = _mistakes(answer, golden)
@@ -80,7 +94,8 @@ def check(
         *_signatures(answer),
         *_thresholds(answer, settings),
         *_agreement(answer, sample),
-        *_accuracy(answer, sample, evaluation),
+        *_evaluation(answer, sample, evaluated.predictions),
+        *_accuracy(answer, sample, evaluated.metrics),
         *_golden(answer, settings, golden, mistakes),
     ]
     causes = [result.cause for result in results if not result.passed]
@@ -133,34 +148,60 @@ def _agreement(answer: Answer, sample: Sample) -> Iterator[Result]:
     if not answer.finished:
         return
     expected = len(sample.examples)
-    found = (len(answer.by_example), len(answer.by_text))
+    found = {EXAMPLE: answer.by_example, TEXT: answer.by_text}
+    if NGRAMS in answer.signatures:
+        found[NGRAMS] = answer.by_ngrams
+    counts = [len(predictions) for predictions in found.values()]
     tried = min(expected, BATCH)
-    if found != (expected, expected) or answer.transformed != tried:
+    if set(counts) != {expected} or answer.transformed != tried:
         cause = (
-            f"serving_default and predict_text returned {found[0]:,} and {found[1]:,} predictions "
+            f"{_listed(found)} returned {_listed(f'{count:,}' for count in counts)} predictions "
             f"for {expected:,} reviews, and transform_features returned the features of "
             f"{answer.transformed} of {tried}"
         )
-        yield Result("predictions", min(found), expected, "", False, cause)
+        yield Result("predictions", min(counts), expected, "", False, cause)
         return
     # `by_single` is shorter: only the first texts were tried in requests of their own.
+    others = {**found, f"{TEXT} for a single text": answer.by_single}
     pairs = [
-        *zip(answer.by_text, answer.by_example, strict=True),
-        *zip(answer.by_text, answer.by_single, strict=False),
+        (way, one, other)
+        for way, predictions in others.items()
+        for one, other in zip(answer.by_text, predictions, strict=False)
     ]
     # A comparison with NaN is false, so a prediction that is not a number does not pass.
-    differences = [abs(one - other) for one, other in pairs]
+    differences = [abs(one - other) for _, one, other in pairs]
     wrong = [number for number, value in enumerate(differences) if not value <= TOLERANCE]
     largest = differences[wrong[0]] if wrong else max(differences, default=0.0)
     cause = ""
     if wrong:
-        one, other = pairs[wrong[0]]
-        way = "serving_default" if wrong[0] < expected else "predict_text for a single text"
+        way, one, other = pairs[wrong[0]]
         cause = (
             f"predict_text returned the probability {one:.4f} for a test review, and {way} "
             f"returned {other:.4f} for the same review"
         )
     yield Result("largest_difference", largest, TOLERANCE, "", not wrong, cause)
+
+
+def _evaluation(
+    answer: Answer, sample: Sample, predictions: Mapping[int, float]
+) -> Iterator[Result]:
+    """Yield whether the answers are those of the evaluation, review by review."""
+    if not answer.finished or not predictions or len(answer.by_example) != len(sample.examples):
+        return
+    pairs = [(answer.by_example[number], value) for number, value in predictions.items()]
+    largest, cause = 0.0, ""
+    for found, expected in pairs:
+        difference = abs(found - expected)
+        # A comparison with NaN is false, so a prediction that is not a number does not pass.
+        if not difference <= EVALUATION_TOLERANCE:
+            largest = difference
+            cause = (
+                f"serving_default returned the probability {found:.4f} for a test review, and "
+                f"the evaluation has {expected:.4f} for the same review"
+            )
+            break
+        largest = max(largest, difference)
+    yield Result("evaluation_difference", largest, EVALUATION_TOLERANCE, "", not cause, cause)
 
 
 def _accuracy(answer: Answer, sample: Sample, evaluation: Mapping[str, float]) -> Iterator[Result]:
@@ -216,6 +257,12 @@ def _golden(
     )
     share = right / total
     yield Result("golden", share, settings.min_golden, "", share >= settings.min_golden, cause)
+
+
+def _listed(items: Iterable[str]) -> str:
+    """Return `a, b and c`."""
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _number(value: float) -> str:

@@ -12,6 +12,7 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
 
 from components.run_report import history
+from components.run_report.sources import installed_versions
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
 from platforms.local import unchanged
@@ -39,11 +40,15 @@ class Runner(LocalDagRunner):
         """See TFX's LocalDagRunner."""
         with _first_connection(self._paths.metadata), self._metadata() as handle:
             mark_replaced(handle, self._paths.serving)
-        settings = recorded_settings(self._config)
+        recorded = {
+            history.SETTINGS: recorded_settings(self._config),
+            history.VERSIONS: json.dumps(installed_versions()),
+        }
         for node in pipeline.nodes:
             for context in node.pipeline_node.contexts.contexts:
                 if context.type.name == history.RUN_TYPE:
-                    context.properties[history.SETTINGS].field_value.string_value = settings
+                    for key, value in recorded.items():
+                        context.properties[key].field_value.string_value = value
         try:
             super().run_with_ir(pipeline, **options)
         finally:

@@ -69,9 +69,10 @@ def setting(run: Run, key: str) -> Any:
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return `section.key`, first value and second value of all settings that differ.
+    """Return the key, first value and second value of all settings or versions that differ.
 
-    The settings of a run may be unknown; then there is nothing to compare.
+    The key of a setting is `section.key`. The settings and the versions of a run may be unknown;
+    then there is nothing to compare.
     """
     if not first or not second:
         return []

@@ -13,7 +13,7 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
-from components.evaluator import scoring, stages
+from components.evaluator import sampled, scoring, stages
 from components.evaluator.executor import Executor
 from components.evaluator.metrics import metrics_by_model
 from components.run_report.evaluation import missed_thresholds, read_evaluation
@@ -113,12 +113,13 @@ def content(evaluation, blessing):
         name: json_format.MessageToDict(value)
         for name, value in blessing.mlmd_artifact.custom_properties.items()
     }
+    files = {re.sub(r"-\d+-of-\d+", "", path.name) for path in folder.iterdir()}
     return {
         **written,
         "validation": validation,
         "config": json.loads((folder / "eval_config.json").read_text()),
-        # Beam determines the number of shards of each file.
-        "files": {re.sub(r"-\d+-of-\d+", "", path.name) for path in folder.iterdir()},
+        # Beam determines the number of shards of each file. TFX's executor has no sample.
+        "files": files - {sampled.FILE},
         "blessing": sorted(path.name for path in Path(blessing.uri).iterdir()),
         "properties": properties,
     }

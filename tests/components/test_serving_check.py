@@ -3,10 +3,12 @@
 import json
 import re
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from tfx.types import artifact_utils, standard_artifacts
 
+from components.evaluator import sampled
 from components.sample import read_sample
 from components.serving_check import probing
 from components.serving_check.executor import Executor
@@ -16,12 +18,14 @@ from serving.probe import Answer
 from tests.components.checked_models import (
     BAD,
     GOOD,
+    Ngrams,
     Words,
     example,
     failed,
     save,
     write_evaluation,
 )
+from tests.components.evaluated import write_ngram_model
 
 pytestmark = pytest.mark.slow
 
@@ -121,12 +125,68 @@ def test_a_model_with_the_wrong_vocabulary_is_refused(workspace):
     assert mistake["probability"] < 0.1
 
 
+def test_a_model_that_answers_otherwise_than_in_its_evaluation_is_refused(workspace):
+    workspace.save()
+    examples = [example(text, label) for text, label in REVIEWS]
+    # sigmoid(3) and sigmoid(-3) of the model, but for the review of which the hash is smallest.
+    right = np.array([0.9526 if text.split()[1] in GOOD else 0.0474 for text, _ in REVIEWS[:-1]])
+    stored = sampled.sample(examples[:-1], right)
+    sampled.write(stored, str(workspace.folder / "evaluation"))
+    assert workspace.check()["passed"]
+    number, digest, probability = stored[0]
+    stored[0] = (number, digest, 1 - probability)
+    sampled.write(stored, str(workspace.folder / "evaluation"))
+    found = workspace.check()
+    assert failed(found) == ["evaluation_difference"]
+    assert found["cause"].startswith("serving_default returned the probability 0.")
+    assert "the evaluation has 0." in found["cause"]
+
+
 def test_a_model_that_answers_texts_and_examples_differently_is_refused(workspace):
     workspace.save(halves_text=True)
     found = workspace.check()
     assert "largest_difference" in failed(found)
     assert found["cause"].startswith("predict_text returned the probability 0.")
     assert "for a test review, and serving_default returned 0." in found["cause"]
+
+
+ALL_SIGNATURES = ("serving_default", "predict_text", "transform_features", "predict_ngrams")
+
+
+def test_the_signature_for_ngrams_is_called_and_must_agree(workspace):
+    save(Ngrams(workspace.folder / "assets"), workspace.saved, names=ALL_SIGNATURES)
+    found = workspace.check()
+    assert failed(found) == ["largest_difference"]
+    assert found["cause"].endswith("and predict_ngrams returned 0.2500 for the same review")
+
+
+def test_a_signature_for_ngrams_that_fails_is_named(workspace):
+    save(Ngrams(workspace.folder / "assets", fails=True), workspace.saved, names=ALL_SIGNATURES)
+    found = workspace.check()
+    assert failed(found) == ["process"]
+    assert found["cause"].startswith("the first answer of predict_ngrams: ")
+    assert "InvalidArgumentError" in found["cause"]
+
+
+def test_the_probe_calls_all_signatures_of_the_default_model(tmp_path):
+    write_ngram_model(tmp_path / "model", 1)
+    examples = [example(text, label) for text, label in REVIEWS]
+    saved = str(tmp_path / "model" / "Format-Serving")
+    answer, failure = probing.run_probe(saved, examples, ["good"], 600)
+    assert (failure, answer.finished) == ("", True)
+    assert answer.signatures == sorted(ALL_SIGNATURES)
+    assert len(answer.by_ngrams) == len(REVIEWS)
+    assert answer.by_ngrams == pytest.approx(answer.by_text, abs=1e-6)
+    assert answer.by_ngrams == pytest.approx(answer.by_example, abs=1e-6)
+
+
+def test_every_measurement_has_its_threshold(workspace):
+    workspace.save()
+    found = workspace.check(
+        max_load_seconds=1e-3, max_memory_mb=1, max_p99_ms=1e-6, min_reviews_per_second=1e9
+    )
+    assert failed(found) == ["load_seconds", "memory_mb", "p99_ms", "reviews_per_second"]
+    assert found["cause"].endswith(" s, serving.max_load_seconds allows 0.001 (and 3 more)")
 
 
 def test_a_model_that_fails_is_refused_with_its_last_error_line(workspace):

@@ -28,9 +28,10 @@ EVALUATION = {"binary_accuracy": 1.0, "example_count": 4}
 TWO_GOLDEN = [("positive", "good"), ("negative", "bad")]
 
 
-def judged(sample=SAMPLE, evaluation=EVALUATION, **changes):
+def judged(sample=SAMPLE, evaluation=EVALUATION, predictions=None, **changes):
     answer = Answer(**{**vars(RIGHT), **changes})
-    return results.check(answer, "", Serving(), sample, evaluation, TWO_GOLDEN)
+    evaluated = results.Evaluated(evaluation, predictions or {})
+    return results.check(answer, "", Serving(), sample, evaluated, TWO_GOLDEN)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,21 @@ def judged(sample=SAMPLE, evaluation=EVALUATION, **changes):
             "transform_features returned the features of 4 of 4",
         ),
         (
+            {
+                "signatures": [*SIGNATURES, "predict_ngrams"],
+                "by_ngrams": [0.9, 0.2, 0.7, 0.402],
+            },
+            "largest_difference",
+            "predict_text returned the probability 0.4000 for a test review, and predict_ngrams "
+            "returned 0.4020 for the same review",
+        ),
+        (
+            {"signatures": [*SIGNATURES, "predict_ngrams"], "by_ngrams": [0.9]},
+            "predictions",
+            "serving_default, predict_text and predict_ngrams returned 4, 4 and 1 predictions for "
+            "4 reviews, and transform_features returned the features of 4 of 4",
+        ),
+        (
             {"golden": [0.4, 0.9]},
             "golden",
             "0 of 2 golden sentences are right, serving.min_golden requires 0.6; check the model, "
@@ -83,6 +99,31 @@ def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     found = judged(**changes)
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
+
+
+@pytest.mark.parametrize(
+    ("predictions", "passed", "value"),
+    [
+        ({0: 0.9, 2: 0.7005}, True, 0.0005),
+        ({0: 0.9005, 3: 0.42, 2: 0.7}, False, 0.02),
+        ({1: math.nan}, False, math.nan),
+    ],
+)
+def test_each_answer_is_that_of_the_evaluation(predictions, passed, value):
+    found = judged(predictions=predictions)
+    [result] = [one for one in found["results"] if one["name"] == "evaluation_difference"]
+    assert result["value"] == pytest.approx(value, nan_ok=True)
+    assert (result["passed"], found["passed"]) == (passed, passed)
+    if not passed:
+        start = "serving_default returned the probability 0."
+        assert found["cause"].startswith(start)
+        assert found["cause"].endswith(
+            f"the evaluation has {predictions.get(3, math.nan):.4f} for the same review"
+        )
+
+
+def test_an_evaluation_without_predictions_has_no_such_result():
+    assert "evaluation_difference" not in {one["name"] for one in judged()["results"]}
 
 
 def test_a_value_at_the_threshold_passes():

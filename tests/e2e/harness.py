@@ -102,6 +102,13 @@ class Workspace:
             text=True,
         )
 
+    def report(self, output: str) -> str:
+        """Return the page of which the output of `amazon-reviews run` has the path."""
+        [path] = [
+            line.split(maxsplit=1)[1] for line in output.splitlines() if line[:7] == "report "
+        ]
+        return Path(path).read_text(encoding="utf-8")
+
     def states(self, output: str) -> dict[str, str]:
         """Return component -> state, from the output of `amazon-reviews run`."""
         rows = [line.split() for line in output.splitlines() if line.endswith(" s")]

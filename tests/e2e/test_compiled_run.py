@@ -3,6 +3,7 @@ refuses a model that is made slow on purpose."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,8 @@ def test_the_steps_push_the_model_of_the_local_engine(finished, tmp_path):
     assert (check["passed"], check["cause"]) == (True, "")
     page, metadata = steps.report()
     assert f"The model is blessed, and was pushed to {pushed}." in page
+    # The parameter of the run has replaced the setting of the compiled pipeline.
+    assert re.search(rf"training\.epochs</th><td[^>]*>{SETTINGS['training']['epochs']}</td>", page)
     assert metadata["metrics"]["accuracy"] > 0.9
     assert metadata["classification"].keys() >= {"confusionMatrix", "confidenceMetrics"}
     workspace, _ = finished

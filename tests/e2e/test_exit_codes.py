@@ -96,6 +96,22 @@ def test_data_of_one_class_stop_at_the_gate_with_feature_and_reason(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_failed_run_has_a_report_of_what_it_did(tmp_path):
+    failed = workspace(tmp_path, {"a.txt": fasttext(2, 200)})
+    assert failed.run().returncode == 2
+    file = tmp_path / "report.html"
+    done = failed.command("report", "--output", str(file))
+    assert (done.returncode, done.stdout) == (0, f"{file}\n")
+    page = file.read_text(encoding="utf-8")
+    assert "The run failed. DataGate: the data does not fit the schema: train: label: " in page
+    assert '<th scope="row">a.txt</th><td>200</td>' in page
+    assert re.search(r'<li class="missed">train: label: .*unique values', page)
+    assert "Words per review" in page
+    assert "DataGate</th><td>failed</td>" in page
+    assert "Not available" not in page
+
+
+@pytest.mark.slow
 def test_any_other_failure_is_1_with_the_component_and_its_error(tmp_path):
     files = {"a.txt": fasttext(1, 50) + fasttext(2, 50)}
     # Beam itself refuses this argument.

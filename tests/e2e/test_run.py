@@ -23,6 +23,13 @@ def test_a_run_pushes_a_model_and_prints_its_path(finished):
     [pushed] = workspace.pushed()
     assert f"pushed to {pushed}" in output
     assert "next: amazon-reviews predict" in output
+    page = workspace.report(output)
+    assert f"The model is blessed, and was pushed to {pushed}." in page
+    assert "predict_ngrams" in page, "the serving check calls each signature"
+    assert "evaluation_difference" in page, "and compares its answers with the evaluation"
+    assert "N-grams with the largest weights" in page
+    assert "Not available" not in page
+    assert len(page.encode()) < 5_000_000
 
 
 def test_ml_metadata_has_the_run(finished):
@@ -118,6 +125,13 @@ def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(fini
     assert after - before == dict.fromkeys(kinds, 1) | REPORT_ARTIFACTS
     assert workspace.executions() == executions + Counter(COMPLETE=5, CACHED=7)
     assert len(workspace.pushed()) == 1
+    # The report of a run that was not blessed, written again.
+    file = workspace.folder / "again.html"
+    assert workspace.command("report", "--output", str(file)).stdout == f"{file}\n"
+    for page in (file.read_text(encoding="utf-8"), workspace.report(done.stdout)):
+        assert "The model is not blessed, and was not pushed." in page
+        assert "evaluation.min_accuracy requires 0.999" in page
+        assert page.count("cached</td>") == 7
 
 
 def test_a_model_worse_than_the_blessed_one_is_not_pushed(finished):
@@ -131,6 +145,15 @@ def test_a_model_worse_than_the_blessed_one_is_not_pushed(finished):
     assert done.returncode == 3, done.stdout + done.stderr
     assert "below that of the baseline" in done.stdout
     assert "evaluation.max_accuracy_drop allows 0.01" in done.stdout
+    # The page compares the model with the one that was pushed last.
+    page = workspace.report(done.stdout)
+    assert "evaluation.max_accuracy_drop allows 0.01" in page
+    row = re.search(r'<tr><th scope="row">accuracy</th>(.*?)</tr>', page, re.DOTALL)
+    numbers = [float(number) for number in re.findall(r"[+-]?\d\.\d{4}", row[1])]
+    value, low, high, baseline, difference, lowest, highest = numbers
+    assert low < value < high < baseline
+    assert difference == pytest.approx(value - baseline, abs=2e-4)
+    assert lowest < difference < highest < 0
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
     assert ran == {"Transform", "Trainer", "Evaluator", "ServingCheck", "Pusher"} | ALWAYS
     assert len(workspace.pushed()) == 1

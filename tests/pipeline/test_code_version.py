@@ -58,6 +58,7 @@ DEPENDS_ON = {
         "components/evaluator/executor.py",
         "components/evaluator/sums.py",
         "components/evaluator/scoring.py",
+        "components/evaluator/sampled.py",
         "components/baseline/pushed.py",
         "serving/predict_text.py",
         "preprocessing/fast/ngrams.py",
@@ -66,7 +67,10 @@ DEPENDS_ON = {
         "components/serving_check/executor.py",
         "components/serving_check/results.py",
         "components/evaluator/metrics.py",
+        "components/evaluator/sampled.py",
         "serving/probe.py",  # which is started as a process
+        "serving/predict_text.py",
+        "preprocessing/fast/ngrams.py",
         "preprocessing/features.py",
     ),
     "Pusher": (),

@@ -4,6 +4,7 @@
 const MODEL = "/v1/models/amazon_reviews:predict";
 const PAUSE = 150; // milliseconds between the last key press and a request
 const EXPLAINED = 20; // reviews whose words are shown
+const LONGEST = 5000; // characters of a review that /explain accepts
 const LISTED = 6; // words in the table of a review
 const NOTABLE = 0.05; // least effect of a word that is marked
 
@@ -58,7 +59,11 @@ async function update() {
     $("version").textContent = `Model version ${version}`;
     $("problem").textContent = "";
     for (let n = 0; n < Math.min(reviews.length, EXPLAINED); n++) {
-      showWords(items[n], await explain(reviews[n], version, signal));
+      if ([...reviews[n]].length > LONGEST) {
+        items[n].append(make("p", "The words of such a long review are not shown.", "legend"));
+      } else {
+        showWords(items[n], await explain(reviews[n], version, signal));
+      }
     }
   } catch (error) {
     if (error.name === "AbortError") return;

@@ -4,7 +4,11 @@ import json
 
 import tensorflow as tf
 
+from components.run_report.evaluation import Evaluation, Interval, Metric, Slice, Threshold
+from components.run_report.input_data import Balance
+from components.run_report.predictions import Bin, Mistake, Predictions
 from components.run_report.sources import Sources, Step
+from serving.explain import Part
 from tests.serving.models import push
 
 HOSTILE = '<script>document.title = "owned"</script><img src=x onerror="alert(1)"> & "quotes"'
@@ -32,7 +36,8 @@ TRAINING = {
     "model": "ngram_linear",
     "strategy": "OneDeviceStrategy",
     "processes": 1,
-    "replicas": 1,
+    "devices": ["GPU:0", "GPU:1"],
+    "replicas": 2,
     "batch_size_per_replica": 2,
     "examples": 16,
     "epochs": 2,
@@ -55,6 +60,8 @@ COUNTS = [
         "file": "/data/b.csv",
         "examples/train": 6,
         "neutral": 3,
+        "over_max_examples": 4,
+        "lost_bytes": 1000,
         "rejected/duplicate_across_splits": 1,
     },
 ]
@@ -78,6 +85,7 @@ def write_run(folder, reviews=REVIEWS):
         run_id="2026-11-22T10:00:00.000001",
         started=1_795_000_000.0,
         settings={"cache": True, "training": {"model": "ngram_linear"}},
+        versions={"python": "3.10.13", "tfx": "1.16.0"},
         steps=[Step("ReviewExampleGen", "cached", 0.0, 0.1), Step("Trainer", "done", 0.2, 3.5)],
         rejected=str(folder / "rejected"),
         examples=str(folder / "examples"),
@@ -85,6 +93,58 @@ def write_run(folder, reviews=REVIEWS):
         model_run=str(folder / "model_run"),
         blessed=True,
         pushed_to="/models/1",
+    )
+
+
+EVALUATION = Evaluation(
+    examples=1000,
+    metrics=[
+        Metric("accuracy", 0.9, Interval(0.88, 0.92), 0.85, Interval(0.0212, 0.0788)),
+        Metric("recall", 0.8),
+    ],
+    slices=[
+        Slice("length_bucket 1-19", 50, 0.7, Interval(0.56, 0.81)),
+        Slice("length_bucket 20-49", 950, 0.91, Interval(0.89, 0.93)),
+    ],
+    thresholds=[Threshold("accuracy < 0.95", False), Threshold("drop < 0.1", True)],
+)
+CHECK = {
+    "passed": False,
+    "cause": "the p99 latency of single requests is 310 ms, serving.max_p99_ms allows 250",
+    "results": [
+        {"name": "process", "value": "finished", "threshold": None, "unit": "", "passed": True},
+        {"name": "p99_ms", "value": 310.4, "threshold": 250, "unit": "ms", "passed": False},
+        {"name": "golden", "value": 0.975, "threshold": 0.6, "unit": "", "passed": True},
+    ],
+    "golden_mistakes": [{"text": "It <b>lasts</b>", "label": "positive", "probability": 0.3127}],
+}
+
+
+def with_every_part(content, size=1):
+    """Return the content of a report with all parts; `size` multiplies the lengths of its texts."""
+    word = "a<&'\"" * size
+    mistake = Mistake(
+        text=word,
+        label=0,
+        probability=0.987,
+        parts=[Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0)] * size,
+        ngrams=[("not fine", 1.25), ("dull", -0.5)],
+    )
+    return content._replace(
+        balance=[Balance("train", 0.4, 0.6)],
+        lengths={"1-19": 50, "20-49": 950},
+        anomalies=["train: label: Unexpected values"],
+        evaluation=EVALUATION,
+        check=CHECK,
+        predictions=Predictions(
+            reviews=1000,
+            positives=0.5,
+            confusion=[[450, 50], [40, 460]],
+            roc=[(n / 400, min(1.0, n / 100), 1 - n / 400) for n in range(401)],
+            bins=[Bin(n / 10 + 0.05, n / 10, 100) for n in range(10)],
+            mistakes=[mistake] * 20,
+            ngrams=[(f"worst {word}", -3.5), ("dull", -1.0), ("fine", 1.0), ("best", 3.25)],
+        ),
     )
 
 

@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from kfp.dsl import ClassificationMetrics
+from kfp.dsl import ClassificationMetrics, Metrics
 
 from components.artifacts import SYSTEM_TYPES
 from components.run_report.cluster_pages import classification, metrics
@@ -44,10 +45,12 @@ def test_the_figures_have_the_form_of_kfps_own_class(tmp_path):
     assert classification(found) == expected.metadata
 
 
-def test_an_undefined_metric_is_left_out():
+def test_the_metrics_have_the_form_of_kfps_own_class_without_undefined_ones():
     known = Metric("accuracy", 0.5, Interval(0.4, 0.6))
     undefined = Metric("precision", float("nan"))
-    assert metrics(Evaluation(10, [known, undefined], [], [])) == {"accuracy": 0.5}
+    expected = Metrics()
+    expected.log_metric("accuracy", 0.5)
+    assert metrics(Evaluation(10, [known, undefined], [], [])) == expected.metadata
 
 
 @pytest.mark.slow
@@ -70,13 +73,19 @@ def test_the_command_of_the_container_writes_the_page_and_the_figures(tmp_path):
         {"row": [1.0, 2.0]},
     ]
     assert metadata["classification"]["confidenceMetrics"][0]["falsePositiveRate"] == 0.0
+    # A parameter of the run has replaced a setting.
+    assert re.search(r"training\.epochs</th><td[^>]*>7</td>", page)
 
 
 def _call(folder, run):
     """Run the step as a launcher does; return its executor output."""
     executor_input = {
         "inputs": {
-            "parameterValues": {"name": "amazon_reviews", "settings": '{"cache": true}'},
+            "parameterValues": {
+                "name": "amazon_reviews",
+                "settings": '{"cache": true, "training": {"epochs": 2}}',
+                "epochs": 7,
+            },
             "artifacts": {
                 name: {"artifacts": [{"name": name, "uri": str(run / name)}]} for name in INPUTS
             },
@@ -102,7 +111,11 @@ def _call(folder, run):
             name: {"artifactType": {"instanceSchema": f"title: {title}\ntype: object\n"}}
             for name, title in INPUTS.items()
         },
-        "parameters": {name: {"parameterType": "STRING"} for name in ("name", "settings")},
+        "parameters": {
+            "name": {"parameterType": "STRING"},
+            "settings": {"parameterType": "STRING"},
+            "epochs": {"parameterType": "NUMBER_INTEGER"},
+        },
     }
     command = [
         *(sys.executable, "-m", "platforms.entrypoint"),

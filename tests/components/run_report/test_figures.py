@@ -14,7 +14,7 @@ from components.run_report.evaluation import (
     auc_interval,
     difference_interval,
 )
-from components.run_report.input_data import read_input
+from components.run_report.input_data import read_input, read_lengths
 from components.run_report.page import figure, highlighted
 from components.run_report.predictions import Mistake, predict, roc_curve, worst_mistakes
 from serving.explain import Part
@@ -87,8 +87,13 @@ def test_the_lines_of_each_file_and_the_reasons(tmp_path):
     found = read_input(write_run(tmp_path).rejected)
     first, second = found.files
     assert (first.name, first.read, first.rejected, first.duplicates) == ("a.csv", 18, 2, 0)
-    assert (second.name, second.read, second.neutral, second.duplicates) == ("b.csv", 10, 3, 1)
-    assert (found.total.read, found.total.examples["train"]) == (28, 16)
+    assert (second.name, second.read, second.neutral, second.duplicates) == ("b.csv", 14, 3, 1)
+    assert (found.total.read, found.total.examples["train"]) == (32, 16)
+    # The columns of a row add up to the lines of the file; lost bytes are no lines.
+    for file in (first, second, found.total):
+        parts = (file.duplicates, file.neutral, file.over_cap, file.rejected)
+        assert sum(parts) + sum(file.examples.values()) == file.read
+    assert (found.total.over_cap, found.total.lost_bytes) == (4, 1000)
     assert [(reason.name, reason.lines) for reason in found.reasons] == [
         ("bad_label", 2),
         ("duplicate_across_splits", 1),
@@ -96,10 +101,21 @@ def test_the_lines_of_each_file_and_the_reasons(tmp_path):
     assert found.reasons[0].samples == ["a.csv:7 no label <b>9</b>", "a.csv:9 no label"]
 
 
+def test_the_lengths_of_the_test_reviews(tmp_path):
+    reviews = [("word " * words, 1) for words in (1, 19, 20, 49, 200, 201)] + [("", 0)]
+    assert read_lengths(write_run(tmp_path, reviews=reviews).examples) == {
+        "1-19": 3,
+        "20-49": 2,
+        "50-99": 0,
+        "100-199": 0,
+        "200+": 2,
+    }
+
+
 def test_many_files_are_listed_in_part(tmp_path, monkeypatch):
     monkeypatch.setattr("components.run_report.input_data._FILES_SHOWN", 1)
     found = read_input(write_run(tmp_path).rejected)
-    assert (len(found.files), found.more_files, found.total.read) == (1, 1, 28)
+    assert (len(found.files), found.more_files, found.total.read) == (1, 1, 32)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.run_report.weights import largest_weights
+from components.run_report.weights import contributions, largest_weights
 from preprocessing import features
 from preprocessing.fast.ngrams import ngram_ids
 from preprocessing.settings import Transform
@@ -61,3 +61,22 @@ def test_a_model_of_single_words_has_no_pairs():
 def test_a_model_without_the_signature_has_no_weights(tmp_path):
     push(tmp_path / "3")
     assert weights(load_predict_text(str(tmp_path / "3"))) == []
+    assert contributions(TEXTS[0], load_predict_text(str(tmp_path / "3"))) == []
+
+
+def test_a_contribution_is_the_logit_with_the_n_gram_minus_the_logit_without_it():
+    # Five words have 5 + 4 n-grams, and the three of the opening 3 + 2 more. One is left out.
+    whole, rest = ((256 / (count + 1)) ** 0.5 for count in (14, 13))
+    found = dict(contributions(b"The phone is NOT good", Model()))
+    assert len(found) == 5
+    assert found["good"] == pytest.approx(0.175 * whole + 0.025 * rest, abs=1e-3)
+    assert found["not"] == pytest.approx(0.175 * whole - 0.2 * rest, abs=1e-3)
+    assert next(iter(found)) == "good"
+
+
+def test_an_n_gram_is_left_out_wherever_it_occurs():
+    # In the opening "bad" has the weight 5, which alone decides the review.
+    [(gram, effect), *_] = contributions(b"bad phone", Model())
+    assert gram == "bad"
+    assert effect > 15
+    assert contributions(b"", Model()) == []

@@ -11,7 +11,14 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from typer.testing import CliRunner
 
 from cli.app import app
-from components.run_report.history import ERROR, OUTCOME, SETTINGS, read_runs, record
+from components.run_report.history import (
+    ERROR,
+    OUTCOME,
+    SETTINGS,
+    VERSIONS,
+    read_runs,
+    record,
+)
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
 
@@ -70,6 +77,9 @@ def metadata(tmp_path):
     metadata.add_run("2026-01-02T10:00:00", {"training": {"model": "cnn_lstm", "epochs": 3}})
     record(metadata.store, "2026-01-01T10:00:00", OUTCOME, json.dumps(OUTCOME_OF_FIRST))
     record(metadata.store, "2026-01-02T10:00:00", ERROR, "Trainer: out of [memory]")
+    for day, tfx in ((1, "1.16.0"), (2, "1.21.0")):
+        versions = json.dumps({"python": "3.10.13", "tfx": tfx})
+        record(metadata.store, f"2026-01-0{day}T10:00:00", VERSIONS, versions)
     return metadata
 
 
@@ -146,6 +156,8 @@ def test_two_runs_are_compared_in_settings_and_results(metadata, call):
     rows = {line.split()[0]: line.split()[1:] for line in output.splitlines()[1:]}
     assert rows["training.epochs"] == ["2", "3"]
     assert rows["accuracy"] == ["0.9123", "–"]
+    assert rows["tfx"] == ["1.16.0", "1.21.0"]
+    assert "python" not in rows
     assert "training.model" not in rows
 
 
@@ -200,7 +212,17 @@ def test_the_report_of_a_failed_run(metadata, call, tmp_path):
     file = tmp_path / "r.html"
     code, output = call("report", "--output", str(file))
     assert (code, output.strip()) == (0, str(file))
-    assert "Trainer: out of [memory]" in file.read_text()
+    page = file.read_text()
+    assert "Trainer: out of [memory]" in page
+    # The versions are those of the run, not those of the process that writes the report.
+    assert '<th scope="row">tfx</th><td>1.21.0</td>' in page
+
+
+def test_the_report_of_a_run_of_an_older_version_has_no_versions(metadata, call, tmp_path):
+    metadata.add_run("2025-01-01")
+    file = tmp_path / "r.html"
+    assert call("report", "--run", "2025-01-01", "--output", str(file))[0] == 0
+    assert "The versions of the libraries are not known" in file.read_text()
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,13 @@ def test_words_of_every_length_have_the_hash_of_tensorflow() -> None:
     np.testing.assert_array_equal(found.ids, tf.strings.to_hash_bucket_fast(texts, 2**62))
 
 
+@settings(max_examples=150)
+@given(text=TEXT.map(_encoded))
+def test_words_are_those_of_tensorflow(text: bytes) -> None:
+    [wanted] = normalise.words(tf.constant([text], tf.string)).to_list()
+    assert ngrams.words(text) == wanted
+
+
 def test_no_texts_have_no_ids() -> None:
     found = ngrams.ngram_ids([], 2, 2**20)
     assert found.ids.shape == found.row_lengths.shape == (0,)

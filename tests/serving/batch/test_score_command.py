@@ -26,6 +26,21 @@ cut._PLAIN_BYTES = units._BYTES_PER_UNIT = 20_000
 from cli import command
 command.main()
 """
+# Prints the peak memory at the end of a run with units of 2 MB.
+PEAK = """
+import sys
+from preprocessing.reading import cut
+from serving.batch import units
+from trainer_module.loop.memory import peak_rss
+cut._PLAIN_BYTES, units._BYTES_PER_UNIT = 1 << 20, 2 << 20
+from cli import command
+try:
+    command.main()
+finally:
+    print("PEAK", peak_rss(), file=sys.stderr)
+"""
+# A list of the lines of the larger input would take twice as much.
+MOST_GROWTH = 64 << 20
 TEXTS = [f"{'good' if n % 3 else 'bad'} phone {n}" for n in range(200_000)]
 
 
@@ -73,6 +88,19 @@ def test_a_run_that_is_ended_leaves_no_output_and_the_next_one_completes(root, t
     assert [int(row["position"]) for row in rows] == list(range(1, len(TEXTS) + 1))
     labels = ["positive" if "good" in text else "negative" for text in TEXTS]
     assert [row["label"] for row in rows] == labels
+
+
+def test_memory_does_not_grow_with_the_input(root, tmp_path):
+    peaks = []
+    for lines in (50_000, 1_500_000):
+        source, output = tmp_path / f"{lines}.txt", tmp_path / f"{lines}.csv"
+        with source.open("w") as file:
+            file.writelines(f"good phone {number}\n" for number in range(lines))
+        process = start(root, "--input", source, "--output", output, program=PEAK)
+        out, error = process.communicate(timeout=600)
+        assert f"{lines:,} reviews scored".encode() in out, error
+        peaks.append(int(error.rpartition(b"PEAK ")[2]))
+    assert peaks[1] - peaks[0] < MOST_GROWTH, peaks
 
 
 def test_standard_input_and_output(root):

@@ -108,6 +108,16 @@ def test_every_format_of_the_output_has_the_same_rows(score, tmp_path, suffix):
     assert rows(tmp_path / f"scores.{suffix}") == wanted(path)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_every_format_on_standard_output_has_the_same_rows(model, tmp_path, capfdbinary, suffix):
+    path = write(tmp_path, "in.txt", FILES["plain"])
+    score_files(Request([path], "-", suffix, model, ReadOptions(), []))
+    printed = tmp_path / f"printed.{suffix}"
+    printed.write_bytes(capfdbinary.readouterr().out)
+    assert rows(printed) == wanted(path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt", printed.name]
+
+
 def test_several_files_globs_and_folders(score, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
@@ -140,6 +150,14 @@ def test_an_empty_file_and_a_file_without_any_review(score, tmp_path):
     assert rows(output) == []
     score(write(tmp_path, "header.csv", "rating,text\n"), output="scores.parquet")
     assert rows(tmp_path / "scores.parquet") == []
+
+
+@pytest.mark.parametrize("compressed", COMPRESS)
+@pytest.mark.parametrize("name", ["in.txt", "in.ft.txt", "in.csv", "in.jsonl", "in.parquet"])
+def test_an_empty_file_of_every_format_has_no_review(score, tmp_path, name, compressed):
+    path = write(tmp_path, f"{name}{compressed}", COMPRESS[compressed](b""))
+    assert score(path) == (0, {}, 0)
+    assert rows(tmp_path / "scores.csv") == []
 
 
 def test_every_line_is_in_the_output_or_in_the_rejected_file(score, small_units, tmp_path):

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from serving.rest.explain import MAX_CHARACTERS
 from tests.browser import open_browser
 from tests.serving.rest.running import wait_until
 
-pytestmark = pytest.mark.slow
+# The machine of the second stack always has Chromium.
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
 HOSTILE = [
     "<script>document.title = 'hacked'</script> good",
@@ -120,15 +122,17 @@ def test_a_screen_reader_finds_names_and_changes(page):
     assert [one.tag_name for one in page.all("h1, h2")] == ["h1", "h2"]
 
 
-def test_a_hostile_review_is_only_text(page):
-    from selenium.webdriver.common.by import By
-
-    field = page.browser.find_element(By.ID, "reviews")
+def fill(page, text):
+    """Replace the text in the field, as a user who pastes."""
     page.browser.execute_script(
         "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
-        field,
-        "\n".join(HOSTILE),
+        page.browser.find_element("id", "reviews"),
+        text,
     )
+
+
+def test_a_hostile_review_is_only_text(page):
+    fill(page, "\n".join(HOSTILE))
     wait_until(lambda: len(page.all("#answers table")) == len(HOSTILE))
     shown = [one.get_property("textContent") for one in page.all(".review")]
     assert shown == HOSTILE
@@ -136,11 +140,20 @@ def test_a_hostile_review_is_only_text(page):
     assert page.browser.title.startswith("Try the model")
 
 
-def test_an_error_is_shown(page):
-    page.browser.execute_script(
-        "const field = document.getElementById('reviews');"
-        "field.value = 'good\\n'.repeat(60); field.dispatchEvent(new Event('input'))"
+def test_the_words_of_a_long_review_are_not_shown_but_those_of_the_others_are(page):
+    fill(page, f"{'x' * MAX_CHARACTERS} good\ngood")
+    wait_until(lambda: page.all("#answers table"))
+    long, short = page.all("#answers > li")
+    assert "The words of such a long review are not shown." in long.text
+    assert "good more positive (+4.39)" in short.text
+    assert (page.text("summary"), page.text("problem")) == (
+        "2 reviews: 2 positive, 0 negative",
+        "",
     )
+
+
+def test_an_error_is_shown(page):
+    fill(page, "good\n" * 60)
     wait_until(lambda: page.text("problem"))
     assert page.text("problem") == "No answer: The request has 60 reviews, limit 50"
     # Chromium itself logs every answer that is not 2xx.

@@ -122,6 +122,30 @@ def test_predict_uses_a_running_server(server, root):
     assert float(counted[1]) == 2.0
 
 
+LOADED = """
+import sys
+from cli.command import main
+sys.argv = ["amazon-reviews", "predict", "good"]
+try:
+    main()
+finally:
+    print("LOADED", *{name.split(".")[0] for name in sys.modules})
+"""
+
+
+def test_predict_with_a_running_server_loads_no_large_library(server, root):
+    _, address, _ = server
+    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root},serve.port={address.port}"}
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=True
+    )
+    answer, loaded = done.stdout.splitlines()
+    assert answer == "positive\t0.900\tgood"
+    # The import of TensorFlow alone takes longer than a second.
+    large = {"apache_beam", "keras", "numpy", "pandas", "tensorflow", "tf_keras", "tfx"}
+    assert set(loaded.split()) & large == set()
+
+
 def test_predict_does_not_use_a_server_of_another_folder(server, tmp_path):
     _, address, _ = server
     push(tmp_path / "serving", 1, probability=0.7)

@@ -136,6 +136,7 @@ def test_each_strategy_trains_a_model_that_learned(prepared, tmp_path, training)
     assert learned_negation(tmp_path)
     figures = summary(tmp_path)
     examples = sum(FILES["train"])
+    assert figures["devices"] == [f"CPU:{number}" for number in range(training.get("devices", 1))]
     replicas = training.get("devices") or training["workers"]
     if training["strategy"] == "parameter_server":
         assert figures["processes"] == 5

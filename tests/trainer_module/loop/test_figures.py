@@ -172,6 +172,7 @@ def test_training_json_has_the_settings_and_durations_of_a_training(
         "strategy": "OneDeviceStrategy",
         "strategy_reason": "as set",
         "processes": 1,
+        "devices": ["CPU:0"],
         "replicas": 1,
         "batch_size_per_replica": 16,
         "examples": 64,

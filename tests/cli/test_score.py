@@ -1,0 +1,37 @@
+"""The progress bar of `amazon-reviews predict --input`."""
+
+import io
+import logging
+
+from rich.console import Console
+
+from cli.score import _bar
+from core import progress
+
+
+def shown(is_terminal):
+    """Return what the bar prints while two units of work are half done."""
+    printed = io.StringIO()
+    with _bar(Console(file=printed, force_terminal=is_terminal, width=100)):
+        progress.report("bytes", 0, 1000)
+        for source, reviews, size in (("0", 1200, 300), ("1", 34, 100), ("1", 45, 200)):
+            progress.report("reviews", reviews, source=source)
+            progress.report("bytes", size, source=source)
+        progress.report("tasks", 7, 8)  # Flink reports its tasks too.
+    return printed.getvalue()
+
+
+def test_the_bar_adds_up_the_reviews_and_bytes_of_all_units():
+    last = shown(is_terminal=True).split("\r")[-3:]
+    assert any("1,245 reviews" in line and "50 %" in line for line in last), last
+
+
+def test_without_a_terminal_nothing_is_printed():
+    assert shown(is_terminal=False) == ""
+
+
+def test_the_handler_of_the_bar_is_removed():
+    before = list(progress.LOGGER.handlers)
+    shown(is_terminal=True)
+    assert progress.LOGGER.handlers == before
+    assert all(isinstance(handler, logging.NullHandler) for handler in before)
