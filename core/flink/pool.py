@@ -106,7 +106,7 @@ class _Worker:
         deadline = time.monotonic() + seconds
         output = b""
         with self.process.stdout as stdout:
-            while connection.wait([stdout], max(0.0, deadline - time.monotonic())):
+            while connection.wait([stdout.fileno()], max(0.0, deadline - time.monotonic())):
                 received = os.read(stdout.fileno(), _BYTES)
                 output += received
                 if not received or WORKER_IS_READY in output:
