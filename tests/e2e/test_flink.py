@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import time
 
 import psutil
 import pytest
@@ -95,12 +96,11 @@ def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars
         workspace = Workspace(tmp_path / "work", on_flink(settings, flink_jars, **flink))
 
         run = workspace.start()
-        lost = [working_job(workspace, run, cluster, "Transform", cluster.worker_pools[:1])[0]]
+        lost = [working_job(workspace, run, cluster, "Transform", cluster.worker_pools[:1])]
         os.kill(descendants(cluster.task_managers[0].pid, "TaskManagerRunner")[-1], signal.SIGKILL)
         cluster.add_task_manager()
-        job, worker = working_job(workspace, run, cluster, "Evaluator", cluster.worker_pools[1:])
-        lost.append(job)
-        os.kill(worker, signal.SIGKILL)
+        lost.append(working_job(workspace, run, cluster, "Evaluator", cluster.worker_pools[1:]))
+        kill_workers_until_restart(run, cluster, lost[-1])
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 0, output
         jobs = rest.get(cluster.address, "/jobs/overview")["jobs"]
@@ -112,25 +112,44 @@ def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars
 
 
 def working_job(workspace, run, cluster, component, pools):
-    """Wait until a worker of one of the pools works for a component; return its job and its pid."""
+    """Wait until a job of a component has a worker in one of the pools; return the job."""
     found = []
 
     def working():
         ended(run)
-        pids = [pid for pool in pools for pid in descendants(pool.pid, WORKER)]
-        if pids:
+        if workers(pools):
             jobs = rest.get(cluster.address, "/jobs/overview")["jobs"]
-            found[:] = [(job["jid"], pids[0]) for job in jobs if job["tasks"]["running"]]
+            found[:] = [job["jid"] for job in jobs if job["tasks"]["running"]]
         return found
 
     wait(lambda: started(workspace, component) or ended(run), 300)
     wait(working, 300)
-    [job_and_worker] = found
-    return job_and_worker
+    [job] = found
+    return job
+
+
+def kill_workers_until_restart(run, cluster, job):
+    """Kill one worker after the other: the loss of a worker that has no work has no consequence."""
+    last = 0.0
+
+    def restarted():
+        nonlocal last
+        ended(run)
+        found = workers(cluster.worker_pools[1:])
+        if found and time.monotonic() - last > 1:
+            last = time.monotonic()
+            os.kill(found[0], signal.SIGKILL)
+        return restarts(cluster, job)
+
+    wait(restarted)
+
+
+def workers(pools):
+    return [pid for pool in pools for pid in descendants(pool.pid, WORKER)]
 
 
 def restarts(cluster, job):
-    """Return when a job restarted last, 0 without a restart."""
+    """Return when a job restarted last; 0 without a restart."""
     return rest.get(cluster.address, f"/jobs/{job}")["timestamps"]["RESTARTING"]
 
 
