@@ -87,7 +87,7 @@ def test_settings_of_the_command_line_come_first(file, training):
         ("training.workers=2", "training: .*2 workers need .*multi_worker_mirrored or"),
         ("training.epochs", "--set: 'training.epochs' is not KEY=VALUE, write .* training.epochs="),
         ("=1", "--set: '=1' is not KEY=VALUE"),
-        ("training.epochs=[", r"--set: training.epochs: '\[' is not a YAML value"),
+        ("training.epochs=[", r"--set: training.epochs: \[ has a \[ without a partner"),
         ("training.epochs.x=1", "--set: training.epochs.x: training.epochs is not a section"),
     ],
 )
