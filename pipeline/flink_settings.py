@@ -26,7 +26,7 @@ class FlinkOnKubernetes(Section):
     """Name of the FlinkDeployment, and first part of the names of its Services."""
     flink_version: Annotated[str, Field(pattern=r"^v[0-9]+_[0-9]+$")] = "v1_19"
     """Line of Flink of both images, as the operator writes it. Beam 2.74 has job servers for
-    `v1_17` to `v1_20` and `v2_0`; the tests run 1.19."""
+    `v1_19`, `v1_20` and `v2_0`; the tests run 1.19."""
     image: Annotated[str, Field(min_length=1)] = "flink:1.19-java17"
     """Image of Flink."""
     job_server_image: Annotated[str, Field(min_length=1)] = (
@@ -44,7 +44,8 @@ class FlinkOnKubernetes(Section):
     task_manager_cpu: Annotated[float, Field(gt=0)] = 1.0
     """CPU cores of each TaskManager, without its Python workers."""
     restarts: Annotated[int, Field(ge=0)] = 3
-    """Failures of tasks after which Flink restarts a job; the loss of a worker fails several."""
+    """Restarts of a job, such as after the loss of a worker. Failures of tasks within 10 seconds
+    count as one."""
     workers_memory: Quantity = "3Gi"
     """Memory of the Python workers next to each TaskManager; their libraries take about 750 MiB,
     which the workers share in part, and a worker up to 700 MiB more. Each pipeline that runs at the

@@ -2,7 +2,7 @@
 
 | module | what it does |
 |---|---|
-| `names` | names that the settings, the checks and the runner share |
+| `names` | names and settings of Flink that several modules share |
 | `options` | the options of a Beam pipeline that only this package reads |
 | `runner` | submit a pipeline, wait for it, cancel it |
 | `job_server` | start and stop Beam's job server, a Java process |

@@ -15,12 +15,19 @@ from pathlib import Path
 
 from core.errors import UserError
 from core.flink import guard, rest
-from core.flink.names import EXIT_WITHOUT_MEMORY, JAVA, OPEN_PACKAGES, QUICK_START
+from core.flink.names import (
+    EXIT_WITHOUT_MEMORY,
+    JAVA,
+    OPEN_PACKAGES,
+    QUICK_START,
+    restart_strategy,
+)
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 _HEAP, _NETWORK, _METASPACE = 512, 512, 256
 """Memory of a TaskManager in MiB."""
+_RESTARTS = 3
 _SECONDS_TO_START = 120
 _SECONDS_TO_END = 30
 
@@ -190,10 +197,7 @@ class FlinkCluster:
             # The lost connection of a dead process is noticed within seconds instead of a minute.
             "heartbeat.interval": "1000",
             "heartbeat.timeout": "10000",
-            "restart-strategy.type": "fixed-delay",
-            # The loss of one worker fails several tasks, and each of them counts.
-            "restart-strategy.fixed-delay.attempts": 8,
-            "restart-strategy.fixed-delay.delay": "5 s",
+            **restart_strategy(_RESTARTS, seconds=5),
             # Every job loads Beam's jars from the cluster, so that metaspace does not grow.
             "classloader.resolve-order": "parent-first",
             "io.tmp.dirs": temporary,

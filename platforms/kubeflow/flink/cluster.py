@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from core.errors import ConfigError
-from core.flink.names import EXIT_WITHOUT_MEMORY, WORKER
+from core.flink.names import EXIT_WITHOUT_MEMORY, WORKER, restart_strategy
 from pipeline.config import PipelineConfig
 from platforms.checks import missing
 from platforms.jobs.kubernetes.pod_template import volume_mounts, volumes
@@ -77,10 +77,8 @@ def _configuration(config: PipelineConfig) -> dict[str, str]:
         "taskmanager.memory.network.min": flink.network_memory,
         "taskmanager.memory.network.max": flink.network_memory,
         "taskmanager.memory.segment-size": "16kb",
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": flink.kubernetes.restarts,
         # The pool of workers of a new pod needs this time to start.
-        "restart-strategy.fixed-delay.delay": "10 s",
+        **restart_strategy(flink.kubernetes.restarts, seconds=10),
         # Flink's own `taskmanager.jvm-exit-on-oom` does not see the threads of Beam.
         "env.java.opts.taskmanager": EXIT_WITHOUT_MEMORY,
         **INTERNAL_PORTS,

@@ -126,7 +126,10 @@ def test_the_settings_reach_the_cluster():
     assert flink["taskmanager.numberOfTaskSlots"] == "4"
     assert flink["taskmanager.memory.network.min"] == "1g"
     assert flink["taskmanager.memory.network.max"] == "1g"
-    assert flink["restart-strategy.fixed-delay.attempts"] == "7"
+    strategy = "restart-strategy.exponential-delay"
+    assert flink["restart-strategy.type"] == "exponential-delay"
+    assert flink[f"{strategy}.attempts-before-reset-backoff"] == "7"
+    assert flink[f"{strategy}.initial-backoff"] == flink[f"{strategy}.max-backoff"] == "10 s"
     assert flink["env.java.opts.taskmanager"] == "-XX:+ExitOnOutOfMemoryError"
     # The Python workers access the buckets of the pipeline.
     assert flink["kubernetes.taskmanager.service-account"] == "runner"
@@ -136,6 +139,12 @@ def test_the_settings_reach_the_cluster():
     for template in templates(ALL).values():
         assert template["spec"]["nodeSelector"] == {"pool": "data"}
         assert template["spec"]["tolerations"] == [{"key": "data", "operator": "Exists"}]
+
+
+def test_without_restarts_a_failure_ends_the_job():
+    flink = the(f"{PLAIN},beam.flink.kubernetes.restarts=0", "FlinkDeployment")["spec"]
+    found = {key: value for key, value in flink["flinkConfiguration"].items() if "restart" in key}
+    assert found == {"restart-strategy.type": "none"}
 
 
 def test_the_workers_run_the_image_of_the_pipeline_at_the_default_port():
