@@ -127,7 +127,11 @@ def with_every_part(content, size=1):
         text=word,
         label=0,
         probability=0.987,
-        parts=[Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0)] * size,
+        parts=[
+            *(Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0)),
+            # Only the first hundred words of a review have an effect.
+            *([Part(" "), Part("more", 1.0)] * (98 if size > 1 else 0)),
+        ],
         ngrams=[("not fine", 1.25), ("dull", -0.5)],
     )
     return content._replace(

@@ -66,7 +66,7 @@ def test_a_model_without_the_signature_has_no_weights(tmp_path):
 
 def test_a_contribution_is_the_logit_with_the_n_gram_minus_the_logit_without_it():
     # Five words have 5 + 4 n-grams, and the three of the opening 3 + 2 more. One is left out.
-    whole, rest = ((256 / (count + 1)) ** 0.5 for count in (14, 13))
+    whole, rest = ((256 / count) ** 0.5 for count in (14, 13))
     found = dict(contributions(b"The phone is NOT good", Model()))
     assert len(found) == 5
     assert found["good"] == pytest.approx(0.175 * whole + 0.025 * rest, abs=1e-3)
