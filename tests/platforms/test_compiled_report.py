@@ -29,7 +29,9 @@ def before(tasks, name):
 def test_the_check_is_between_evaluator_and_pusher_and_the_report_is_last(compiled):
     assert "Evaluator" in compiled.tasks["ServingCheck"]["dependentTasks"]
     assert {"Evaluator", "ServingCheck"} <= set(compiled.tasks["Pusher"]["dependentTasks"])
-    assert before(compiled.tasks, "RunReport") == compiled.tasks.keys() - {"RunReport"}
+    # Vertex AI looks up the blessing of the baseline in a task that no other task waits for.
+    components = {name for name in compiled.tasks if not name.endswith("-resolver")}
+    assert before(compiled.tasks, "RunReport") >= components - {"RunReport"}
 
 
 def test_the_report_gets_the_parameters_of_the_run(compiled):

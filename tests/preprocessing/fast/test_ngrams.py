@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from preprocessing import features, normalise
@@ -63,6 +63,7 @@ def test_words_of_every_length_have_the_hash_of_tensorflow() -> None:
 
 @settings(max_examples=150)
 @given(text=TEXT.map(_encoded))
+@example(text=b"Good\0 bad")
 def test_words_are_those_of_tensorflow(text: bytes) -> None:
     [wanted] = normalise.words(tf.constant([text], tf.string)).to_list()
     assert ngrams.words(text) == wanted
