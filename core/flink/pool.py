@@ -158,14 +158,14 @@ def main() -> None:
         help=f"command that starts a worker [{WORKER} of this installation]",
     )
     arguments = parser.parse_args()
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
     pool = WorkerPool(arguments.worker)
     try:
         address, server = serve(pool, arguments.address)
     except RuntimeError as error:
         sys.exit(f"the worker pool cannot listen at {arguments.address}: {error}")
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
     print(f"worker pool at {address}", flush=True)
     ended.wait()
     server.stop(None).wait()

@@ -95,7 +95,9 @@ def example(text, label):
         "text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()])),
         "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
     }
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+    made = tf.train.Example(features=tf.train.Features(feature=features))
+    # The order of the features in the bytes is random otherwise.
+    return made.SerializeToString(deterministic=True)
 
 
 def write_evaluation(folder, accuracy, count):

@@ -153,7 +153,7 @@ def test_an_empty_file_and_a_file_without_any_review(score, tmp_path):
 
 
 @pytest.mark.parametrize("compressed", COMPRESS)
-@pytest.mark.parametrize("name", ["in.txt", "in.ft.txt", "in.csv", "in.jsonl", "in.parquet"])
+@pytest.mark.parametrize("name", ["in.txt", "in.ft.txt", "in.csv", "in.jsonl"])
 def test_an_empty_file_of_every_format_has_no_review(score, tmp_path, name, compressed):
     path = write(tmp_path, f"{name}{compressed}", COMPRESS[compressed](b""))
     assert score(path) == (0, {}, 0)
