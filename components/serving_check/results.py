@@ -168,18 +168,15 @@ def _agreement(answer: Answer, sample: Sample) -> Iterator[Result]:
         for way, predictions in others.items()
         for one, other in zip(answer.by_text, predictions, strict=False)
     ]
-    # A comparison with NaN is false, so a prediction that is not a number does not pass.
-    differences = [abs(one - other) for _, one, other in pairs]
-    wrong = [number for number, value in enumerate(differences) if not value <= TOLERANCE]
-    largest = differences[wrong[0]] if wrong else max(differences, default=0.0)
+    largest, wrong = _compared([(one, other) for _, one, other in pairs], TOLERANCE)
     cause = ""
-    if wrong:
-        way, one, other = pairs[wrong[0]]
+    if wrong is not None:
+        way, one, other = pairs[wrong]
         cause = (
             f"predict_text returned the probability {one:.4f} for a test review, and {way} "
             f"returned {other:.4f} for the same review"
         )
-    yield Result("largest_difference", largest, TOLERANCE, "", not wrong, cause)
+    yield Result("largest_difference", largest, TOLERANCE, "", not cause, cause)
 
 
 def _evaluation(
@@ -189,19 +186,28 @@ def _evaluation(
     if not answer.finished or not predictions or len(answer.by_example) != len(sample.examples):
         return
     pairs = [(answer.by_example[number], value) for number, value in predictions.items()]
-    largest, cause = 0.0, ""
-    for found, expected in pairs:
-        difference = abs(found - expected)
-        # A comparison with NaN is false, so a prediction that is not a number does not pass.
-        if not difference <= EVALUATION_TOLERANCE:
-            largest = difference
-            cause = (
-                f"serving_default returned the probability {found:.4f} for a test review, and "
-                f"the evaluation has {expected:.4f} for the same review"
-            )
-            break
-        largest = max(largest, difference)
+    largest, wrong = _compared(pairs, EVALUATION_TOLERANCE)
+    cause = ""
+    if wrong is not None:
+        found, expected = pairs[wrong]
+        cause = (
+            f"serving_default returned the probability {found:.4f} for a test review, and "
+            f"the evaluation has {expected:.4f} for the same review"
+        )
     yield Result("evaluation_difference", largest, EVALUATION_TOLERANCE, "", not cause, cause)
+
+
+def _compared(pairs: Sequence[tuple[float, float]], tolerance: float) -> tuple[float, int | None]:
+    """Return the difference of the first pair that differs by more than `tolerance`, and its index.
+
+    If there is no such pair, return the greatest difference and None.
+    """
+    differences = [abs(one - other) for one, other in pairs]
+    for number, value in enumerate(differences):
+        # A comparison with NaN is false, so a prediction that is not a number does not pass.
+        if not value <= tolerance:
+            return value, number
+    return max(differences, default=0.0), None
 
 
 def _accuracy(answer: Answer, sample: Sample, evaluation: Mapping[str, float]) -> Iterator[Result]:
