@@ -48,7 +48,8 @@ def train(job: TrainingJob) -> None:
     chief = cluster is None or cluster.chief
     # The other processes read checkpoints only after a collective count of the input files, which
     # the chief joins after it has claimed the folder.
-    with checkpoint_folders.claimed(job.checkpoint_dir) if chief else contextlib.nullcontext():
+    claimed = checkpoint_folders.claimed(job.checkpoint_dir, cluster)
+    with claimed if chief else contextlib.nullcontext():
         trained = fit(job, cluster)
         _export(job, trained)
         if chief:

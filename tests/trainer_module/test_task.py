@@ -179,6 +179,7 @@ GONE, FAILED = 138, 1
             WORKERS,
             GONE,
         ),
+        (tensorflow_error("InvalidArgumentError", "relevant tensor remote_handle"), SERVERS, GONE),
         # A worker beside parameter servers reports its errors and continues.
         (tensorflow_error("InvalidArgumentError", f"no step\n{REMOTE}"), SERVERS, FAILED),
         (tensorflow_error("InvalidArgumentError", "no step"), WORKERS, FAILED),

@@ -27,6 +27,10 @@ _RESTARTED = re.compile(
     # before this process has noticed the end.
     r"incarnation|worker was restarted|[Tt]ask .* has restarted|Connection reset by peer"
     r"|Socket closed|[Hh]eartbeat"
+    # TensorFlow's coordinator also takes the last three for a restart. It raises one of them if a
+    # parameter server and a worker end together: it waits for both, and then the server has no
+    # variables.
+    r"|relevant tensor remote_handle|unknown device|Primary device is not remote"
 )
 _REMOTE = "Additional GRPC error information from remote target"
 

@@ -23,6 +23,8 @@ import tensorflow as tf
 from absl import logging
 
 from trainer_module import content
+from trainer_module.distribute import lost_peer
+from trainer_module.distribute.cluster import Cluster
 from trainer_module.loop.checkpoints import (
     LIST_FILE,
     READ_ERRORS,
@@ -62,11 +64,15 @@ def name(job: TrainingJob, code: str) -> str:
 
 
 @contextlib.contextmanager
-def claimed(folder: str) -> Iterator[None]:
+def claimed(folder: str, cluster: Cluster | None = None) -> Iterator[None]:
     """Write heartbeats to `folder` within the context, and adopt earlier checkpoints at its start.
 
     The adopted checkpoints are those of an earlier execution with the same identity. One process of
     a training does this, before any other process reads the folder.
+
+    Args:
+      folder: the folder of this execution.
+      cluster: the cluster of this process, if there is one.
 
     Raises:
       CheckpointError: the folder cannot be written to, or an earlier checkpoint cannot be read.
@@ -85,9 +91,10 @@ def claimed(folder: str) -> Iterator[None]:
     try:
         _adopt_checkpoints(folder)
         yield
-    except SystemExit:
-        # SIGTERM. A cluster restarts the training, which counts as running until then.
-        is_restarted = True
+    except BaseException as error:
+        # After SIGTERM, or if another process is gone, a cluster restarts the training, which
+        # counts as running until then.
+        is_restarted = isinstance(error, SystemExit) or lost_peer.is_lost_peer(error, cluster)
         raise
     finally:
         over.set()

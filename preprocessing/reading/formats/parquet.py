@@ -39,7 +39,7 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
 
     Raises:
         InputError: the file is not a Parquet file or is truncated. The index of its rows is at its
-            end, so no row of a truncated file can be read.
+            end, so no row of a truncated file can be read. Or it contains Python objects.
     """
     try:
         return pq.ParquetFile(_seekable(stream))
@@ -47,6 +47,12 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
         raise InputError(
             f"{path} cannot be opened as a Parquet file: {error}; it is damaged, incomplete "
             "(download it again) or of another format (set data.format)"
+        ) from error
+    except RuntimeError as error:
+        # By pyarrow-hotfix, which Beam imports beside an old pyarrow.
+        raise InputError(
+            f"{path} has a column of Python objects, and reading it could execute code; write the "
+            "file again with columns of text and numbers"
         ) from error
 
 

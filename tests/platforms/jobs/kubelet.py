@@ -1,7 +1,10 @@
 """A test double of Kubernetes's nodes, which runs the containers of pods as local processes."""
 
+import contextlib
+import itertools
 import os
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -170,10 +173,31 @@ def _read(process, log):
             log.write(line.decode(errors="replace").rstrip("\n"))
 
 
+def _numbers():
+    """Yield the ports that this process may choose, again and again.
+
+    A server listens only seconds after the choice of its port, and again after a restart. The
+    kernel gives the ports of its own range to any process, so these are below that range. Each
+    worker of pytest has others, and begins at random for another run of pytest on this machine.
+    """
+    first_of_kernel = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    numbers = range(10_000 + worker, first_of_kernel, workers)
+    if not numbers:
+        return itertools.repeat(0)  # any port
+    start = secrets.randbelow(len(numbers))
+    return itertools.cycle([*numbers[start:], *numbers[:start]])
+
+
+_NUMBERS = _numbers()
+
+
 def free_ports(count):
-    sockets = [socket.create_server(("", 0)) for _ in range(count)]
-    try:
+    """Return different ports on which no process listens."""
+    with contextlib.ExitStack() as held:
+        sockets = []
+        while len(sockets) < count:
+            with contextlib.suppress(OSError):
+                sockets.append(held.enter_context(socket.create_server(("", next(_NUMBERS)))))
         return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

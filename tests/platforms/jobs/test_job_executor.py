@@ -95,12 +95,14 @@ def step(executor, prepared, tmp_path):
     return Step(executor, prepared, tmp_path)
 
 
-def kill_after_first_checkpoint(step, server, operator, replica):
+def kill_after_first_checkpoint(step, server, operator, replicas):
     deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         if list(step.checkpoints.glob("*/checkpoint")):
             [job] = server.jobs.values()
-            operator.process_of(job, replica).send_signal(signal.SIGKILL)
+            processes = [operator.process_of(job, each) for each in replicas.split(", ")]
+            for process in processes:
+                process.send_signal(signal.SIGKILL)
             return
         time.sleep(0.02)
 
@@ -114,7 +116,8 @@ def kill_after_first_checkpoint(step, server, operator, replica):
         exhaustive("tfjob", "parameter_server", "chief", {"workers": 1}),
         exhaustive("tfjob", "parameter_server", "worker 1", {"workers": 2}),
         ("trainjob", "multi_worker_mirrored", "chief", {"workers": 2, **SMALL_BATCHES}),
-        ("trainjob", "parameter_server", "ps 0", {"workers": 1}),
+        # They were on one node.
+        ("trainjob", "parameter_server", "ps 0, worker 0", {"workers": 1}),
         ("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
         ("jobset", "parameter_server", "chief", {"workers": 1}),
     ],

@@ -48,7 +48,8 @@ def test_replicas_and_their_gpus_follow_the_strategy(training, expected):
 
 @pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER, {}])
 def test_each_pod_runs_the_training_with_the_configured_resources(training):
-    manifest = make_manifest(make_job(**training), JOB_FILE, ALL_SETTINGS)
+    settings = ALL_SETTINGS.model_copy(update={"grace_seconds": 15})
+    manifest = make_manifest(make_job(**training), JOB_FILE, settings)
     for replica in replicas(manifest).values():
         assert replica["restartPolicy"] == "ExitCode"
         pod, container = pod_and_container(replica)
@@ -60,6 +61,7 @@ def test_each_pod_runs_the_training_with_the_configured_resources(training):
         assert resources["requests"] == resources["limits"]
         assert resources["limits"]["cpu"] == "3500m"
         assert resources["limits"]["memory"] == "16Gi"
+        assert pod["terminationGracePeriodSeconds"] == 15
         assert pod["serviceAccountName"] == "trainer"
         assert pod["nodeSelector"] == {"pool": "gpu"}
         assert pod["tolerations"] == ALL_SETTINGS.tolerations

@@ -6,6 +6,7 @@ import os
 import pytest
 import tensorflow as tf
 
+from trainer_module.distribute.cluster import Cluster
 from trainer_module.loop import checkpoint_folders, termination
 from trainer_module.loop.termination import Vote
 
@@ -115,18 +116,37 @@ def test_a_single_process_ends_without_a_vote(clock):
     vote.wait_for_all()
 
 
-@pytest.mark.parametrize(("seconds", "kept"), [(30, True), (3600, False)])
+CLUSTER = Cluster({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "chief", 0)
+# A cluster restarts the first two processes, but not the third.
+SIGTERM = SystemExit(143)
+LOST_PEER = tf.errors.UnavailableError(None, None, "Connection reset by peer")
+FAILED = tf.errors.NotFoundError(None, None, "/data/train-0.gz")
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds", "kept"),
+    [
+        (SIGTERM, 30, True),
+        (SIGTERM, 3600, False),
+        (LOST_PEER, 30, True),
+        (LOST_PEER, 3600, False),
+        (FAILED, 30, False),
+    ],
+    ids=str,
+)
 def test_the_checkpoints_of_a_training_that_is_restarted_elsewhere_are_kept(
-    tmp_path, seconds, kept
+    tmp_path, error, seconds, kept
 ):
     ended, other = tmp_path / f"{1:016x}-00000000", tmp_path / f"{2:016x}-00000000"
-    with pytest.raises(SystemExit), checkpoint_folders.claimed(str(ended)):
-        raise SystemExit(143)
-    (ended / "ckpt-1.index").touch()
+    with pytest.raises(type(error)), checkpoint_folders.claimed(str(ended), CLUSTER):
+        (ended / "ckpt-1.index").touch()
+        raise error
     heartbeat = ended / "running.json"
-    heartbeat.write_text(json.dumps({**json.loads(heartbeat.read_text()), "host": "another"}))
-    then = heartbeat.stat().st_mtime - seconds
-    os.utime(heartbeat, (then, then))
+    assert heartbeat.exists() == (error is not FAILED)
+    if heartbeat.exists():
+        heartbeat.write_text(json.dumps({**json.loads(heartbeat.read_text()), "host": "another"}))
+        then = heartbeat.stat().st_mtime - seconds
+        os.utime(heartbeat, (then, then))
     with checkpoint_folders.claimed(str(other)):
         checkpoint_folders.remove_stale(str(other))
     assert ended.exists() == kept
