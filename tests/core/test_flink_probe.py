@@ -5,9 +5,12 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import apache_beam as beam
 import pytest
 
 from core.errors import ConfigError
+from core.flink import probe
+from core.flink.failures import FlinkError
 from platforms.flink import check_job
 from tests.core.test_flink_jobs import job_server, settings
 
@@ -68,3 +71,38 @@ def test_a_job_server_for_another_version_of_flink_is_refused_before_a_run(flink
         f"the Flink cluster {master} cannot read the job, because the job server is for another "
         "version of Flink: org.apache.flink.runtime.jobgraph.RestoreMode"
     )
+
+
+class Result:
+    """The result of a job whose end the job server reports after a time, or never."""
+
+    def __init__(self, error=None):
+        self._error = error
+        self.asked = threading.Event()
+
+    def wait_until_finish(self):
+        if self._error is None:
+            self.asked.wait()
+        else:
+            raise self._error
+
+
+@pytest.mark.parametrize(
+    ("states", "error", "found"),
+    [
+        # The job server does not report the end of a job without metrics.
+        (["", "RUNNING", "FINISHED"], None, ""),
+        (["FAILED"], FlinkError("a class is missing"), "a class is missing"),
+        ([""], FlinkError("refused"), "refused"),
+        # All slots are used.
+        (["CANCELLING"], FlinkError("no progress"), ""),
+    ],
+)
+def test_the_state_of_the_job_on_the_cluster_decides(monkeypatch, states, error, found):
+    left = list(states)
+    monkeypatch.setattr(probe, "_state", lambda _: left.pop(0) if len(left) > 1 else left[0])
+    monkeypatch.setattr(probe, "_SECONDS_BETWEEN", 0.01)
+    result = Result(error)
+    monkeypatch.setattr(beam.Pipeline, "run", lambda _: result)
+    assert probe.problem(["--flink_master=localhost:1"]) == found
+    result.asked.set()
