@@ -49,7 +49,7 @@ def main() -> None:
         try:
             jobs = jobs_of(json.loads(arguments.runners.read_text()))
         except (OSError, ValueError, KeyError) as error:
-            parser.error(f"--runners: {arguments.runners} has no CPU seconds of both: {error!r}")
+            parser.error(f"--runners: {arguments.runners} lacks direct or one: {error!r}")
     console = wide_console()
     console.print(_starts(jobs))
     for count in arguments.reviews:
@@ -67,7 +67,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _starts(jobs: Mapping[str, tuple[float, float]]) -> Table:
-    titles = ("direct, CPU s", "one, CPU s", "start of the job, s")
+    titles = ("direct, CPU s", "one, s", "start of the job, s")
     table = Table("measured", *[Column(title, justify="right") for title in titles])
     for component, (direct, one) in jobs.items():
         table.add_row(component, f"{direct:.1f}", f"{one:.1f}", f"{one - direct:.1f}")

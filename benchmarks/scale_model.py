@@ -54,13 +54,14 @@ COSTS = {
     "resumed epoch, bytes per review": 3.0,
 }
 JOBS = {
-    "ReviewExampleGen": (24.4, 42.4),
-    "Transform": (55.7, 64.3),
-    "Evaluator": (8.1, 16.9),
+    "ReviewExampleGen": (24.4, 40.9),
+    "Transform": (55.7, 63.4),
+    "Evaluator": (8.1, 25.0),
 }
-"""Component -> its CPU seconds on the direct runner and on one TaskManager, for the same files:
-`python -m benchmarks.beam_runners`, 2,000,000 reviews. The difference is the start of a job and its
-workers. `jobs_of` returns these figures from the output of `--json`."""
+"""Component -> its CPU seconds on the direct runner, and its seconds on one TaskManager with one
+slot, for the same files: `python -m benchmarks.beam_runners`, 2,000,000 reviews on an idle machine.
+What the slot takes beyond the CPU seconds is the start of a job and its workers, much of which is
+waiting. `jobs_of` returns these figures from the output of `--json`."""
 ASSUMED = {
     "seconds to open or rename a file of an object store": 0.05,
     "files that are opened or renamed at once": 16,
@@ -145,7 +146,7 @@ def jobs_of(figures: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     Raises:
       KeyError: the file lacks the direct runner, `one` or a component.
     """
-    direct, one = figures["direct"]["cpu"], figures["one"]["cpu"]
+    direct, one = figures["direct"]["cpu"], figures["one"]["seconds"]
     return {component: (direct[component], one[component]) for component in JOBS}
 
 
@@ -154,7 +155,7 @@ def stages(data: Data, jobs: Mapping[str, tuple[float, float]] = JOBS) -> list[S
 
     Args:
       data: the input.
-      jobs: the CPU seconds from which the start of each job is computed, see `JOBS`.
+      jobs: the seconds from which the start of each job is computed, see `JOBS`.
     """
     start = {component: max(one - direct, 0.0) for component, (direct, one) in jobs.items()}
     held_out = data.reviews * data.held_out

@@ -34,9 +34,10 @@ def total(data, slots, seed=0):
 
 def figures(one):
     """Return figures of the benchmark of the runners, in which direct takes ten CPU seconds."""
+    names = (*JOBS, "StatisticsGen")
     return {
-        setup: {"cpu": dict.fromkeys((*JOBS, "StatisticsGen"), cpu)}
-        for setup, cpu in (("direct", 10.0), ("one", one))
+        "direct": {"cpu": dict.fromkeys(names, 10.0), "seconds": dict.fromkeys(names, 7.0)},
+        "one": {"cpu": dict.fromkeys(names, 5.0), "seconds": dict.fromkeys(names, one)},
     }
 
 
@@ -109,16 +110,16 @@ def test_the_page_has_the_hours_of_the_simulation(slots):
 
 @pytest.mark.parametrize("component", JOBS)
 def test_the_start_of_a_job_is_that_of_the_measurement_on_the_page(component):
-    """After a new measurement, `JOBS` needs its CPU seconds: `benchmarks.scale --runners FILE`."""
+    """After a new measurement, `JOBS` needs its figures: `benchmarks.scale --runners FILE`."""
     section = PAGE.read_text().partition("## What was measured")[2]
     line = next(line for line in section.splitlines() if line.startswith(f"| {component} |"))
-    direct, one, _ = re.findall(r"\(([\d.]+)\)", line)
+    (_, direct), (one, _), _ = re.findall(r"([\d.]+) \(([\d.]+)\)", line)
     assert JOBS[component] == (float(direct), float(one))
 
 
 def test_the_page_has_the_starts_of_the_simulation():
     starts = [f"{one - direct:.1f}" for direct, one in JOBS.values()]
-    assert f"| {', '.join(starts[:-1])} and {starts[-1]} CPU s |" in PAGE.read_text()
+    assert f"| {', '.join(starts[:-1])} and {starts[-1]} s |" in PAGE.read_text()
 
 
 def test_a_measurement_of_the_runners_gives_the_start_of_each_job():
@@ -126,7 +127,7 @@ def test_a_measurement_of_the_runners_gives_the_start_of_each_job():
     fast, slow = (stages(data, jobs_of(figures(one))) for one in (10.0, 40.0))
     added = [after.start - before.start for before, after in zip(fast, slow, strict=True)]
     assert sorted(added) == [0.0] * (len(added) - 3) + [30.0] * 3
-    # One slot can take less CPU time than the direct runner.
+    # One slot can take less time than the CPU time of the direct runner, which uses several cores.
     assert stages(data, jobs_of(figures(9.0))) == fast
 
 
@@ -152,4 +153,4 @@ def test_the_command_reads_a_measurement_of_the_runners(tmp_path):
     file.write_text(json.dumps({"direct": {}}))
     failed = scale("--runners", file)
     assert failed.returncode == 2
-    assert f"error: --runners: {file} has no CPU seconds" in failed.stderr
+    assert f"error: --runners: {file} lacks direct or one" in failed.stderr
