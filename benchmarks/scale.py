@@ -1,24 +1,30 @@
 """Simulate the Beam components on 100 million and 1 billion reviews, with measured costs.
 
     python -m benchmarks.scale [--reviews N,N] [--slots N,N] [--held-out F] [--max-examples]
+    python -m benchmarks.scale --runners FILE
 
-`benchmarks.scale_model` is the simulation.
+`benchmarks.scale_model` is the simulation. FILE is the output of `python -m benchmarks.beam_runners
+--only direct,one --json FILE`: the start of each job is then that of this measurement.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.table import Column, Table
 
 from benchmarks.scale_model import (
     COSTS,
     GIB,
+    JOBS,
     SIDE_INPUT,
     Data,
     bytes_at_one_place,
     bytes_of_held_out,
+    jobs_of,
     reviews_at,
     seconds,
     stages,
@@ -35,12 +41,20 @@ def main() -> None:
     parser.add_argument("--held-out", type=float, default=0.1, help="fraction in their files [0.1]")
     parser.add_argument("--max-examples", action="store_true", help="data.max_examples is set")
     parser.add_argument("--all-statistics", action="store_true", help="statistics_examples is null")
+    parser.add_argument("--runners", type=Path, metavar="FILE", help="figures of beam_runners")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    jobs: Mapping[str, tuple[float, float]] = JOBS
+    if arguments.runners:
+        try:
+            jobs = jobs_of(json.loads(arguments.runners.read_text()))
+        except (OSError, ValueError, KeyError) as error:
+            parser.error(f"--runners: {arguments.runners} lacks direct or one: {error!r}")
     console = wide_console()
+    console.print(_starts(jobs))
     for count in arguments.reviews:
         data = Data(count, arguments.held_out, arguments.max_examples, arguments.all_statistics)
-        console.print(_hours(data, arguments.slots, arguments.seed))
+        console.print(_hours(data, jobs, arguments.slots, arguments.seed))
         console.print(_sizes(data, arguments.slots))
     table = Table("1 GiB in one process", Column("reviews", justify="right"))
     for what, at in reviews_at(GIB, data._replace(max_examples=True)).items():
@@ -52,11 +66,21 @@ def _numbers(text: str) -> list[int]:
     return [int(float(word)) for word in text.split(",")]
 
 
-def _hours(data: Data, slots: Sequence[int], seed: int) -> Table:
+def _starts(jobs: Mapping[str, tuple[float, float]]) -> Table:
+    titles = ("direct, CPU s", "one, s", "start of the job, s")
+    table = Table("measured", *[Column(title, justify="right") for title in titles])
+    for component, (direct, one) in jobs.items():
+        table.add_row(component, f"{direct:.1f}", f"{one:.1f}", f"{one - direct:.1f}")
+    return table
+
+
+def _hours(
+    data: Data, jobs: Mapping[str, tuple[float, float]], slots: Sequence[int], seed: int
+) -> Table:
     titles = [f"{number} slots, h" for number in slots]
     table = Table(f"{data.reviews:,} reviews", *[Column(each, justify="right") for each in titles])
     total, serial = dict.fromkeys(slots, 0.0), 0.0
-    for stage in stages(data):
+    for stage in stages(data, jobs):
         serial += stage.start + stage.alone
         taken = {number: seconds(stage, number, seed) for number in slots}
         total = {number: total[number] + taken[number] for number in slots}

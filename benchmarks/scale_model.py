@@ -2,7 +2,8 @@
 
 Every stage divides its reviews into units, as the code does. A unit goes to the slot that is free
 first, and some units are stragglers. What one process does alone comes before or after the units.
-The stages run one after the other. `COSTS` has the measurements, `ASSUMED` what was not measured.
+The stages run one after the other. `COSTS` and `JOBS` have the measurements, `ASSUMED` what was not
+measured.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 GIB = 2**30
 COSTS = {
@@ -33,13 +35,13 @@ COSTS = {
     "RankKeys, bytes of a unit": 34_000.0,
     "RankEdges, CPU s per 1M": 0.01,
     "FindCap, peak bytes per rank": 24.0,
-    # `python -m benchmarks.beam_runners`, 200,000 reviews. `direct` without that of 3,000 reviews.
+    # `python -m benchmarks.beam_runners`, 200,000 reviews: the earlier run on the page of scale.
+    # `direct` without that of 3,000 reviews.
     "Transform, CPU s per 1M": 38.0,
     # The same with `local`, because all Examples pass through Flink.
     "StatisticsGen of all Examples, CPU s per 1M": 97.0,
-    # The same: CPU seconds of `one` without `direct`, for a job with one worker.
-    "start of a job and its workers, s": 35.0,
-    "StatisticsGen of all Examples, start, s": 71.0,
+    # The same: CPU seconds of `one` without `direct`.
+    "StatisticsGen of all Examples, start, s": 86.5 - 15.2,
     "memory of a Python worker, MiB": 1_077.0,
     "memory of a TaskManager, MiB": 1_702.0,
     # The page about performance: n-grams for 19 µs, and two models for 10 µs each.
@@ -51,6 +53,15 @@ COSTS = {
     # Six arrays of int64, with a value for each block of 16 Examples (`Reader.rest`).
     "resumed epoch, bytes per review": 3.0,
 }
+JOBS = {
+    "ReviewExampleGen": (24.4, 40.9),
+    "Transform": (55.7, 63.4),
+    "Evaluator": (8.1, 25.0),
+}
+"""Component -> its CPU seconds on the direct runner, and its seconds on one TaskManager with one
+slot, for the same files: `python -m benchmarks.beam_runners`, 2,000,000 reviews on an idle machine.
+What the slot takes beyond the CPU seconds is the start of a job and its workers, much of which is
+waiting. `jobs_of` returns these figures from the output of `--json`."""
 ASSUMED = {
     "seconds to open or rename a file of an object store": 0.05,
     "files that are opened or renamed at once": 16,
@@ -129,20 +140,35 @@ class Data(NamedTuple):
         return math.ceil(self.reviews / per_file)
 
 
-def stages(data: Data) -> list[Stage]:
-    """Return the stages of the Beam components in their order."""
+def jobs_of(figures: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Return the same as `JOBS` from `python -m benchmarks.beam_runners --only direct,one --json`.
+
+    Raises:
+      KeyError: the file lacks the direct runner, `one` or a component.
+    """
+    direct, one = figures["direct"]["cpu"], figures["one"]["seconds"]
+    return {component: (direct[component], one[component]) for component in JOBS}
+
+
+def stages(data: Data, jobs: Mapping[str, tuple[float, float]] = JOBS) -> list[Stage]:
+    """Return the stages of the Beam components in their order.
+
+    Args:
+      data: the input.
+      jobs: the seconds from which the start of each job is computed, see `JOBS`.
+    """
+    start = {component: max(one - direct, 0.0) for component, (direct, one) in jobs.items()}
     held_out = data.reviews * data.held_out
     per_unit = _BYTES_PER_UNIT / COSTS["raw bytes per review"]
     # Eight files of a split are a unit of Transform and of the Evaluator.
     per_file = data.reviews / data.shards
     open_file_alone = ASSUMED["seconds to open or rename a file of an object store"]
     open_file = open_file_alone / ASSUMED["files that are opened or renamed at once"]
-    start = COSTS["start of a job and its workers, s"]
     control = COSTS["bytes of a unit in the job"] + COSTS["bytes of a unit in done.json"]
     gen = "ReviewExampleGen"
     publish = data.shards * open_file
     cut = data.input_files * open_file
-    found = [Stage(gen, "cut the files", data.reviews, start=start, alone=cut)]
+    found = [Stage(gen, "cut the files", data.reviews, start=start[gen], alone=cut)]
     if held_out and data.broadcast:
         sent = held_out * COSTS["HeldOutKeys, bytes per key"]
         cpu = COSTS["HeldOutKeys, CPU s per 1M"]
@@ -187,7 +213,7 @@ def stages(data: Data) -> list[Stage]:
             data.reviews,
             per_file * _FILES_PER_UNIT,
             COSTS["Transform, CPU s per 1M"],
-            start,
+            start["Transform"],
             sent=units * control,
         ),
         Stage("Transform", "publish", data.reviews, alone=publish),
@@ -197,7 +223,7 @@ def stages(data: Data) -> list[Stage]:
             data.reviews / 10,
             per_file * _FILES_PER_UNIT,
             COSTS["Evaluator, CPU s per 1M"],
-            start,
+            start["Evaluator"],
             sent=data.reviews / 10 * COSTS["Evaluator, bytes per review"],
         ),
     ]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterable
 
 from core.errors import ConfigError
 from core.flink import rest
 from core.flink.names import JAVA, LOCAL
-from pipeline.beam import flink_jars, worker_command
+from pipeline.beam import beam_args, flink_jars, worker_command
 from pipeline.config import PipelineConfig
 from pipeline.flink_settings import Flink
 from platforms.checks import missing, places
@@ -70,6 +72,31 @@ def check_local(config: PipelineConfig) -> None:
             )
     if flink.environment == "EXTERNAL" and flink.on_this_machine:
         _check_reachable("beam.flink.worker_pool", flink.worker_pool)
+
+
+def check_job(config: PipelineConfig) -> None:
+    """Check that the cluster runs a job of a job server that runs already.
+
+    A job server does not return its version. The job takes some seconds, so it is the last check.
+
+    Raises:
+      ConfigError: the cluster cannot run it, such as one of another version of Flink.
+    """
+    flink = config.beam.flink
+    if config.beam.runner != "flink" or not flink.job_endpoint:
+        return
+    # A process of its own, because the import of Beam takes seconds and prints warnings.
+    command = [sys.executable, "-m", "core.flink.probe", *beam_args(config)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
+    if done.returncode or lines:
+        cluster = flink.master
+        with contextlib.suppress(OSError, ValueError, LookupError):
+            cluster += f" (Flink {rest.get(flink.master, '/overview')['flink-version']})"
+        raise ConfigError(
+            f"beam.flink.job_endpoint: {flink.job_endpoint} cannot run a job on {cluster}: "
+            f"{lines[-1] if lines else f'exit code {done.returncode}'}"
+        )
 
 
 def check_compiled(config: PipelineConfig) -> None:

@@ -30,7 +30,7 @@ from core.flink.names import ARTIFACT_PORT, LOCAL
 from core.flink.options import FlinkJobOptions
 from core.flink.watch import Watch
 
-_PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
+PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
 """Start of the names of this process's jobs."""
 _JOBS = itertools.count(1)
 _SECONDS_BETWEEN = 1.0
@@ -86,7 +86,7 @@ class FlinkRunner(portable_runner.PortableRunner):
                 slots=options.view_as(FlinkRunnerOptions).parallelism,
                 logs=own.flink_logs,
             ),
-            _PREFIX,
+            PREFIX,
         )
         return job_server.ExternalJobServer(self._server.endpoint, timeout=60)
 
@@ -105,7 +105,7 @@ class FlinkRunner(portable_runner.PortableRunner):
         cleanup.callback(self.stop_workers)
         master = options.view_as(FlinkRunnerOptions).flink_master
         portable = options.view_as(PortableOptions)
-        name = options.view_as(GoogleCloudOptions).job_name = f"{_PREFIX}{next(_JOBS):04d}"
+        name = options.view_as(GoogleCloudOptions).job_name = f"{PREFIX}{next(_JOBS):04d}"
         if portable.job_endpoint:
             cleanup.enter_context(guard.start(master, name, ""))
             host = portable.job_endpoint.rpartition(":")[0]
@@ -221,6 +221,11 @@ class FlinkResult(runner.PipelineResult):
             self.cancel()
             return FlinkError(f"the Flink job server ended before the job{self._hint()}")
         message = str(error)
+        if failures.of_versions(message):
+            return FlinkError(
+                f"the Flink cluster {self._master} cannot read the job, because the job server is "
+                f"for another version of Flink: {failures.java_cause(message)}"
+            )
         return failures.cause(message) or FlinkError(
             f"the Flink job failed: {failures.java_cause(message)}{self._log()}"
         )

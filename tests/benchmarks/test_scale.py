@@ -1,5 +1,6 @@
 """The simulation of large inputs: what more slots and more reviews do."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,9 +10,11 @@ import pytest
 from benchmarks import scale_model
 from benchmarks.scale_model import (
     GIB,
+    JOBS,
     Data,
     bytes_at_one_place,
     bytes_of_held_out,
+    jobs_of,
     reviews_at,
     seconds,
     stages,
@@ -22,8 +25,20 @@ from components.review_example_gen import held_out, ranks, units
 EVERYTHING = {"held_out": 0.1, "max_examples": True, "all_statistics": True}
 
 
+PAGE = REPOSITORY / "docs" / "explanation" / "scale.md"
+
+
 def total(data, slots, seed=0):
     return sum(seconds(stage, slots, seed) for stage in stages(data))
+
+
+def figures(one):
+    """Return figures of the benchmark of the runners, in which direct takes ten CPU seconds."""
+    names = (*JOBS, "StatisticsGen")
+    return {
+        "direct": {"cpu": dict.fromkeys(names, 10.0), "seconds": dict.fromkeys(names, 7.0)},
+        "one": {"cpu": dict.fromkeys(names, 5.0), "seconds": dict.fromkeys(names, one)},
+    }
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -80,9 +95,8 @@ def test_the_sizes_are_those_of_the_code():
 
 @pytest.mark.parametrize("slots", [2, 16, 64, 256])
 def test_the_page_has_the_hours_of_the_simulation(slots):
-    page = (REPOSITORY / "docs" / "explanation" / "scale.md").read_text()
     row = f"Beam components with {slots} slots" if slots == 2 else f"with {slots} slots"
-    [line] = [line for line in page.splitlines() if line.startswith(f"| {row} |")]
+    [line] = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| {row} |")]
     written = re.findall(r"([\d.]+) h(?:, (\d+) %)?", line)
     assert len(written) == 2
     for (hours, percent), reviews in zip(written, (10**8, 10**9), strict=True):
@@ -94,14 +108,49 @@ def test_the_page_has_the_hours_of_the_simulation(slots):
             assert f"{serial / expected * 100:.0f}" == percent
 
 
+@pytest.mark.parametrize("component", JOBS)
+def test_the_start_of_a_job_is_that_of_the_measurement_on_the_page(component):
+    """After a new measurement, `JOBS` needs its figures: `benchmarks.scale --runners FILE`."""
+    section = PAGE.read_text().partition("## What was measured")[2]
+    line = next(line for line in section.splitlines() if line.startswith(f"| {component} |"))
+    (_, direct), (one, _), _ = re.findall(r"([\d.]+) \(([\d.]+)\)", line)
+    assert JOBS[component] == (float(direct), float(one))
+
+
+def test_the_page_has_the_starts_of_the_simulation():
+    starts = [f"{one - direct:.1f}" for direct, one in JOBS.values()]
+    assert f"| {', '.join(starts[:-1])} and {starts[-1]} s |" in PAGE.read_text()
+
+
+def test_a_measurement_of_the_runners_gives_the_start_of_each_job():
+    data = Data(1_000_000)
+    fast, slow = (stages(data, jobs_of(figures(one))) for one in (10.0, 40.0))
+    added = [after.start - before.start for before, after in zip(fast, slow, strict=True)]
+    assert sorted(added) == [0.0] * (len(added) - 3) + [30.0] * 3
+    # One slot can take less time than the CPU time of the direct runner, which uses several cores.
+    assert stages(data, jobs_of(figures(9.0))) == fast
+
+
+def scale(*options):
+    command = [sys.executable, "-m", "benchmarks.scale", *map(str, options)]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+
+
 def test_the_command_prints_a_table_for_each_input():
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.scale", "--reviews", "1e6,2e6", "--slots", "2,4"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-    )
+    done = scale("--reviews", "1e6,2e6", "--slots", "2,4")
     assert done.returncode == 0, done.stderr
     assert "1,000,000 reviews" in done.stdout
     assert "2,000,000 reviews" in done.stdout
     assert "4 slots, h" in done.stdout
+
+
+def test_the_command_reads_a_measurement_of_the_runners(tmp_path):
+    file = tmp_path / "runners.json"
+    file.write_text(json.dumps(figures(4321.0)))
+    done = scale("--reviews", "1e6", "--slots", "2", "--runners", file)
+    assert done.returncode == 0, done.stderr
+    assert "4321.0" in done.stdout and "4311.0" in done.stdout
+    file.write_text(json.dumps({"direct": {}}))
+    failed = scale("--runners", file)
+    assert failed.returncode == 2
+    assert f"error: --runners: {file} lacks direct or one" in failed.stderr

@@ -16,6 +16,7 @@ from core.flink.job_server import JobServer, Settings
 from core.flink.names import WORKER
 from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from platforms.flink import check_job, check_local
 from tests.exhaustive import exhaustive
 from tests.waiting import wait
 from tools.flink_cluster.cluster import FlinkCluster
@@ -31,9 +32,7 @@ def start(flink_jars, tmp_path):
     started = []
 
     def function(kind, args=(), **flink):
-        section = {"jars": str(flink_jars), "parallelism": 1, **flink}
-        beam = {"runner": "flink", "args": list(args), "flink": section}
-        config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, "beam": beam})
+        config = settings(tmp_path, args, jars=str(flink_jars), **flink)
         command = [sys.executable, str(JOB), kind, str(tmp_path), *beam_args(config)]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -45,6 +44,11 @@ def start(flink_jars, tmp_path):
     for process in started:
         process.kill()
         process.communicate()
+
+
+def settings(folder, args=(), **flink):
+    beam = {"runner": "flink", "args": list(args), "flink": {"parallelism": 1, **flink}}
+    return PipelineConfig.model_validate({"paths": {"root": str(folder)}, "beam": beam})
 
 
 def run(process):
@@ -103,40 +107,45 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(
 
 
 @contextlib.contextmanager
-def job_server(jars, folder):
+def cluster_and_job_server(jars, folder):
     """Start a cluster and a job server for it; yield the server and the settings of a job."""
-    with FlinkCluster(jars, folder / "cluster", 1, worker_pools=True) as cluster:
-        settings = Settings(str(jars), cluster.address, "1g", "512m", 1, str(folder / "server"))
-        server = JobServer(settings, "of-the-server-")
-        try:
-            log = server.log.read_text()
-            [port] = re.findall(r"ArtifactStagingService started on \S+:(\d+)", log)
-            yield (
-                server,
-                {
-                    "args": [f"--artifact_endpoint=localhost:{port}"],
-                    "job_endpoint": server.endpoint,
-                    "master": cluster.address,
-                    "environment": "EXTERNAL",
-                    "worker_pool": cluster.worker_pool,
-                },
-            )
-        finally:
-            server.stop()
+    with (
+        FlinkCluster(jars, folder / "cluster", 1, worker_pools=True) as cluster,
+        job_server(jars, folder, cluster.address) as (server, flink),
+    ):
+        yield server, {**flink, "environment": "EXTERNAL", "worker_pool": cluster.worker_pool}
+
+
+@contextlib.contextmanager
+def job_server(jars, folder, master):
+    """Start a job server for a cluster; yield it and the settings of a job."""
+    server = JobServer(
+        Settings(str(jars), master, "1g", "512m", 1, str(folder / "server")), "of-the-server-"
+    )
+    try:
+        log = server.log.read_text()
+        [port] = re.findall(r"ArtifactStagingService started on \S+:(\d+)", log)
+        artifacts = [f"--artifact_endpoint=localhost:{port}"]
+        yield server, {"args": artifacts, "job_endpoint": server.endpoint, "master": master}
+    finally:
+        server.stop()
 
 
 def test_a_job_server_that_runs_already(start, flink_jars, tmp_path):
-    with job_server(flink_jars, tmp_path) as (_, flink):
+    with cluster_and_job_server(flink_jars, tmp_path) as (_, flink):
+        config = settings(tmp_path, **flink)
+        check_local(config)
+        check_job(config)
         assert run(start("count", **flink)) == ("done", 0)
         job = start("endless", **flink)
         wait((tmp_path / "working").exists, 300)
         job.kill()
-        assert_cancelled(flink["master"], "FINISHED")
+        assert_cancelled(flink["master"], "FINISHED", "FINISHED")
 
 
 @pytest.mark.exhaustive
 def test_the_loss_of_a_job_server_that_runs_already(start, flink_jars, tmp_path):
-    with job_server(flink_jars, tmp_path) as (server, flink):
+    with cluster_and_job_server(flink_jars, tmp_path) as (server, flink):
         job = start("endless", **flink)
         wait((tmp_path / "working").exists, 300)
         server.stop()

@@ -10,7 +10,8 @@ import pytest
 
 from core.errors import ConfigError
 from pipeline.config import load_config
-from platforms.flink import check_local, check_paths
+from platforms.flink import check_job, check_local, check_paths
+from platforms.local import preflight
 from platforms.local.checks import check
 from platforms.targets import check_target
 from tests.platforms.settings import settings
@@ -138,6 +139,20 @@ def test_a_server_that_is_not_reachable(machine, key, more):
         pass
     with pytest.raises(ConfigError, match=f"^beam.flink.{key}: {address} is not reachable"):
         check_local(load(machine("17"), f"beam.flink.{key}={address}", *more))
+
+
+def test_the_checks_of_a_run_end_with_a_job(monkeypatch, tmp_path):
+    checked = []
+    monkeypatch.setattr("platforms.flink.check_job", checked.append)
+    config = load_config("sample", (f"paths.root={tmp_path}",), environ={})
+    preflight.check(config)
+    assert checked == [config]
+
+
+def test_without_a_job_server_that_runs_already_no_job_is_necessary(machine, monkeypatch):
+    monkeypatch.setattr("subprocess.run", None)
+    check_job(load(machine("17")))
+    check_job(load_config("sample", environ={}))
 
 
 def test_a_server_whose_name_is_no_name_of_a_host(machine):

@@ -54,6 +54,7 @@ class FlinkCluster:
         slots: int = 1,
         *,
         worker_pools: bool = False,
+        beam_jars: bool = True,
     ):
         """Prepare a cluster; the context manager starts it.
 
@@ -63,8 +64,15 @@ class FlinkCluster:
           task_managers: number of TaskManagers.
           slots: slots of each TaskManager.
           worker_pools: whether each TaskManager gets a worker pool, for `EXTERNAL`.
+          beam_jars: whether the class path has Beam's jars. If not, each job loads the classes of
+            Beam from the jars that it brings, as on other clusters.
         """
-        self._jars = jars
+        self._class_path = f"{jars}/*"
+        # Every job loads Beam's classes from the class path, so that metaspace does not grow.
+        self._class_loading = {"classloader.resolve-order": "parent-first"}
+        if not beam_jars:
+            others = [jar for jar in jars.glob("*.jar") if not jar.name.startswith("beam-")]
+            self._class_path, self._class_loading = ":".join(map(str, others)), {}
         self._folder = folder
         self._number = task_managers
         self._slots = slots
@@ -140,7 +148,7 @@ class FlinkCluster:
             *options,
             *OPEN_PACKAGES,
             "-cp",
-            f"{self._jars}/*",
+            self._class_path,
             main,
             "--configDir",
             str(self._folder),
@@ -198,8 +206,7 @@ class FlinkCluster:
             "heartbeat.interval": "1000",
             "heartbeat.timeout": "10000",
             **restart_strategy(_RESTARTS, seconds=5),
-            # Every job loads Beam's jars from the cluster, so that metaspace does not grow.
-            "classloader.resolve-order": "parent-first",
+            **self._class_loading,
             "io.tmp.dirs": temporary,
         }
         text = "".join(f"{key}: {value}\n" for key, value in values.items())

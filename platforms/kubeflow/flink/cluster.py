@@ -26,6 +26,11 @@ WORKER_PORT = 50000
 """The port of the pool of Python workers, which only the TaskManager of the same pod uses."""
 
 _WORKER = f"/opt/venv/bin/{WORKER}"
+_LINE_OF_IMAGE = {
+    "job_server_image": re.compile(r"beam_flink(\d+)\.(\d+)_job_server"),
+    "image": re.compile(r"(?:^|/)flink:(\d+)\.(\d+)"),
+}
+"""Setting -> the line of Flink in the names of the public images."""
 _JOB_MANAGER = {"cpu": 1.0, "memory": "2g"}
 _FLINK_USER = 9999
 """The user `flink` of the image; the image starts as root, which `restricted` forbids."""
@@ -125,14 +130,15 @@ def _check(config: PipelineConfig) -> None:
     if not config.cluster.image:
         raise missing("cluster.image", "amazon-reviews flink", "HOST/PROJECT/amazon-reviews:TAG")
     flink = config.beam.flink
-    # The name of the image of a job server has the line of its Flink: `beam_flink1.19_job_server`.
-    line = re.search(r"beam_flink(\d+)\.(\d+)_job_server", flink.kubernetes.job_server_image)
-    if line and "v{}_{}".format(*line.groups()) != flink.kubernetes.flink_version:
-        raise ConfigError(
-            f"beam.flink.kubernetes.job_server_image: {flink.kubernetes.job_server_image} is for "
-            f"another line of Flink than beam.flink.kubernetes.flink_version, which is "
-            f"{flink.kubernetes.flink_version}; change one of them"
-        )
+    for key, line_of_name in _LINE_OF_IMAGE.items():
+        image = getattr(flink.kubernetes, key)
+        line = line_of_name.search(image)
+        if line and "v{}_{}".format(*line.groups()) != flink.kubernetes.flink_version:
+            raise ConfigError(
+                f"beam.flink.kubernetes.{key}: {image} is for another line of Flink than "
+                f"beam.flink.kubernetes.flink_version, which is {flink.kubernetes.flink_version}; "
+                "change one of them"
+            )
     memory, least = flink.kubernetes.task_manager_memory, _least_memory(flink.network_memory)
     if mebibytes(memory) < least:
         raise ConfigError(

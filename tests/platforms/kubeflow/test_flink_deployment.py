@@ -226,6 +226,8 @@ def test_the_heap_of_the_job_server_fits_its_container():
         (f"{PLAIN},beam.flink.network_memory=2g", "beam.flink.kubernetes.task_manager_memory"),
         (f"{PLAIN},{NEWEST[1]}", "beam.flink.kubernetes.job_server_image"),
         (f"{PLAIN},{NEWEST[2]}", "beam.flink.kubernetes.job_server_image"),
+        (f"{PLAIN},{NEWEST[0]}", "beam.flink.kubernetes.image"),
+        (f"{PLAIN},{NEWEST[1]},{NEWEST[2]}", "beam.flink.kubernetes.image"),
     ],
 )
 def test_a_cluster_that_would_not_start_is_refused(overrides, key):
