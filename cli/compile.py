@@ -14,6 +14,7 @@ from cli.options import (
     check_local,
     check_writable,
     make_app,
+    settings_options,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def compile(
         )
     check_writable(file, creates_folders=True)
     compile_to(file, settings, target)
-    print_line(f"compiled {file}; next: amazon-reviews submit --target {target}")
+    options = settings_options(config, overrides)
+    print_line(f"compiled {file}; next: amazon-reviews submit --target {target}{options}")
 
 
 def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:

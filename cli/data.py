@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.options import ConfigOption, SetOption, make_app
+from cli.options import ConfigOption, SetOption, make_app, settings_options
 
 app = make_app("Manage the reviews that a pipeline reads.")
 
@@ -30,4 +30,5 @@ def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
             "`amazon-reviews data fetch --config amazon`"
         )
     files = kaggle.fetch(base, report=print_line)
-    print_line(f"{len(files)} files in {base}; next: amazon-reviews run")
+    options = settings_options(config, overrides)
+    print_line(f"{len(files)} files in {base}; next: amazon-reviews run{options}")

@@ -13,7 +13,7 @@ def flink(
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Write a Flink cluster for `beam.runner: flink` on Kubernetes, for kubectl apply.
+    """Write the objects of a Flink cluster for `beam.runner: flink`, for kubectl apply.
 
     These are a FlinkDeployment of the Flink Kubernetes Operator with Python workers, the job server
     of Beam, and NetworkPolicies. The file begins with the settings of a pipeline that uses them.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -35,13 +37,27 @@ TargetOption = Annotated[
 
 
 def make_app(help: str | None = None) -> Any:
-    """Return the Typer app of one module of commands."""
+    """Return the Typer app of one module of commands; `help` is for a group of commands."""
+    # Typer uses the docstring of a callback only if the app has no `help` at all, not even None.
+    about: dict[str, Any] = {"help": help} if help else {}
     return typer.Typer(
-        help=help,
+        **about,
         no_args_is_help=help is not None,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
+
+
+def settings_options(config: str | None, overrides: Sequence[str] | None) -> str:
+    """Return the options that select the settings, each after a space; empty without any.
+
+    A message that names the next command contains them, because that command needs the same
+    settings.
+    """
+    words = ["--config", config] if config else []
+    for override in overrides or ():
+        words += [OPTION, override]
+    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def check_local(file: Path | None) -> Path | None:

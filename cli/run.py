@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from cli.options import ConfigOption, SetOption, make_app
+from cli.options import ConfigOption, SetOption, make_app, settings_options
 
 app = make_app()
 
@@ -18,9 +18,9 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
 
     If nothing has changed since the last run, its result is shown again.
 
-    Exit code 0: a model was pushed. 2: settings or input are wrong, or another run uses paths.root.
-    3: the model was not blessed or failed the serving check. 130: Ctrl-C or SIGTERM. 1: anything
-    else.
+    Exit code 0: a model was pushed, or blessed under push.destination: none. 2: settings or input
+    are wrong, or another run uses paths.root. 3: the model was not blessed or failed the serving
+    check. 130: Ctrl-C or SIGTERM. 1: anything else.
     """
     from rich.text import Text
 
@@ -34,12 +34,13 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     places.check_places(settings)
     lock = locks.lock_root(settings.paths.root)
     names = nodes.node_ids(settings)
+    options = settings_options(config, overrides)
     last = unchanged.find_unchanged(settings)
     if last:
         text = f"  unchanged since the run {last.id}"
         out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
         watched = monitor.show_unchanged(out, names, last.outcome)
-        raise typer.Exit(summary.show(out, settings, watched))
+        raise typer.Exit(summary.show(out, settings, watched, options=options))
     folder = log_folder(settings)
     places.make_folder("paths.root", folder)
     log = Path(folder) / time.strftime("%Y%m%d-%H%M%S.log")
@@ -51,4 +52,4 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
         names=names,
         lock=lock,
     )
-    raise typer.Exit(summary.show(out, settings, watched, log))
+    raise typer.Exit(summary.show(out, settings, watched, log, options))

@@ -13,10 +13,10 @@ def runtime(
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Write what an administrator of a Kubernetes cluster applies once, for kubectl apply.
+    """Write the objects that trainings on a Kubernetes cluster require, for kubectl apply.
 
-    These are the ClusterTrainingRuntime of TrainJobs, and the NetworkPolicy of training pods.
-    Exit code 2: a setting is wrong.
+    These are the ClusterTrainingRuntime of TrainJobs, and the NetworkPolicy of training pods. An
+    administrator applies them once. Exit code 2: a setting is wrong.
     """
     from pipeline.config import load_config
     from platforms.kubeflow.cluster_objects import render

@@ -33,8 +33,8 @@ def submit(
         str | None,
         typer.Option(
             metavar="CRON",
-            help="Run it repeatedly instead of once, at these times in UTC: minute, hour, day of "
-            "the month, month, day of the week.",
+            help="Run the pipeline repeatedly instead of once, at these times in UTC: minute, "
+            "hour, day of the month, month, day of the week.",
         ),
     ] = None,
     schedules: Annotated[

@@ -14,7 +14,11 @@ from pipeline.config import PipelineConfig
 
 
 def show(
-    console: Console, config: PipelineConfig, watched: Watched, log: Path | None = None
+    console: Console,
+    config: PipelineConfig,
+    watched: Watched,
+    log: Path | None = None,
+    options: str = "",
 ) -> int:
     """Print the result of a run; return the exit code of the command.
 
@@ -23,6 +27,7 @@ def show(
       config: the settings.
       watched: the state of the run after its end.
       log: its log file; None if no process was started.
+      options: the options of the settings, which the next command also needs.
     """
     if watched.failure:
         return _show_failure(console, watched.failure, log)
@@ -43,7 +48,7 @@ def show(
         _line(console, "not pushed (push.destination: none)")
         return exit_codes.PUSHED
     _line(console, f"pushed to {outcome['pushed_to']}")
-    _line(console, 'next: amazon-reviews predict "Battery died in a week"')
+    _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
     return exit_codes.PUSHED
 
 

@@ -78,7 +78,8 @@ class Dataflow(Section):
     max_workers: PositiveInt | None = None
     """Greatest number of Dataflow workers; None: the default of Dataflow."""
     components: list[BeamComponent] = ["ReviewExampleGen", "StatisticsGen", "Transform"]
-    """Components that run on Dataflow; every other component runs in its own container."""
+    """Components that run on Dataflow; every other component runs in its own container, and so does
+    StatisticsGen unless `data.statistics_examples` is None."""
 
 
 class Vertex(Section):

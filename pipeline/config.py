@@ -124,7 +124,8 @@ class Beam(Section):
     """The runner of the Beam pipelines."""
 
     runner: Literal["direct", "dataflow", "flink"] = "direct"
-    """`direct` runs Beam in the process of the component; `flink` runs it on Apache Flink."""
+    """`direct` runs Beam in the process of the component, `dataflow` on Google Cloud Dataflow,
+    `flink` on Apache Flink."""
     direct_running_mode: Literal["in_memory", "multi_threading", "multi_processing"] = "in_memory"
     """Execution mode of the `direct` runner."""
     direct_num_workers: PositiveInt = 1

@@ -13,7 +13,8 @@ _Positive = Annotated[float, Field(gt=0)]
 
 
 class Serving(Section):
-    """The check that loads a candidate in a new process, and its thresholds for a push."""
+    """ServingCheck, which loads a candidate in a new process, and its thresholds for a push. The
+    REST server has the section `serve`."""
 
     max_load_seconds: _Positive = 60.0
     """Greatest time in seconds until the model is loaded and each signature has answered once."""

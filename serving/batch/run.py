@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import metadata
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -140,6 +141,9 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
         "input": fingerprint("", files),
         "model": scorer.fingerprint(request.model_folder),
         "options": repr(request.options),
+        # Units that were scored without a verification of the model are not used with one.
+        "public_key": (request.public_key or b"").decode(),
+        "version": metadata.version("amazon-reviews"),
     }
     work.start_or_resume(folder, units, depends_on)
     before = work.finished(folder)

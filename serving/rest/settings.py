@@ -13,7 +13,7 @@ MODEL_NAME = "amazon_reviews"
 
 
 class Serve(Section):
-    """The REST server of the pushed models."""
+    """The REST server of the pushed models, `amazon-reviews serve`."""
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     """Address to listen on; the default is reachable from this machine only."""

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from cli.app import COMMANDS, app
@@ -42,6 +43,12 @@ def test_every_command_takes_settings(command, monkeypatch):
     )
     result = CliRunner().invoke(app, [*words[:-2], "--config", "no-such-file"])
     assert (result.exit_code, "no-such-file" in result.stderr) == (2, True)
+
+
+def test_every_command_has_a_line_in_the_list_of_commands():
+    group = typer.main.get_command(app)
+    commands = {name: group.get_command(None, name) for name in group.list_commands(None)}
+    assert not [name for name, command in commands.items() if not command.get_short_help_str()]
 
 
 @pytest.mark.parametrize("command", [(), *ALL], ids=" ".join)

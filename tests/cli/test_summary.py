@@ -1,11 +1,13 @@
 """The lines at the end of a run: the counts of the lines read, and the pushed model."""
 
+import shlex
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from cli.options import settings_options
 from cli.summary import _account, show
 from cli.watched import Watched
 from pipeline.config import PipelineConfig
@@ -34,6 +36,19 @@ from pipeline.config import PipelineConfig
 )
 def test_every_line_is_counted(lines, line):
     assert _account(lines) == line
+
+
+def test_the_next_command_has_the_settings_of_the_run():
+    outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": True}
+    outcome |= {"refused": "", "reasons": [], "report": "report.html", "pushed_to": "/serving/7"}
+    options = settings_options("my file.yaml", ["paths.root=r", "training.model=text_cnn"])
+    printed = StringIO()
+    show(Console(file=printed), PipelineConfig(), Watched(outcome=outcome), options=options)
+    assert shlex.split(printed.getvalue().splitlines()[-1].removeprefix("next: ")) == [
+        *("amazon-reviews", "predict", "--config", "my file.yaml"),
+        *("--set", "paths.root=r", "--set", "training.model=text_cnn", "Battery died in a week"),
+    ]
+    assert settings_options(None, None) == ""
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,13 @@ def test_the_docstring_of_a_field_is_found_and_a_missing_one_is_an_error():
         docstrings(Example)
 
 
+def test_a_group_that_does_something_by_itself_has_a_section():
+    page = PAGES["commands.md"]()
+    assert "## `amazon-reviews runs`\n" in page
+    assert "## `amazon-reviews runs compare`\n" in page
+    assert "## `amazon-reviews image`\n" not in page
+
+
 def test_types_and_bounds_are_words():
     fields = Example.model_fields
     assert _type(fields["share"]) == "number ≥ 0, ≤ 1"

@@ -12,8 +12,8 @@ _ARTIFACTS = """\
 The components of the pipeline in the order in which the local engine runs them, with their inputs
 and outputs. An artifact lies in `paths.root/COMPONENT/OUTPUT/EXECUTION`, where `EXECUTION` is a
 number that ML Metadata assigns. `WarmStartModel` and `Tuner` exist only with `training.warm_start`
-and `training.tuner_trials`. Components that differ on a cluster are marked in
-[Move to Kubeflow](../how-to/kubeflow.md#compile).
+and `training.tuner_trials`. [Move to Kubeflow](../how-to/kubeflow.md#compile) lists what differs on
+a cluster.
 """
 
 

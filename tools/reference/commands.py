@@ -29,20 +29,28 @@ def commands_page() -> str:
 
 
 def _commands(group: Any, path: str) -> Iterator[str]:
-    """Yield the section of each command, and of the subcommands of each group."""
+    """Yield the section of each command, and of the subcommands of each group.
+
+    A group has a section of its own only if it does something without a subcommand.
+    """
     for name, command in group.items():
         full = f"{path} {name}"
-        if subcommands := getattr(command, "commands", None):
-            yield from _commands(subcommands, full)
-            continue
-        hints = get_type_hints(inspect.unwrap(command.callback))
-        # The options that every command has come last.
-        parameters = [item for item in command.params if item.name != "help"]
-        usage = " ".join([full, *(_usage(item, hints) for item in parameters)])
-        about = "\n\n".join(cell(text) for text in inspect.cleandoc(command.help).split("\n\n"))
-        rows = [f"| {_names(item, hints)} | {cell(item.help)} |\n" for item in parameters]
-        yield f"## `{full}`\n\n```\n{usage}\n```\n\n{about}\n"
-        yield f"| argument | meaning |\n|---|---|\n{''.join(rows)}"
+        subcommands = getattr(command, "commands", {})
+        if not subcommands or command.invoke_without_command:
+            yield from _section(command, full)
+        yield from _commands(subcommands, full)
+
+
+def _section(command: Any, full: str) -> Iterator[str]:
+    """Yield the parts of the section of a command, whose name with that of its groups is `full`."""
+    hints = get_type_hints(inspect.unwrap(command.callback))
+    # The options that every command has come last.
+    parameters = [item for item in command.params if item.name != "help"]
+    usage = " ".join([full, *(_usage(item, hints) for item in parameters)])
+    about = "\n\n".join(cell(text) for text in inspect.cleandoc(command.help).split("\n\n"))
+    rows = [f"| {_names(item, hints)} | {cell(item.help)} |\n" for item in parameters]
+    yield f"## `{full}`\n\n```\n{usage}\n```\n\n{about}\n"
+    yield f"| argument | meaning |\n|---|---|\n{''.join(rows)}"
 
 
 def _usage(parameter: Any, hints: dict[str, Any]) -> str:

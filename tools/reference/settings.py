@@ -20,13 +20,13 @@ _SETTINGS = """\
 
 One YAML file describes one experiment. Every command takes it as `--config FILE`. The environment
 variable `PIPELINE_CONFIG` does the same for every command and for the TFX command line. A bare name
-selects a preset: {presets}. The default is `sample`.
+selects a preset, a file in `pipeline/presets/`: {presets}. The default is `sample`.
 
 `--set KEY=VALUE` overrides a single key and may be repeated. `PIPELINE_SET` overrides several keys:
 `PIPELINE_SET='training.epochs=3,data.max_examples={{train: 100000}}'`.
 
 - Values are YAML. A comma inside brackets or quotes belongs to the value.
-- If one key is overridden twice, the later value counts.
+- If one key is overridden twice, the later value counts. `--set` has priority over `PIPELINE_SET`.
 - Relative paths are relative to the working directory of the command.
 
 An error in the settings is one line on stderr and exit code 2, before any component starts. These

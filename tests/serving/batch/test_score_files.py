@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pyarrow.parquet as pq
 import pytest
 
-from core.errors import InputError
+from core.errors import InputError, UserError
 from preprocessing.reading import cut
 from preprocessing.reading.records import ReadOptions
 from serving.batch import run, stage, units, work
@@ -20,6 +20,7 @@ from serving.batch.scorer import Scorer
 from serving.batch.work import OutputError
 from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
 from tests.serving.models import push
+from tests.serving.test_signing import write_key
 
 pytestmark = pytest.mark.slow
 
@@ -253,6 +254,20 @@ def test_another_input_model_or_option_starts_from_the_beginning(
         changes = {"options": ReadOptions(format="fasttext")}
     assert score(path, **changes).resumed == 0
     assert rows(tmp_path / "scores.csv") == wanted(path, texts)
+
+
+def test_a_run_that_verifies_the_model_uses_no_unit_of_one_that_did_not(
+    score, tmp_path, monkeypatch
+):
+    path = write(tmp_path, "in.txt", FILES["plain"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run.output, "publish", Mock(side_effect=OSError("killed")))
+        with pytest.raises(OSError, match="killed"):
+            score(path)
+    key = write_key(tmp_path / "signing.pem").with_suffix(".pub").read_bytes()
+    with pytest.raises(UserError, match="not loaded"):
+        score(path, public_key=key)
+    assert not (tmp_path / "scores.csv").exists()
 
 
 def test_an_output_that_another_process_is_writing(score, tmp_path):
