@@ -67,7 +67,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _starts(jobs: Mapping[str, tuple[float, float]]) -> Table:
-    titles = ("direct, CPU s", "one, s", "start of the job, s")
+    titles = ("direct, s", "one, s", "start of the job, s")
     table = Table("measured", *[Column(title, justify="right") for title in titles])
     for component, (direct, one) in jobs.items():
         table.add_row(component, f"{direct:.1f}", f"{one:.1f}", f"{one - direct:.1f}")

@@ -33,11 +33,11 @@ def total(data, slots, seed=0):
 
 
 def figures(one):
-    """Return figures of the benchmark of the runners, in which direct takes ten CPU seconds."""
+    """Return figures of the benchmark of the runners, in which direct takes ten seconds."""
     names = (*JOBS, "StatisticsGen")
     return {
-        "direct": {"cpu": dict.fromkeys(names, 10.0), "seconds": dict.fromkeys(names, 7.0)},
-        "one": {"cpu": dict.fromkeys(names, 5.0), "seconds": dict.fromkeys(names, one)},
+        "direct": {"seconds": dict.fromkeys(names, 10.0), "cpu": dict.fromkeys(names, 20.0)},
+        "one": {"seconds": dict.fromkeys(names, one), "cpu": dict.fromkeys(names, 5.0)},
     }
 
 
@@ -113,7 +113,7 @@ def test_the_start_of_a_job_is_that_of_the_measurement_on_the_page(component):
     """After a new measurement, `JOBS` needs its figures: `benchmarks.scale --runners FILE`."""
     section = PAGE.read_text().partition("## What was measured")[2]
     line = next(line for line in section.splitlines() if line.startswith(f"| {component} |"))
-    (_, direct), (one, _), _ = re.findall(r"([\d.]+) \(([\d.]+)\)", line)
+    direct, one, _ = re.findall(r"([\d.]+) \(", line)
     assert JOBS[component] == (float(direct), float(one))
 
 
@@ -127,7 +127,7 @@ def test_a_measurement_of_the_runners_gives_the_start_of_each_job():
     fast, slow = (stages(data, jobs_of(figures(one))) for one in (10.0, 40.0))
     added = [after.start - before.start for before, after in zip(fast, slow, strict=True)]
     assert sorted(added) == [0.0] * (len(added) - 3) + [30.0] * 3
-    # One slot can take less time than the CPU time of the direct runner, which uses several cores.
+    # On a busy machine the direct runner can take longer.
     assert stages(data, jobs_of(figures(9.0))) == fast
 
 
