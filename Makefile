@@ -72,7 +72,7 @@ flink-cluster: flink ## run a Flink cluster with two TaskManagers on this machin
 		"(Debian: apt-get install openjdk-17-jre-headless)" >&2; exit 2; }
 	@rm -rf .cache/flink .cache/flink.part && mkdir -p .cache/flink.part
 	@if command -v mvn >/dev/null; then mvn --batch-mode --quiet --file $< \
-		dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.cache/flink.part/lib; \
+		dependency:copy-dependencies package -DoutputDirectory=$(CURDIR)/.cache/flink.part/lib; \
 	else $(BIN)/python -m core.flink.jars .cache/flink.part/lib >/dev/null; fi
 	@mv .cache/flink.part .cache/flink && touch $@
 

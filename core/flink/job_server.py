@@ -25,6 +25,9 @@ from core.flink.names import (
 )
 
 _MAIN = "org.apache.beam.runners.flink.FlinkJobServerDriver"
+_ONE_JAR = "job-server"
+"""Folder of `kubeflow/flink/pom.xml`, next to the single jars. Each job uploads the class path of
+the job server to the cluster, one jar after the other."""
 _SECONDS_TO_START = 120
 _SECONDS_TO_END = 60
 """Longer than the guard needs to end Java and to cancel the jobs of an unreachable cluster."""
@@ -182,7 +185,7 @@ def _command(settings: Settings, folder: str) -> list[str]:
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
         "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss",
         "-cp",
-        os.path.join(settings.jars, "*"),
+        class_path(settings.jars),
         _MAIN,
         f"--flink-master={settings.master}",
         f"--flink-conf-dir={folder}",
@@ -192,6 +195,12 @@ def _command(settings: Settings, folder: str) -> list[str]:
         "--artifact-port=0",
         "--expansion-port=0",
     ]
+
+
+def class_path(jars: str) -> str:
+    """Return the jar that contains all jars, which Maven makes, or else the jars themselves."""
+    one = os.path.join(jars, _ONE_JAR)
+    return os.path.join(one if os.path.isdir(one) else jars, "*")
 
 
 def _configuration(settings: Settings, folder: str) -> str:

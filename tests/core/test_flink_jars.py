@@ -1,5 +1,7 @@
 """Beam's own download of its job server, from a Maven repository on loopback."""
 
+import glob
+import re
 import subprocess
 import sys
 import threading
@@ -11,6 +13,7 @@ from pathlib import Path
 import apache_beam
 import pytest
 
+from core.flink.job_server import class_path
 from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
 
@@ -65,6 +68,29 @@ def test_a_job_runs_with_the_downloaded_job_server(repository, flink_jars, tmp_p
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1:] == ["done"], done.stderr[-2000:]
     assert (tmp_path / "a").read_text() == "2"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("flink")
+def test_the_job_server_of_maven_is_one_jar_with_all_services(flink_jars):
+    [jar] = glob.glob(class_path(str(flink_jars)))
+    found = services(jar)
+    assert found["org.apache.beam.sdk.options.PipelineOptionsRegistrar"]
+    for single in flink_jars.glob("*.jar"):
+        for name, classes in services(single).items():
+            assert classes <= found[name], single
+
+
+def services(jar):
+    """Service -> the classes that a jar registers for it."""
+    with zipfile.ZipFile(jar) as archive:
+        names = [name for name in archive.namelist() if re.match(r"META-INF/services/\w", name)]
+        return {
+            name.rpartition("/")[2]: {
+                line for line in archive.read(name).decode().split() if not line.startswith("#")
+            }
+            for name in names
+        }
 
 
 def test_a_release_that_is_missing_is_one_line(repository, tmp_path):
