@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
@@ -140,6 +141,8 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
         "input": fingerprint("", files),
         "model": scorer.fingerprint(request.model_folder),
         "options": repr(request.options),
+        # Without it, units that a model without a valid signature scored would be used.
+        "public_key": hashlib.sha256(request.public_key or b"").hexdigest(),
     }
     work.start_or_resume(folder, units, depends_on)
     before = work.finished(folder)
