@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
@@ -141,8 +142,8 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
         "input": fingerprint("", files),
         "model": scorer.fingerprint(request.model_folder),
         "options": repr(request.options),
-        # Units that were scored without a verification of the model are not used with one.
-        "public_key": (request.public_key or b"").decode(),
+        # Without it, units that a model without a valid signature scored would be used.
+        "public_key": hashlib.sha256(request.public_key or b"").hexdigest(),
         "version": metadata.version("amazon-reviews"),
     }
     work.start_or_resume(folder, units, depends_on)

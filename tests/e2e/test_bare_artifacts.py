@@ -1,6 +1,11 @@
-"""The compiled pipeline on a launcher that passes only names and URIs of artifacts."""
+"""The compiled pipeline on a launcher that passes only names and URIs of artifacts.
 
+This launcher also works with versions of kfp that cannot run pipelines.
+"""
+
+import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -8,43 +13,109 @@ import pytest
 import yaml
 
 from serving.signing.model import verified
+from tests.checkout import SLOW_SECONDS, checkout_with_a_slow_model
 from tests.e2e.conftest import SETTINGS
 from tests.platforms import bare_launcher
 from tests.serving.test_signing import write_key
 
 pytestmark = pytest.mark.slow
 
+THRESHOLD = SLOW_SECONDS * 1000 - 10
 
-def test_the_steps_push_a_model_without_types_and_properties(tmp_path):
-    serving = tmp_path / "serving"
-    settings = {
-        **SETTINGS,
-        "paths": {
-            "root": "gs://bucket/root",
-            "checkpoints": str(tmp_path / "checkpoints"),
-            "serving": str(serving),
-        },
-        "cluster": {"image": "example/amazon-reviews:1"},
-        "kubeflow": {"volume": {"claim": "reviews", "mount": str(tmp_path)}},
-        "signing": {"private_key": str(write_key(tmp_path / "signing.pem"))},
-    }
-    config, package = tmp_path / "settings.yaml", tmp_path / "pipeline.yaml"
-    config.write_text(yaml.safe_dump(settings))
-    environ = {**os.environ, "PYTHONPATH": os.getcwd(), "TF_CPP_MIN_LOG_LEVEL": "3"}
 
-    def run(*command):
+class Steps:
+    """The steps of the sample pipeline with the model `slow`, and a folder for their outputs."""
+
+    def __init__(self, folder, checkout):
+        self._folder, self._root, self._serving = folder, folder / "root", folder / "serving"
+        self._package = folder / "pipeline.yaml"
+        self._environ = {**os.environ, "PYTHONPATH": str(checkout), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        self._settings = {
+            **SETTINGS,
+            "paths": {
+                "root": "gs://bucket/root",
+                "checkpoints": str(folder / "checkpoints"),
+                "serving": str(self._serving),
+            },
+            "cluster": {"image": "example/amazon-reviews:1"},
+            "kubeflow": {"volume": {"claim": "reviews", "mount": str(folder)}},
+            "training": {**SETTINGS["training"], "model": "slow"},
+            "data": {"max_examples": {"train": 8000, "eval": 500, "test": 500}},
+            "signing": {"private_key": str(write_key(folder / "signing.pem"))},
+        }
+
+    def compile(self, max_p99_ms):
+        """Compile the pipeline with a threshold of the serving check."""
+        config = self._folder / "settings.yaml"
+        settings = {**self._settings, "serving": {"max_p99_ms": max_p99_ms}}
+        config.write_text(yaml.safe_dump(settings))
+        code = "from cli.app import app; app()"
+        words = ("compile", "--target", "kubeflow", "-c", config, "--output", self._package)
+        self._run("-c", code, *words)
+
+    def change_threshold(self, max_p99_ms):
+        """Change the threshold in the compiled pipeline, because compiling takes longer."""
+        document = next(yaml.safe_load_all(self._package.read_text()))
+        check = document["root"]["dag"]["tasks"]["ServingCheck"]["inputs"]["parameters"]
+        value = check["settings"]["runtimeValue"]
+        settings = json.loads(value["constant"])
+        assert "max_p99_ms" in settings
+        value["constant"] = json.dumps({**settings, "max_p99_ms": max_p99_ms})
+        self._package.write_text(yaml.safe_dump(document))
+
+    def run(self):
+        """Run the steps that have no output; return the pushed models."""
+        output = self._run(bare_launcher.__file__, self._package, self._root)
+        assert "RunReport: exit code 0" in output
+        return list(self._serving.iterdir()) if self._serving.exists() else []
+
+    def remove(self, *names):
+        """Remove the outputs of steps."""
+        for name in names:
+            shutil.rmtree(self._root / name)
+
+    def check(self):
+        """Return the results of the serving check."""
+        return json.loads((self._root / "ServingCheck" / "blessing" / "check.json").read_text())
+
+    def report(self):
+        """Return the page of the report, and the metadata of each output of its step."""
+        step = self._root / "RunReport"
+        outputs = json.loads((step / "executor_output.json").read_text())["artifacts"]
+        metadata = {name: given["artifacts"][0]["metadata"] for name, given in outputs.items()}
+        return (step / "report").read_text(), metadata
+
+    def _run(self, *command):
         done = subprocess.run(
-            [sys.executable, *command], env=environ, cwd=tmp_path, capture_output=True, text=True
+            [sys.executable, *command],
+            env=self._environ,
+            cwd=self._folder,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
         return done.stdout
 
-    code = "from cli.app import app; app()"
-    run(*("-c", code, "compile", "--target", "kubeflow"), *("-c", config, "--output", package))
-    output = run(bare_launcher.__file__, package, tmp_path / "root")
-    assert "RunReport: exit code 0" in output
-    [pushed] = serving.iterdir()
-    with verified(str(pushed), (tmp_path / "signing.pub").read_bytes()) as model:
+
+def test_the_steps_refuse_a_slow_model_and_push_it_if_the_threshold_allows_it(tmp_path):
+    folder = tmp_path / "steps"
+    folder.mkdir()
+    steps = Steps(folder, checkout_with_a_slow_model(tmp_path / "checkout"))
+    steps.compile(THRESHOLD)
+    assert steps.run() == []
+    check = steps.check()
+    assert not check["passed"]
+    assert check["cause"].endswith(f" ms, serving.max_p99_ms allows {THRESHOLD:g}")
+    assert [result["name"] for result in check["results"] if not result["passed"]] == ["p99_ms"]
+    page, metadata = steps.report()
+    assert "The model is blessed, but failed the serving check. It was not pushed." in page
+    assert metadata["metrics"]["accuracy"] > 0.85
+    assert metadata["classification"].keys() >= {"confusionMatrix", "confidenceMetrics"}
+
+    steps.remove("ServingCheck", "Pusher", "RunReport")
+    steps.change_threshold(100_000.0)
+    [pushed] = steps.run()
+    assert steps.check()["passed"]
+    with verified(str(pushed), (folder / "signing.pub").read_bytes()) as model:
         assert os.path.isfile(f"{model}/saved_model.pb")
-    page = (tmp_path / "root" / "RunReport" / "report").read_text()
-    assert f"The model is blessed, and was pushed to {pushed}." in page
+    assert f"The model is blessed, and was pushed to {pushed}." in steps.report()[0]

@@ -1,92 +1,24 @@
-"""Files of reviews become a file of predictions: formats, units, rejected lines, resumption."""
+"""Files of reviews become a file of predictions: formats, units, resumption."""
 
-import csv
 import errno
 import fcntl
-import gzip
-import json
 import shutil
 from unittest.mock import Mock
 
-import pyarrow.parquet as pq
 import pytest
 
-from core.errors import InputError, UserError
-from preprocessing.reading import cut
+from core.errors import InputError
 from preprocessing.reading.records import ReadOptions
-from serving.batch import run, stage, units, work
+from serving.batch import run, stage, work
 from serving.batch.run import BatchError, Request, score_files
 from serving.batch.scorer import Scorer
 from serving.batch.work import OutputError
-from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
-from tests.serving.models import push
+from serving.signing.model import SignatureError
+from tests.preprocessing.reading.review_files import COMPRESS, write
+from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
 from tests.serving.test_signing import write_key
 
 pytestmark = pytest.mark.slow
-
-TEXTS = [f"{'good' if n % 3 else 'bad'} phone {n}" for n in range(3000)]
-FILES = {
-    "fasttext": "\n".join(f"__label__{n % 2 + 1} {text}" for n, text in enumerate(TEXTS)),
-    "plain": "\n".join(TEXTS),
-    "csv": csv_text([("rating", "text"), *[(n % 6 or "", t) for n, t in enumerate(TEXTS)]]),
-    "jsonl": "\n".join(json.dumps({"text": text}) for text in TEXTS),
-    "parquet": parquet_bytes({"text": TEXTS, "rating": [None] * len(TEXTS)}, 500),
-}
-SUFFIXES = {"fasttext": ".ft.txt", "plain": ".txt"}
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("serving") / "1"
-    push(folder)
-    return str(folder)
-
-
-@pytest.fixture
-def small_units(monkeypatch):
-    """Pieces and units of a few hundred lines."""
-    monkeypatch.setattr(cut, "_PLAIN_BYTES", 4_000)
-    monkeypatch.setattr(units, "_BYTES_PER_UNIT", 9_000)
-
-
-@pytest.fixture
-def score(model, tmp_path):
-    def do(*inputs, output="scores.csv", **changes):
-        request = Request(
-            [str(word) for word in inputs], str(tmp_path / output), "csv", model, ReadOptions(), []
-        )
-        return score_files(request._replace(**changes))
-
-    return do
-
-
-def rows(path):
-    """(file, position, probability, label) of each review in an output."""
-    if path.suffix == ".parquet":
-        found = pq.read_table(path).to_pylist()
-    elif path.suffix == ".jsonl":
-        found = [json.loads(line) for line in path.read_text().splitlines()]
-    else:
-        with path.open(newline="") as file:
-            found = list(csv.DictReader(file))
-    return [(r["file"], int(r["position"]), float(r["probability"]), r["label"]) for r in found]
-
-
-def rejected(path):
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return {(line["file"], line["position"]): line["reason"] for line in lines}
-
-
-def wanted(path, texts=TEXTS, first=1):
-    return [
-        (
-            str(path),
-            n,
-            pytest.approx(0.9 if "good" in t else 0.1),
-            "positive" if "good" in t else "negative",
-        )
-        for n, t in enumerate(texts, first)
-    ]
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
@@ -140,61 +72,6 @@ def test_several_files_globs_and_folders(score, tmp_path):
     assert files(b, f"{folder}/[bc].*") == lines[b] + lines[c]
     with pytest.raises(InputError, match=r"--input: .*/x\*\.txt matches no file"):
         files(f"{folder}/x*.txt")
-
-
-def test_an_empty_file_and_a_file_without_any_review(score, tmp_path):
-    output = tmp_path / "scores.csv"
-    assert score(write(tmp_path, "empty.txt", "")).reviews == 0
-    assert rows(output) == []
-    path = write(tmp_path, "blank.txt", "\n\n")
-    assert score(path).rejected == {"no_text": 2}
-    assert rows(output) == []
-    score(write(tmp_path, "header.csv", "rating,text\n"), output="scores.parquet")
-    assert rows(tmp_path / "scores.parquet") == []
-
-
-@pytest.mark.parametrize("compressed", COMPRESS)
-@pytest.mark.parametrize("name", ["in.txt", "in.ft.txt", "in.csv", "in.jsonl"])
-def test_an_empty_file_of_every_format_has_no_review(score, tmp_path, name, compressed):
-    path = write(tmp_path, f"{name}{compressed}", COMPRESS[compressed](b""))
-    assert score(path) == (0, {}, 0)
-    assert rows(tmp_path / "scores.csv") == []
-
-
-def test_every_line_is_in_the_output_or_in_the_rejected_file(score, small_units, tmp_path):
-    lines = [text.encode() for text in TEXTS]
-    broken = {10: b"", 11: b"\xff", 1000: b"a\0", 2999: b"   "}
-    for index, line in broken.items():
-        lines[index] = line
-    path = write(tmp_path, "half.txt", b"\n".join(lines))
-    other = write(tmp_path, "other.jsonl", '{"text": "good"}\n{"text"\n{"text": ""}\n')
-    summary = score(path, other)
-    reasons = {
-        (path, 11): "no_text",
-        (path, 12): "invalid_utf8",
-        (path, 1001): "invalid_utf8",
-        (path, 3000): "no_text",
-        (other, 2): "broken_json",
-        (other, 3): "no_text",
-    }
-    assert rejected(tmp_path / "scores.csv.rejected.jsonl") == reasons
-    assert summary.rejected == {"no_text": 3, "invalid_utf8": 2, "broken_json": 1}
-    scored = {row[:2] for row in rows(tmp_path / "scores.csv")}
-    everything = {(path, n) for n in range(1, 3001)} | {(other, n) for n in range(1, 4)}
-    assert scored == everything - set(reasons)
-    # The rejected lines of an earlier output are removed.
-    score(write(tmp_path, "fine.txt", "good"))
-    assert not (tmp_path / "scores.csv.rejected.jsonl").exists()
-
-
-def test_a_truncated_archive_is_scored_up_to_its_end(score, tmp_path):
-    archive = gzip.compress("\n".join(f"{text} {text.encode().hex()}" for text in TEXTS).encode())
-    path = write(tmp_path, "cut.txt.gz", archive[: len(archive) // 2])
-    summary = score(path)
-    assert summary.rejected == {"corrupt_archive": 1}
-    assert 1000 < summary.reviews < 2000
-    [(_, position)] = rejected(tmp_path / "scores.csv.rejected.jsonl")
-    assert position == summary.reviews + 1
 
 
 class Broken(Exception):
@@ -256,17 +133,17 @@ def test_another_input_model_or_option_starts_from_the_beginning(
     assert rows(tmp_path / "scores.csv") == wanted(path, texts)
 
 
-def test_a_run_that_verifies_the_model_uses_no_unit_of_one_that_did_not(
-    score, tmp_path, monkeypatch
-):
+def test_with_a_key_the_units_of_a_run_without_it_are_not_used(score, small_units, tmp_path):
     path = write(tmp_path, "in.txt", FILES["plain"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run.output, "publish", Mock(side_effect=OSError("killed")))
-        with pytest.raises(OSError, match="killed"):
+        patch.setattr(run.output, "publish", Mock(side_effect=Broken))
+        with pytest.raises(Broken):
             score(path)
-    key = write_key(tmp_path / "signing.pem").with_suffix(".pub").read_bytes()
-    with pytest.raises(UserError, match="not loaded"):
-        score(path, public_key=key)
+    # Every unit is finished, so the model would not be loaded again.
+    assert work.finished(str(tmp_path / ".scores.csv.partial"))
+    public = write_key(tmp_path / "signing.pem").with_suffix(".pub")
+    with pytest.raises(SignatureError, match=r"not loaded, it has no signature"):
+        score(path, public_key=public.read_bytes())
     assert not (tmp_path / "scores.csv").exists()
 
 

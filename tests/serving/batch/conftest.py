@@ -1,0 +1,37 @@
+"""Batch scoring with a small model. The imports are inside, because `make test-fast` loads this."""
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    from tests.serving.models import push
+
+    folder = tmp_path_factory.mktemp("serving") / "1"
+    push(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def small_units(monkeypatch):
+    """Pieces and units of a few hundred lines."""
+    from preprocessing.reading import cut
+    from serving.batch import units
+
+    monkeypatch.setattr(cut, "_PLAIN_BYTES", 4_000)
+    monkeypatch.setattr(units, "_BYTES_PER_UNIT", 9_000)
+
+
+@pytest.fixture
+def score(model, tmp_path):
+    """Return a function that scores files with the small model; its output is in `tmp_path`."""
+    from preprocessing.reading.records import ReadOptions
+    from serving.batch.run import Request, score_files
+
+    def do(*inputs, output="scores.csv", **changes):
+        request = Request(
+            [str(word) for word in inputs], str(tmp_path / output), "csv", model, ReadOptions(), []
+        )
+        return score_files(request._replace(**changes))
+
+    return do
