@@ -17,10 +17,10 @@ from rich.live import Live
 from rich.text import Text
 
 import pipeline
+from cli.options import settings_words
 from cli.watched import Component, Watched
 from core import exit_codes
 from core.events import VARIABLE, receive
-from core.overrides import OPTION
 from pipeline.nodes import TRAINER
 from platforms.local import events
 from platforms.local.locks import DESCRIPTOR_VARIABLE
@@ -40,8 +40,7 @@ def local_runner(config: str | None = None, overrides: Sequence[str] = ()) -> li
     Args:
       config, overrides: those of `load_config`.
     """
-    arguments = ["--config", config] if config else []
-    return [_SCRIPT, *arguments, *(word for each in overrides for word in (OPTION, each))]
+    return [_SCRIPT, *settings_words(config, overrides)]
 
 
 def run_watched(

@@ -48,16 +48,19 @@ def make_app(help: str | None = None) -> Any:
     )
 
 
+def settings_words(config: str | None, overrides: Sequence[str] | None) -> list[str]:
+    """Return the arguments that select the settings."""
+    words = ["--config", config] if config else []
+    return [*words, *(word for each in overrides or () for word in (OPTION, each))]
+
+
 def settings_options(config: str | None, overrides: Sequence[str] | None) -> str:
-    """Return the options that select the settings, each after a space; empty without any.
+    """Return the same for a shell, each argument after a space; empty without any.
 
     A message that names the next command contains them, because that command needs the same
     settings.
     """
-    words = ["--config", config] if config else []
-    for override in overrides or ():
-        words += [OPTION, override]
-    return "".join(f" {shlex.quote(word)}" for word in words)
+    return "".join(f" {shlex.quote(word)}" for word in settings_words(config, overrides))
 
 
 def check_local(file: Path | None) -> Path | None:
