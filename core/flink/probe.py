@@ -69,8 +69,7 @@ def _wait(result: PipelineResult, master: str) -> None:
 def _state(master: str) -> str:
     """Return the state of the job; empty if the cluster does not know it."""
     try:
-        jobs = rest.get(master, "/jobs/overview")["jobs"]
-        return next((job["state"] for job in jobs if job["name"].startswith(PREFIX)), "")
+        return next((job["state"] for job in rest.jobs(master, PREFIX)), "")
     except (OSError, ValueError, KeyError):
         return ""
 

@@ -43,17 +43,23 @@ def metrics(address: str, path: str, *names: str) -> dict[str, float]:
         raise ValueError(f"{path} has no list of metrics: {error!r}") from None
 
 
+def jobs(address: str, prefix: str = "") -> list[dict[str, Any]]:
+    """Return Flink's overview of the jobs whose names start with `prefix`.
+
+    Raises:
+      OSError, ValueError: see `get`.
+    """
+    found = get(address, "/jobs/overview").get("jobs", [])
+    return [job for job in found if job["name"].startswith(prefix)]
+
+
 def running_jobs(address: str, prefix: str) -> list[str]:
     """Return the ids of the jobs that have not ended and whose names start with `prefix`.
 
     Raises:
       OSError, ValueError: see `get`.
     """
-    return [
-        job["jid"]
-        for job in get(address, "/jobs/overview").get("jobs", [])
-        if job["name"].startswith(prefix) and job["state"] not in _ENDED
-    ]
+    return [job["jid"] for job in jobs(address, prefix) if job["state"] not in _ENDED]
 
 
 def cancel_jobs(address: str, prefix: str) -> None:

@@ -61,8 +61,7 @@ class Watch:
         if address is None:
             return None
         try:
-            jobs = rest.get(address, "/jobs/overview")["jobs"]
-            job = next((job for job in jobs if job["name"] == self._name), None)
+            job = next((job for job in rest.jobs(address) if job["name"] == self._name), None)
             if job is None:
                 return None
             tasks = job["tasks"]
