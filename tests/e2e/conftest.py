@@ -15,6 +15,21 @@ from tests.e2e.harness import Workspace
 SETTINGS = yaml.safe_load((PRESETS / "sample.yaml").read_text(encoding="utf-8"))
 
 
+def compiled_settings(folder):
+    """The settings of a pipeline for Kubeflow, whose volume is a folder of this machine."""
+    return {
+        **SETTINGS,
+        "paths": {
+            # The launchers of the tests have another root.
+            "root": "gs://bucket/root",
+            "checkpoints": str(folder / "checkpoints"),
+            "serving": str(folder / "serving"),
+        },
+        "cluster": {"image": "example/amazon-reviews:1"},
+        "kubeflow": {"volume": {"claim": "reviews", "mount": str(folder)}},
+    }
+
+
 @pytest.fixture(scope="session")
 def connections(tmp_path_factory):
     """Return the record of what the processes of the run of `finished` connect to and execute."""

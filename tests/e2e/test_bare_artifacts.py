@@ -14,7 +14,7 @@ import yaml
 
 from serving.signing.model import verified
 from tests.checkout import SLOW_SECONDS, checkout_with_a_slow_model
-from tests.e2e.conftest import SETTINGS
+from tests.e2e.conftest import SETTINGS, compiled_settings
 from tests.platforms import bare_launcher
 from tests.serving.test_signing import write_key
 
@@ -31,14 +31,7 @@ class Steps:
         self._package = folder / "pipeline.yaml"
         self._environ = {**os.environ, "PYTHONPATH": str(checkout), "TF_CPP_MIN_LOG_LEVEL": "3"}
         self._settings = {
-            **SETTINGS,
-            "paths": {
-                "root": "gs://bucket/root",
-                "checkpoints": str(folder / "checkpoints"),
-                "serving": str(self._serving),
-            },
-            "cluster": {"image": "example/amazon-reviews:1"},
-            "kubeflow": {"volume": {"claim": "reviews", "mount": str(folder)}},
+            **compiled_settings(folder),
             "training": {**SETTINGS["training"], "model": "slow"},
             "data": {"max_examples": {"train": 8000, "eval": 500, "test": 500}},
             "signing": {"private_key": str(write_key(folder / "signing.pem"))},

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.checkout import SLOW_SECONDS, checkout_with_a_slow_model
-from tests.e2e.conftest import SETTINGS
+from tests.e2e.conftest import SETTINGS, compiled_settings
 from tests.platforms import run_locally
 from tests.platforms.image_machine import built_image, run_in_image
 
@@ -38,21 +38,10 @@ class Steps:
         self.serving = folder / "serving"
         self._package = folder / "pipeline.yaml"
         self._write("local.yaml", SETTINGS)
-        compiled = {
-            # The parameter `epochs` of the run overrides this value.
-            "training": {**SETTINGS["training"], "epochs": 1},
-            "paths": {
-                # kfp.local has another root.
-                "root": "gs://bucket/root",
-                "checkpoints": str(folder / "checkpoints"),
-                "serving": str(self.serving),
-            },
-            "cluster": {"image": "example/amazon-reviews:1"},
-            "kubeflow": {"volume": {"claim": "reviews", "mount": str(folder)}},
-        }
-        for name, values in sections.items():
-            compiled[name] = {**compiled.get(name, {}), **values}
-        self._write("compiled.yaml", {**SETTINGS, **compiled})
+        # The parameter `epochs` of the run overrides this value.
+        training = {**SETTINGS["training"], "epochs": 1, **sections.pop("training", {})}
+        compiled = {**compiled_settings(folder), "training": training, **sections}
+        self._write("compiled.yaml", compiled)
         # Under the mount, because a container has no access to this checkout.
         (folder / "run_locally.py").write_text(Path(run_locally.__file__).read_text())
 
