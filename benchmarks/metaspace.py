@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -80,7 +79,7 @@ def measure(beam_jars: bool, jobs: int) -> Iterator[dict[str, float]]:
             for _ in range(jobs):
                 _count_words(args)
                 yield _metaspace(cluster.address)
-            if _collect_garbage(os.getpid()):
+            if _collect_garbage():
                 yield _metaspace(cluster.address)
 
 
@@ -103,11 +102,11 @@ def _read(address: str) -> dict[str, float]:
     return {name: rest.metrics(address, path, _METRIC)[_METRIC] for name, path in paths.items()}
 
 
-def _collect_garbage(pid: int) -> bool:
-    """Have the Java processes below `pid` collect their garbage; return whether they can."""
+def _collect_garbage() -> bool:
+    """Have the Java processes below this one collect their garbage; return whether they can."""
     if not shutil.which("jcmd"):
         return False
-    for process in psutil.Process(pid).children(recursive=True):
+    for process in psutil.Process().children(recursive=True):
         if process.name() == "java":
             subprocess.run(["jcmd", str(process.pid), "GC.run"], check=True, capture_output=True)
     return True

@@ -1,4 +1,4 @@
-"""Beam's own download of its job server, from a Maven repository on loopback."""
+"""The jar of the job server, from Maven and by Beam's own download from a local repository."""
 
 import glob
 import re
@@ -70,17 +70,6 @@ def test_a_job_runs_with_the_downloaded_job_server(repository, flink_jars, tmp_p
     assert (tmp_path / "a").read_text() == "2"
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("flink")
-def test_the_job_server_of_maven_is_one_jar_with_all_services(flink_jars):
-    [jar] = glob.glob(class_path(str(flink_jars)))
-    found = services(jar)
-    assert found["org.apache.beam.sdk.options.PipelineOptionsRegistrar"]
-    for single in flink_jars.glob("*.jar"):
-        for name, classes in services(single).items():
-            assert classes <= found[name], single
-
-
 def services(jar):
     """Service -> the classes that a jar registers for it."""
     with zipfile.ZipFile(jar) as archive:
@@ -91,6 +80,17 @@ def services(jar):
             }
             for name in names
         }
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("flink")
+def test_the_job_server_of_maven_is_one_jar_with_all_services(flink_jars):
+    [jar] = glob.glob(class_path(str(flink_jars)))
+    found = services(jar)
+    assert found["org.apache.beam.sdk.options.PipelineOptionsRegistrar"]
+    for single in flink_jars.glob("*.jar"):
+        for name, classes in services(single).items():
+            assert classes <= found[name], single
 
 
 def test_a_release_that_is_missing_is_one_line(repository, tmp_path):

@@ -67,12 +67,13 @@ class FlinkCluster:
           beam_jars: whether the class path has Beam's jars. If not, each job loads the classes of
             Beam from the jars that it brings, as on other clusters.
         """
-        self._class_path = f"{jars}/*"
-        # Every job loads Beam's classes from the class path, so that metaspace does not grow.
-        self._class_loading = {"classloader.resolve-order": "parent-first"}
-        if not beam_jars:
+        self._class_path, self._class_loading = f"{jars}/*", {}
+        if beam_jars:
+            # Every job loads Beam's classes from the class path, so that metaspace does not grow.
+            self._class_loading["classloader.resolve-order"] = "parent-first"
+        else:
             others = [jar for jar in jars.glob("*.jar") if not jar.name.startswith("beam-")]
-            self._class_path, self._class_loading = ":".join(map(str, others)), {}
+            self._class_path = ":".join(map(str, others))
         self._folder = folder
         self._number = task_managers
         self._slots = slots
