@@ -47,7 +47,10 @@ def length_batches(
     window: int | None = None,
     first_window: int = 0,
 ) -> tf.data.Dataset:
-    """Return batches of ({TOKENS: int64 [batch, width]}, float32 label [batch, 1]), padded with 0.
+    """Return batches of (inputs, label): TOKENS int64 [batch, width], padded with 0, and a label.
+
+    `inputs` is {name: values}; other features than TOKENS are ragged int64 [batch, (values)]. The
+    label is float32 [batch, 1].
 
     The records of each window of `window` batches are sorted by length bucket, cut into batches and
     padded to the smallest boundary that is wide enough. Every record is in exactly one of the
@@ -61,7 +64,7 @@ def length_batches(
 
     Args:
       records: serialized tf.Examples, scalar strings.
-      spec: tf.io parsing spec with TOKENS (a RaggedFeature) and LABEL, shape [1].
+      spec: tf.io parsing spec with LABEL, shape [1], and RaggedFeatures, one of them TOKENS.
       batch_size: examples per batch.
       max_tokens: maximum length of a review in tokens; longer reviews are cut.
       shuffle: whether to shuffle, see above.
@@ -76,12 +79,15 @@ def length_batches(
     widths = tf.constant(boundaries or length_boundaries(max_tokens), tf.int64)
     window = -(-window // group) * group if window else window_batches(batch_size, group)
 
-    def batches(parsed: tuple[tf.RaggedTensor, tf.Tensor], random: tf.Tensor) -> tf.data.Dataset:
-        tokens, labels = parsed
+    def batches(
+        parsed: tuple[dict[str, tf.RaggedTensor], tf.Tensor], random: tf.Tensor
+    ) -> tf.data.Dataset:
+        inputs, labels = parsed
         examples = tf.size(labels, tf.int64)
         last_width = tf.size(widths, tf.int64) - 1
         bucket = tf.minimum(
-            tf.searchsorted(widths, tokens.row_lengths(), out_type=tf.int64), last_width
+            tf.searchsorted(widths, inputs[features.TOKENS].row_lengths(), out_type=tf.int64),
+            last_width,
         )
         place = tf.cast(bucket, tf.float32)
         order = tf.range(-(-examples // batch_size))
@@ -89,22 +95,22 @@ def length_batches(
             place += tf.random.stateless_uniform([examples], [random, 0])
             order = _shuffled(order, examples // (batch_size * group), group, [random, 1])
         by_length = tf.argsort(place, stable=True)
-        tokens, labels, bucket = (
-            tf.gather(values, by_length) for values in (tokens, labels, bucket)
-        )
+        inputs = {name: tf.gather(values, by_length) for name, values in inputs.items()}
+        labels, bucket = tf.gather(labels, by_length), tf.gather(bucket, by_length)
 
-        def batch(index: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        def batch(index: tf.Tensor) -> tuple[dict[str, Any], tf.Tensor]:
             start = index * batch_size
             end = tf.minimum(start + batch_size, examples)
             shape = tf.stack([end - start, widths[bucket[end - 1]]])
-            dense = tokens[start:end].to_tensor(features.PADDING_TOKEN, shape=shape)
-            return {features.TOKENS: dense}, labels[start:end]
+            chosen = {name: values[start:end] for name, values in inputs.items()}
+            tokens = chosen[features.TOKENS].to_tensor(features.PADDING_TOKEN, shape=shape)
+            return {**chosen, features.TOKENS: tokens}, labels[start:end]
 
         return tf.data.Dataset.from_tensor_slices(order).map(batch)
 
-    def parse(serialized: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        parsed = tf.io.parse_example(serialized, spec)
-        return parsed[features.TOKENS], tf.cast(parsed[features.LABEL], tf.float32)
+    def parse(serialized: tf.Tensor) -> tuple[dict[str, tf.RaggedTensor], tf.Tensor]:
+        inputs = tf.io.parse_example(serialized, spec)
+        return inputs, tf.cast(inputs.pop(features.LABEL), tf.float32)
 
     # The next window is read and parsed during the training on the batches of this one.
     windows = records.batch(batch_size * window).map(parse).prefetch(1)

@@ -12,8 +12,15 @@ from typing import Any
 import tensorflow as tf
 import tf_keras
 
+
+def _loss(label: tf.Tensor, logit: tf.Tensor) -> tf.Tensor:
+    """Return the loss of each Example, [batch]: the mean over its logits."""
+    each = tf.broadcast_to(label, tf.shape(logit))
+    return tf_keras.losses.binary_crossentropy(each, logit, from_logits=True)
+
+
 _FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "loss": (tf_keras.losses.binary_crossentropy, {"from_logits": True}),
+    "loss": (_loss, {}),
     "accuracy": (tf_keras.metrics.binary_accuracy, {"threshold": 0.0}),
 }
 """Name of a metric -> function of (label, logit), and its further arguments."""
@@ -34,7 +41,8 @@ def sums(label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None) -> dict[s
 
     Args:
       label: float32 [batch, 1].
-      logit: float32 [batch, 1].
+      logit: float32 [batch, logits]. Several logits, of parts of a model that are trained each for
+        itself, have equal weights in the mean of an Example.
       weight: float32 [batch], 0 for padding; None: no Example is padding.
     """
     if weight is None:

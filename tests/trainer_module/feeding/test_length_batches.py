@@ -13,15 +13,23 @@ from trainer_module.feeding.length_batches import length_batches, length_boundar
 SPEC = {
     features.LABEL: tf.io.FixedLenFeature([1], tf.int64),
     features.TOKENS: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
+    features.NGRAMS: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
 }
 MAX_TOKENS = 40
 
 
 def dataset(lengths):
-    """Return records numbered from 1; the number is each of the `length` tokens, and the label."""
+    """Return records numbered from 1.
+
+    The number is each of the `length` tokens and the label; the n-grams are number and length.
+    """
     serialized = []
     for number, length in enumerate(lengths, 1):
-        ints = {features.TOKENS: [number] * length, features.LABEL: [number]}
+        ints = {
+            features.TOKENS: [number] * length,
+            features.NGRAMS: [number, length],
+            features.LABEL: [number],
+        }
         named = {
             name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
             for name, values in ints.items()
@@ -74,6 +82,20 @@ def test_every_example_once_in_the_narrowest_width(
             assert row.tolist() == [number] * length + [0] * (len(row) - length)
         longest = max(lengths[int(number) - 1] for number in labels.ravel())
         assert tokens.shape[1] == min(width for width in widths if width >= longest)
+
+
+def test_all_features_of_an_example_stay_together():
+    lengths = [30, 2, 0, 17, 8, 40, 1]
+    made = length_batches(dataset(lengths), SPEC, 2, MAX_TOKENS, shuffle=True)
+    found = []
+    for inputs, labels in made:
+        assert isinstance(inputs[features.NGRAMS], tf.RaggedTensor)
+        for (number, length), tokens, label in zip(
+            inputs[features.NGRAMS].numpy(), inputs[features.TOKENS].numpy(), labels, strict=True
+        ):
+            assert label == number and np.count_nonzero(tokens == number) == length
+            found.append(length)
+    assert sorted(found) == sorted(lengths)
 
 
 def test_boundaries_end_with_the_longest_review():
