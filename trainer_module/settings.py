@@ -23,6 +23,7 @@ class Training(Section):
         "cnn_lstm",
         "text_cnn",
         "transformer",
+        "wide_and_deep",
     ] = "ngram_linear"
     """Architecture; one file in `trainer_module/models/` each."""
     hyperparameters: dict[str, bool | int | float | str] = {}

@@ -6,7 +6,7 @@ A module has
   LEARNING_RATE: the default learning rate, at a global batch of 1024.
   SEARCH_SPACE: the values that the Tuner tries.
   build(hyperparameters, transform, static_shapes): returns the tf_keras.Model, whose output is a
-    logit.
+    logit. In a training it may be several logits, of parts that are trained each for itself.
   optimizer(learning_rate): returns the optimizer.
   adapt(model, dataset, sum_over_processes): optional; fits weights on the train split that are not
     trained by gradients.

@@ -33,7 +33,7 @@ def evaluated_by_hand(folder):
         exhaustive({"loop": "custom"}),
         exhaustive({"loop": "fit", "jit_compile": True}),
         {"loop": "custom", "jit_compile": True, "steps_per_execution": 3},
-        {"strategy": "mirrored", "devices": 3},
+        {"strategy": "mirrored", "devices": 3, "model": "wide_and_deep"},
         exhaustive({"strategy": "central_storage", "devices": 2}),
         {"strategy": "multi_worker_mirrored", "workers": 2},
         exhaustive({"strategy": "parameter_server", "workers": 2, "parameter_servers": 2}),

@@ -7,16 +7,25 @@ import tf_keras
 
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.models import cnn_lstm, text_cnn, transformer
+from trainer_module.loop import metrics
+from trainer_module.loop.steps import Trainable
+from trainer_module.models import cnn_lstm, text_cnn, transformer, wide_and_deep
 
 pytestmark = pytest.mark.slow
 
-TRANSFORM = Transform(vocabulary_size=30, max_tokens=12)
+TRANSFORM = Transform(vocabulary_size=30, max_tokens=12, ngram_buckets=64)
 SMALL = {
     # Different widths, because a layer may return those of its input.
     cnn_lstm: {"embedding_width": 16, "filters": 24, "lstm_units": 16},
     text_cnn: {"embedding_width": 16, "filters": 24, "dropout": 0.0},
     transformer: {"width": 16, "layers": 1, "heads": 2, "feed_forward_width": 32, "dropout": 0.0},
+    wide_and_deep: {
+        "pyramids": 2,
+        "embedding_width": 16,
+        "filters": 24,
+        "word_dropout": 0.0,
+        "dropout": 0.0,
+    },
 }
 each_model = pytest.mark.parametrize(
     "module", SMALL, ids=lambda module: module.__name__.rsplit(".")[-1]
@@ -30,13 +39,16 @@ def build(module, *, static_shapes=False, **hyperparameters):
 
 
 def compiled(module, *, static_shapes=False, **options):
-    model = build(module, static_shapes=static_shapes)
-    model.compile(
-        module.optimizer(0.01), tf_keras.losses.BinaryCrossentropy(from_logits=True), **options
-    )
-    # As in a training: AutoGraph would analyse Keras for seconds and change nothing.
-    model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
+    net = build(module, static_shapes=static_shapes)
+    model = Trainable(net.input, net.output)
+    model.compile(module.optimizer(0.01), weighted_metrics=metrics.keras_metrics(), **options)
     return model
+
+
+def train(model, tokens, labels):
+    """Train a step; return the loss."""
+    batch = inputs_of(model, tokens), tf.constant(labels)
+    return model.train_on_batch(*batch, return_dict=True)["loss"]
 
 
 def reviews(count, width=TRANSFORM.max_tokens, seed=0):
@@ -49,20 +61,33 @@ def reviews(count, width=TRANSFORM.max_tokens, seed=0):
         row[:length] = random.integers(4, 30, length)
         place = random.integers(0, length - 1)
         row[place : place + 2] = (2, 3) if label else (3, 2)
-    return {features.TOKENS: tokens}, labels
+    return tokens, labels
+
+
+def inputs_of(model, tokens):
+    """Return the features that `model` reads: `tokens`, and the words as n-grams."""
+    tokens = tf.constant(tokens, tf.int64)
+    if features.NGRAMS not in model.input:
+        return {features.TOKENS: tokens}
+    if isinstance(model.input[features.NGRAMS].type_spec, tf.RaggedTensorSpec):
+        return {
+            features.TOKENS: tokens,
+            features.NGRAMS: tf.RaggedTensor.from_tensor(tokens, padding=0),
+        }
+    return {features.TOKENS: tokens, features.NGRAMS: tf.where(tokens == 0, -1, tokens)}
 
 
 def logits(model, tokens):
-    return model({features.TOKENS: tf.constant(tokens, tf.int64)}).numpy()
+    return model(inputs_of(model, tokens)).numpy()
 
 
 @each_model
 def test_word_order_is_learned(module):
     model = compiled(module)
     for step in range(150):
-        model.train_on_batch(*reviews(64, seed=step))
-    inputs, labels = reviews(500, seed=1000)
-    accuracy = ((logits(model, inputs[features.TOKENS]) > 0) == labels).mean()
+        train(model, *reviews(64, seed=step))
+    tokens, labels = reviews(500, seed=1000)
+    accuracy = ((logits(model, tokens) > 0) == labels).mean()
     assert accuracy > 0.95
 
 
@@ -72,8 +97,7 @@ def test_a_logit_does_not_depend_on_the_width_of_the_batch(module):
     for variable in model.trainable_variables:
         # Zeros and ones, as biases and norms start with, would hide much.
         variable.assign_add(tf.random.normal(variable.shape, stddev=0.3, seed=3))
-    inputs, _ = reviews(40, width=7)
-    tokens = inputs[features.TOKENS]
+    tokens, _ = reviews(40, width=7)
     tokens[0] = 0
     narrow = logits(model, tokens)
     assert narrow.std() > 0.01
@@ -87,18 +111,16 @@ def test_a_logit_does_not_depend_on_the_width_of_the_batch(module):
 @each_model
 def test_gradients_do_not_depend_on_the_width_of_the_batch(module):
     model = build(module)
-    inputs, labels = reviews(16, width=6)
+    tokens, labels = reviews(16, width=6)
 
     def gradients(tokens):
         with tf.GradientTape() as tape:
-            answer = model({features.TOKENS: tf.constant(tokens)})
-            loss = tf.reduce_mean(
-                tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=answer)
-            )
+            answer = model(inputs_of(model, tokens), training=True)
+            loss = metrics.mean_loss(labels, answer, None)
         return tape.gradient(loss, model.trainable_variables)
 
-    narrow = gradients(inputs[features.TOKENS])
-    wide = gradients(np.pad(inputs[features.TOKENS], [(0, 0), (0, 6)]))
+    narrow = gradients(tokens)
+    wide = gradients(np.pad(tokens, [(0, 0), (0, 6)]))
     for one, other in zip(narrow, wide, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
 
@@ -107,7 +129,7 @@ def test_gradients_do_not_depend_on_the_width_of_the_batch(module):
 def test_no_gradient_is_made_of_slices(module):
     model = build(module)
     with tf.GradientTape() as tape:
-        answer = model({features.TOKENS: tf.constant(reviews(8)[0][features.TOKENS])})
+        answer = model(inputs_of(model, reviews(8)[0]), training=True)
     for gradient in tape.gradient(answer, model.trainable_variables):
         assert isinstance(gradient, tf.Tensor)
 
@@ -116,11 +138,11 @@ def test_no_gradient_is_made_of_slices(module):
 def test_a_first_step_on_no_example_changes_nothing(module):
     model = compiled(module)
     before = [weight.numpy() for weight in model.weights]
-    nothing = {features.TOKENS: np.zeros((0, 1), np.int64)}, np.zeros((0, 1), np.float32)
-    assert np.isfinite(model.train_on_batch(*nothing))
+    nothing = np.zeros((0, 1), np.int64)
+    assert np.isfinite(train(model, nothing, np.zeros((0, 1), np.float32)))
     for weight, value in zip(model.weights, before, strict=True):
         np.testing.assert_array_equal(weight.numpy(), value)
-    assert logits(model, nothing[0][features.TOKENS]).shape == (0, 1)
+    assert logits(model, nothing).shape == (0, 1)
 
 
 @each_model
@@ -136,8 +158,8 @@ def test_logits_are_float32_under_mixed_precision(module, policy):
     tf_keras.mixed_precision.set_global_policy(policy)
     try:
         model = compiled(module)
-        before = logits(model, reviews(8)[0][features.TOKENS])
-        loss = model.train_on_batch(*reviews(8))
+        before = logits(model, reviews(8)[0])
+        loss = train(model, *reviews(8))
     finally:
         tf_keras.mixed_precision.set_global_policy("float32")
     assert model.output.dtype == tf.float32
@@ -150,7 +172,7 @@ def test_xla_compiles_a_train_step_at_static_shapes(module):
     model = compiled(module, static_shapes=True, jit_compile=True)
     assert model.input[features.TOKENS].shape.as_list() == [None, TRANSFORM.max_tokens]
     batch = reviews(32)
-    losses = [model.train_on_batch(*batch) for _ in range(8)]
+    losses = [train(model, *batch) for _ in range(8)]
     assert losses[-1] < losses[0]
 
 
@@ -160,7 +182,7 @@ def test_weights_fit_a_model_with_other_shapes(module, tmp_path):
     static.set_weights([weight + 0.1 for weight in static.get_weights()])
     path = tf.train.Checkpoint(model=static).write(str(tmp_path / "weights"))
     tf.train.Checkpoint(model=dynamic).read(path).assert_existing_objects_matched()
-    tokens = reviews(8)[0][features.TOKENS]
+    tokens = reviews(8)[0]
     np.testing.assert_allclose(logits(static, tokens), logits(dynamic, tokens), rtol=1e-4)
 
 
@@ -179,9 +201,46 @@ def test_the_search_space_is_of_hyperparameters(module):
 
 def test_recurrent_dropout_is_applied_in_training_alone():
     model = build(cnn_lstm, recurrent_dropout=0.5)
-    inputs = {features.TOKENS: tf.constant(reviews(8)[0][features.TOKENS])}
+    inputs = inputs_of(model, reviews(8)[0])
     assert (model(inputs).numpy() == model(inputs).numpy()).all()
     assert (model(inputs, training=True).numpy() != model(inputs, training=True).numpy()).any()
+
+
+def test_each_part_of_wide_and_deep_has_the_gradient_of_its_own_loss():
+    model = build(wide_and_deep)
+    tokens, labels = reviews(16)
+
+    def gradient_of_the_bag(others):
+        for layer in model.layers:
+            if layer.name.startswith("logit"):
+                layer.bias.assign([others])
+        with tf.GradientTape() as tape:
+            answer = model(inputs_of(model, tokens), training=True)
+            assert answer.shape == (16, 3)
+            loss = metrics.mean_loss(labels, answer, None)
+        return tape.gradient(loss, model.get_layer("bag").table).numpy()
+
+    uncertain = gradient_of_the_bag(0.0)
+    assert np.abs(uncertain).max() > 0.001
+    np.testing.assert_array_equal(gradient_of_the_bag(50.0), uncertain)
+
+
+def test_wide_and_deep_answers_with_the_mean_of_its_parts():
+    model = build(wide_and_deep)
+    tokens, _ = reviews(16)
+    parts = model(inputs_of(model, tokens), training=True)
+    np.testing.assert_allclose(
+        logits(model, tokens), parts.numpy().mean(axis=1, keepdims=True), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_word_dropout_is_applied_in_training_alone():
+    model = build(wide_and_deep, word_dropout=0.5)
+    inputs = inputs_of(model, reviews(8)[0])
+    assert (model(inputs).numpy() == model(inputs).numpy()).all()
+    one, other = (model(inputs, training=True).numpy() for _ in range(2))
+    assert (one[:, 0] == other[:, 0]).all(), "the bag has no dropout"
+    assert (one[:, 1:] != other[:, 1:]).any()
 
 
 def test_a_width_that_heads_cannot_share_is_refused():

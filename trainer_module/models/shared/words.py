@@ -26,9 +26,9 @@ def embedding(transform: Transform, width: int) -> DenseGradientEmbedding:
     return DenseGradientEmbedding(rows, width, name="embedding")
 
 
-def logit(x: Any) -> Any:
+def logit(x: Any, *, name: str = "logit") -> Any:
     """Apply a dense layer, [batch, width] -> [batch, 1], float32 under any precision policy."""
-    return tf_keras.layers.Dense(1, dtype=tf.float32, name="logit")(x)
+    return tf_keras.layers.Dense(1, dtype=tf.float32, name=name)(x)
 
 
 class DenseGradientEmbedding(tf_keras.layers.Embedding):

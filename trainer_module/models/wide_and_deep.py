@@ -1,0 +1,104 @@
+"""wide_and_deep: a bag of n-grams and pyramids of convolutions, whose logits are averaged.
+
+The bag is wide and each pyramid is deep, as in Cheng et al., "Wide & Deep Learning for Recommender
+Systems" (2016). The pyramid is after Johnson and Zhang, "Deep Pyramid Convolutional Neural Networks
+for Text Categorization" (2017).
+
+Each part is trained for itself, on the loss of its own logit. If the sum of the logits were trained
+instead, as in Cheng et al., the bag would learn its share of the answer in a few hundred steps, and
+the pyramids would receive almost no gradient from the reviews that it already answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from core.settings import PositiveInt
+from preprocessing import features
+from preprocessing.settings import Transform
+from trainer_module.models.shared import ngram_bag
+from trainer_module.models.shared.optimizers import adam
+from trainer_module.models.shared.pyramid import Pyramid
+from trainer_module.models.shared.words import DropoutRate, embedding, logit, word_ids
+
+
+class Hyperparameters(ngram_bag.BagHyperparameters):
+    """The hyperparameters of the bag and of the pyramids, with defaults for a CPU."""
+
+    pyramids: PositiveInt = 1
+    """Number of pyramids, which differ only in their first weights."""
+    embedding_width: PositiveInt = 128
+    filters: PositiveInt = 96
+    """Filters of each convolution."""
+    blocks: PositiveInt = 3
+    """Blocks of two convolutions; between two blocks the review is shortened by half."""
+    word_dropout: DropoutRate = 0.1
+    """Fraction of words that a step of the training leaves out."""
+    dropout: DropoutRate = 0.3
+    """Dropout of the maxima."""
+
+
+FEATURES = (features.NGRAMS, features.TOKENS)
+LEARNING_RATE = 4e-3
+SEARCH_SPACE: dict[str, Any] = {
+    "learning_rate": (1e-3, 1e-2, "log"),
+    "filters": [64, 96, 128],
+    "blocks": [2, 3, 4],
+    "word_dropout": (0.0, 0.3, "linear"),
+    "dropout": (0.0, 0.5, "linear"),
+}
+
+
+class MeanOfParts(tf_keras.layers.Layer):
+    """A layer that averages the logits of the parts, and in a training returns each of them.
+
+    Inputs: a list of float32 [batch, 1]. Output: float32 [batch, 1]; in a training [batch, parts].
+    """
+
+    def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
+        logits = tf.concat(inputs, axis=1)
+        return logits if training else tf.reduce_mean(logits, axis=1, keepdims=True)
+
+
+def build(
+    hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
+) -> tf_keras.Model:
+    """Build a model {ngrams: see `ngram_ids`, tokens: int64 [batch, width], padding 0} -> logit.
+
+    The logit of positive is float32 [batch, 1]; in a training, there is one for each part, [batch,
+    1 + pyramids]. A review's logit does not depend on the width.
+
+    Args:
+      hyperparameters: the hyperparameters of the layers.
+      transform: the settings of the n-grams and the tokens.
+      static_shapes: the width is always `max_tokens`, and the n-grams are padded.
+    """
+    ngrams = ngram_bag.ngram_ids(static_shapes=static_shapes)
+    tokens = word_ids(transform, static_shapes=static_shapes)
+    # float32 under any policy, as in ngram_linear.
+    bag = ngram_bag.NgramBag(
+        transform.ngram_buckets, hyperparameters, name=ngram_bag.BAG, dtype="float32"
+    )
+    parts = [bag(ngrams)]
+    for number in range(1, hyperparameters.pyramids + 1):
+        pyramid = Pyramid(
+            embedding(transform, hyperparameters.embedding_width),
+            filters=hyperparameters.filters,
+            blocks=hyperparameters.blocks,
+            word_dropout=hyperparameters.word_dropout,
+            name=f"pyramid_{number}",
+        )
+        x = tf_keras.layers.Dropout(hyperparameters.dropout)(pyramid(tokens))
+        parts.append(logit(x, name=f"logit_{number}"))
+    output = MeanOfParts(name="mean", dtype="float32")(parts)
+    return tf_keras.Model(
+        {features.NGRAMS: ngrams, features.TOKENS: tokens}, output, name="wide_and_deep"
+    )
+
+
+optimizer = adam
+adapt = ngram_bag.adapt
+adapt_to_counts = ngram_bag.adapt_to_counts
