@@ -50,3 +50,16 @@ def test_a_batch_without_examples_has_a_loss_of_0():
 def test_a_logit_of_0_is_negative():
     sums = metrics.sums(tf.constant([[0.0], [1.0]]), tf.zeros([2, 1]), None)
     assert sums["accuracy"].numpy().tolist() == [1.0, 2.0]
+
+
+def test_several_logits_of_an_example_have_equal_weights():
+    opposite = [math.log1p(math.exp(x)) for x in (2.0, -1.0, -1.0, 3.0)]
+    logits = tf.concat([LOGIT, -LOGIT], axis=1)
+    sums = metrics.sums(LABEL, logits, tf.constant([1.0, 1.0, 0.0, 0.0]))
+    expected = (sum(LOSSES[:2]) + sum(opposite[:2])) / 2
+    assert sums["loss"].numpy() == pytest.approx([expected, 2])
+    assert sums["accuracy"].numpy().tolist() == [1.0, 2.0]
+    means = {"loss": (sum(LOSSES) + sum(opposite)) / 8, "accuracy": 0.5}
+    for metric in metrics.keras_metrics():
+        metric.update_state(LABEL, logits)
+        assert float(metric.result()) == pytest.approx(means[metric.name])
