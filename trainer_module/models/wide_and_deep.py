@@ -4,9 +4,9 @@ The bag is wide and each pyramid is deep, as in Cheng et al., "Wide & Deep Learn
 Systems" (2016). The pyramid is after Johnson and Zhang, "Deep Pyramid Convolutional Neural Networks
 for Text Categorization" (2017).
 
-Each part is trained for itself, on the loss of its own logit. If the sum of the logits were trained
-instead, as in Cheng et al., the bag would learn its share of the answer in a few hundred steps, and
-the pyramids would receive almost no gradient from the reviews that it already answers.
+Each part is trained for itself, on the loss of its own logit, and not on that of the sum as in
+Cheng et al. The bag learns much faster than a pyramid, and the loss of the sum has a small gradient
+for every review that the bag already answers.
 """
 
 from __future__ import annotations
