@@ -22,4 +22,5 @@ class Transform(Section):
     vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
     """Words in the vocabulary of a sequence model."""
     max_tokens: PositiveInt = 500
-    """Number of words of a review that a sequence model reads, from its beginning."""
+    """Number of words of a review that a sequence model reads, from its beginning. With
+    `training.jit_compile` and on a TPU it also limits the n-grams that a training reads."""

@@ -27,7 +27,8 @@ class Training(Section):
     ] = "ngram_linear"
     """Architecture; one file in `trainer_module/models/` each."""
     hyperparameters: dict[str, bool | int | float | str] = {}
-    """Hyperparameters of the model: the fields of `Hyperparameters` in its file."""
+    """Hyperparameters of the model: the fields of `Hyperparameters` in its file, including the
+    inherited ones."""
     strategy: Literal[
         "auto",
         "one_device",

@@ -24,7 +24,7 @@ class Inputs:
     own share, so an epoch contains every Example once. Under parameter servers only the coordinator
     reads. There a step is the work of a single worker, with a batch for each of its replicas. The
     coordinator sends serialized Examples, which are a third of the parsed ones in bytes, and the
-    workers parse them.
+    workers parse them. Batches of words are parsed before, because they are sorted by length.
     """
 
     def __init__(

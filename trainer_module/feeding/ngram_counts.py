@@ -1,6 +1,6 @@
 """The occurrences of the n-grams in each class, which Transform stores next to the splits.
 
-The scale of `ngram_linear` depends on them, and counting n-grams takes a pass over the train split.
+The scale of the bag of n-grams depends on them, and counting takes a pass over the train split.
 """
 
 from __future__ import annotations

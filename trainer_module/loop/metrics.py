@@ -41,8 +41,8 @@ def sums(label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None) -> dict[s
 
     Args:
       label: float32 [batch, 1].
-      logit: float32 [batch, logits]. Several logits, of parts of a model that are trained each for
-        itself, have equal weights in the mean of an Example.
+      logit: float32 [batch, logits]. A model of several parts has a logit for each of them, and the
+        value of an Example is the mean over its logits.
       weight: float32 [batch], 0 for padding; None: no Example is padding.
     """
     if weight is None:

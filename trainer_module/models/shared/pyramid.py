@@ -25,7 +25,8 @@ class Pyramid(tf_keras.layers.Layer):
     """A convolution, blocks of two residual convolutions, and maxima.
 
     Every block but the first begins with a maximum over each two steps, which shortens the review
-    by half. So all blocks together take twice as long as the first, and the last one sees phrases.
+    by half. So all blocks together take less than twice the time of the first one, and a step of
+    the last block covers several words.
 
     Steps after the end of a review are zeros in every layer, and the width is padded to a multiple
     of the words of a step of the last block. So the output does not depend on the width.
