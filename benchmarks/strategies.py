@@ -35,6 +35,7 @@ from rich.table import Column, Table
 
 from benchmarks import peer_ours, svg, usage
 from preprocessing import features
+from trainer_module import models
 from trainer_module.settings import Training, TrainingJob
 
 MODELS: tuple[str, ...] = get_args(Training.model_fields["model"].annotation)
@@ -183,20 +184,14 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _has_ngrams(model: str) -> bool:
-    from trainer_module import models
-
-    return features.NGRAMS in models.load(model).FEATURES
-
-
 def _measure(arguments: argparse.Namespace, gpus: int, root: Path) -> Iterator[Row]:
     jobs: dict[bool, TrainingJob] = {}
     for batch in arguments.batches:
         for setup in setups(gpus, arguments.devices):
             if setup.name not in arguments.only:
                 continue
-            if setup.large_table and not _has_ngrams(arguments.model):
-                continue
+            if setup.large_table and features.NGRAMS not in models.load(arguments.model).FEATURES:
+                continue  # The model has no n-gram table.
             if setup.large_table not in jobs:
                 jobs[setup.large_table] = _prepare(arguments, setup, root)
             training = {"batch_size_per_replica": batch, "epochs": arguments.epochs}

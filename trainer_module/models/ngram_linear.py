@@ -56,10 +56,8 @@ def build(
     in which -1 is padding.
     """
     ngrams = ngram_ids(static_shapes=static_shapes)
-    # float32 under any policy: half precision would make the sum of hundreds of weights less exact,
-    # and there is no matrix product that it could speed up.
-    bag = NgramBag(transform.ngram_buckets, hyperparameters, name=BAG, dtype="float32")
-    return tf_keras.Model({features.NGRAMS: ngrams}, bag(ngrams), name="ngram_linear")
+    logit = ngram_bag.bag(transform, hyperparameters)(ngrams)
+    return tf_keras.Model({features.NGRAMS: ngrams}, logit, name="ngram_linear")
 
 
 def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_keras.Model:

@@ -81,11 +81,7 @@ def build(
     """
     ngrams = ngram_bag.ngram_ids(static_shapes=static_shapes)
     tokens = word_ids(transform, static_shapes=static_shapes)
-    # float32 under any policy, as in ngram_linear.
-    bag = ngram_bag.NgramBag(
-        transform.ngram_buckets, hyperparameters, name=ngram_bag.BAG, dtype="float32"
-    )
-    parts = [bag(ngrams)]
+    parts = [ngram_bag.bag(transform, hyperparameters)(ngrams)]
     for number in range(1, hyperparameters.pyramids + 1):
         pyramid = Pyramid(
             embedding(transform, hyperparameters.embedding_width),

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from core.settings import Section
 from preprocessing import features
+from preprocessing.settings import Transform
 
 BAG = "bag"
 """The name of the layer in a model."""
@@ -42,6 +43,15 @@ def ngram_ids(*, static_shapes: bool) -> Any:
     With `static_shapes` it is a Tensor [batch, width], in which -1 is padding.
     """
     return tf_keras.Input([None], dtype=tf.int64, ragged=not static_shapes, name=features.NGRAMS)
+
+
+def bag(transform: Transform, hyperparameters: BagHyperparameters) -> NgramBag:
+    """Return the bag of a model; `adapt` finds it by its name.
+
+    It is float32 under any policy: half precision would make the sum of hundreds of weights less
+    exact, and there is no matrix product that it could speed up.
+    """
+    return NgramBag(transform.ngram_buckets, hyperparameters, name=BAG, dtype="float32")
 
 
 class NgramBag(tf_keras.layers.Layer):
