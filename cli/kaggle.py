@@ -101,11 +101,13 @@ def _check_writable(base: str) -> None:
     """Raise ConfigError if `base` is not writable, before half a gigabyte is downloaded."""
     from apache_beam.io.filesystems import FileSystems
 
+    from preprocessing.reading.files import delete_file
+
     try:
         if "://" in base:
             probe = _join(base, ".writable")
             FileSystems.create(probe).close()
-            FileSystems.delete([probe])
+            delete_file(probe)
             return
         existing = Path(base)
         while not existing.exists():
@@ -122,6 +124,8 @@ def _move_into_place(source: Path, base: str, name: str) -> None:
     from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
 
+    from preprocessing.reading.files import delete_file
+
     target, unfinished = _join(base, name), _join(base, f".{name}.part")
     try:
         if "://" not in base:
@@ -133,7 +137,7 @@ def _move_into_place(source: Path, base: str, name: str) -> None:
         FileSystems.rename([unfinished], [target])
     except Exception as error:  # every cloud client has exceptions of its own
         with contextlib.suppress(Exception):
-            FileSystems.delete([unfinished])
+            delete_file(unfinished)
         raise FetchError(f"{target} could not be written: {_first_line(error)}") from None
     source.unlink()
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import heapq
-import os
 import zlib
 from typing import NamedTuple
 
 import tensorflow as tf
-from tfx.dsl.io import fileio
 
+from components.examples import example_files
 from preprocessing import features
 
 _BATCH = 1024
@@ -39,9 +38,11 @@ def read_sample(folder: str, size: int) -> Sample:
 
     The Examples with the smallest hash are sampled, so that a sorted input makes no difference, and
     every call returns the same ones. Memory grows with `size`, not with the split.
+
+    Raises:
+      InputError: see `example_files`.
     """
-    files = sorted(fileio.glob(os.path.join(folder, "*")))
-    records = tf.data.TFRecordDataset(files, compression_type="GZIP").batch(_BATCH)
+    records = tf.data.TFRecordDataset(example_files(folder), compression_type="GZIP").batch(_BATCH)
     kept: list[tuple[int, int, bytes]] = []
     total = 0
     for batch in records.as_numpy_iterator():

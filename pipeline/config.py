@@ -6,6 +6,7 @@ single keys. Every invalid setting raises a `ConfigError`, whose message is one 
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -66,6 +67,17 @@ class Paths(Section):
             for key, place in places.items()
         }
         return {**values, "root": root, **places}
+
+    @field_validator("root", "serving", "checkpoints")
+    @classmethod
+    def _is_no_pattern(cls, path: str) -> str:
+        # A local folder may have such a name, see `core.files.without_magic`.
+        if "://" in path and glob.has_magic(path):
+            raise ValueError(
+                f"{path} contains [, * or ?, which libraries match as a pattern; choose another "
+                "name"
+            )
+        return path
 
 
 class Columns(Section):
@@ -174,6 +186,15 @@ class PipelineConfig(Section):
             raise ValueError(
                 "signing.private_key signs models in paths.serving, and push.destination is vertex;"
                 " unset one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _evaluator_finds_models(self) -> PipelineConfig:
+        if not self.evaluation.batched and glob.has_magic(self.paths.root):
+            raise ValueError(
+                "evaluation.batched: false runs TFX's Evaluator, which cannot load models from "
+                f"{self.paths.root}, because the path contains [, * or ?; set it to true"
             )
         return self
 

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from core.errors import UserError
+from core.files import without_magic
 from preprocessing.fast.ngrams import NgramIds, ngram_ids
 from serving.signing.model import verified
 
@@ -71,7 +72,7 @@ class PredictText:
         self.is_fast = by_ngrams is not None
         self.ngram_settings: NgramSettings = (0, 0, ())
         if self.is_fast:
-            variables = tf.train.load_checkpoint(f"{folder}/variables/variables")
+            variables = tf.train.load_checkpoint(f"{without_magic(folder)}/variables/variables")
             longest, buckets, *openings = variables.get_tensor(_SETTINGS).tolist()
             self.ngram_settings = (longest, buckets, tuple(openings))
             self._compare(_SAMPLE)
@@ -116,7 +117,7 @@ def load_predict_text(folder: str, public_key: bytes | None = None) -> PredictTe
     """
     with verified(folder, public_key) as trusted:
         try:
-            return predict_text_of(tf.saved_model.load(trusted), trusted)
+            return predict_text_of(tf.saved_model.load(without_magic(trusted)), trusted)
         except Exception as error:  # a damaged file can raise anything
             problem = (str(error).strip().splitlines() or [""])[0]
             raise DamagedModelError(

@@ -22,6 +22,7 @@ from typing import Any
 import tensorflow as tf
 
 from core.events import end_with_parent
+from core.files import without_magic
 from preprocessing import features
 from trainer_module.loop.memory import peak_rss
 
@@ -108,7 +109,7 @@ def probe(folder: Path) -> None:
 
     begin("loading the model")
     start = time.perf_counter()
-    model = tf.saved_model.load(request.model)
+    model = tf.saved_model.load(without_magic(request.model))
     answer.signatures = sorted(model.signatures)
     if not set(SIGNATURES) <= set(answer.signatures):
         begin("end")

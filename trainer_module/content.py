@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
+from core.files import list_files
+
 _FILE = "content.sha256"
 _FILES_AT_ONCE = 16
 _GZIP_TRAILER = 8
@@ -46,7 +48,7 @@ def digest(patterns: Sequence[str]) -> str:
             with tf.io.gfile.GFile(file) as stream:
                 found.append([os.path.basename(split), stream.read()])
         else:
-            found.append([_checksums(tf.io.gfile.glob(pattern))])
+            found.append([_checksums(list_files(*os.path.split(pattern)))])
     return json.dumps(found)
 
 

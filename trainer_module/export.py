@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 import tf_keras
 
+from core.files import without_magic
 from preprocessing import features
 from preprocessing.settings import Transform
 
@@ -31,7 +32,8 @@ class ServedModel(tf.Module):
         self.model_variables = model.variables
         self._inputs = lambda: model.input
         self._logit = lambda inputs: model(inputs, training=False)
-        transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
+        graph = tft.TFTransformOutput(without_magic(transform_graph))
+        transform = graph.transform_features_layer()
         self.transform_resources = tf.train.TrackableView.children(transform)
         self._transform = lambda texts: transform({features.TEXT: texts})
 

@@ -113,7 +113,8 @@ class TrainingJob(Section):
     """One training, independent of the platform; `task.py` reads it as JSON.
 
     Attributes:
-      train_files, eval_files: glob patterns of transformed TFRecord files.
+      train_files, eval_files: patterns of transformed TFRecord files, such as FOLDER/*. Only the
+        name of the file is a pattern; `[`, `*` and `?` in FOLDER are ordinary characters.
       transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
       serving_model_dir: folder for the SavedModel.
       model_run_dir: folder for TensorBoard logs.

@@ -22,6 +22,7 @@ from components.evaluator import sampled, stages, tfma_internals
 from components.evaluator.metrics import ACCURACY_CLASS
 from components.evaluator.plan import Plan, Unsupported, make_plan
 from components.evaluator.settings import Evaluation
+from components.examples import uris_without_magic
 from core.settings import with_parameters
 
 MIN_ACCURACY_KEY = "min_accuracy"
@@ -48,6 +49,19 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         """
         inputs = without_missing_model(input_dict, standard_component_specs.BASELINE_MODEL_KEY)
         properties = with_min_accuracy(exec_properties)
+        patterns = (
+            inputs[standard_component_specs.EXAMPLES_KEY]
+            + output_dict[standard_component_specs.EVALUATION_KEY]
+        )
+        with uris_without_magic(patterns):
+            self._do(inputs, output_dict, properties)
+
+    def _do(
+        self,
+        inputs: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        properties: dict[str, Any],
+    ) -> None:
         plan = None
         if properties.get(BATCHED_KEY):
             try:

@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow_model_analysis as tfma
 
+from core.files import without_magic
+
 ACCURACY = "binary_accuracy"
 ACCURACY_CLASS = "BinaryAccuracy"
 """The class of the metric ACCURACY in the configuration of TFMA."""
@@ -23,7 +25,7 @@ def overall_metrics(evaluation: str) -> dict[str, float]:
     Raises:
       ValueError: the evaluation has no overall slice.
     """
-    for of_slice in tfma.load_metrics(evaluation):
+    for of_slice in tfma.load_metrics(without_magic(evaluation)):
         if not of_slice.slice_key.single_slice_keys:
             return metrics_by_model(of_slice).get(CANDIDATE, {})
     raise ValueError(f"{evaluation}: no overall slice in the evaluation")

@@ -15,11 +15,13 @@ from tfx.components.util import examples_utils
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, standard_component_specs
-from tfx.utils import io_utils, json_utils, path_utils, proto_utils
+from tfx.utils import json_utils, path_utils, proto_utils
 
 from components.evaluator import tfma_internals
 from components.evaluator.scoring import EvaluatedModel
 from components.evaluator.slices import slicing_features
+from components.examples import split_files
+from core.files import without_magic
 
 _DEFAULT_TRANSFORMS = {"transformed_features", "transformed_labels"}
 """Signatures that TFMA calls if they exist and the configuration names no other ones."""
@@ -86,8 +88,8 @@ def make_plan(
             else standard_component_specs.MODEL_KEY
         )
         artifact = artifact_utils.get_single_instance(input_dict[key])
-        folder = path_utils.serving_model_path(
-            artifact.uri, path_utils.is_old_model_artifact(artifact)
+        folder = without_magic(
+            path_utils.serving_model_path(artifact.uri, path_utils.is_old_model_artifact(artifact))
         )
         # TFMA has no name for the only model.
         name = spec.name if len(eval_config.model_specs) > 1 else ""
@@ -191,8 +193,7 @@ def _files(examples: list[types.Artifact], exec_properties: Mapping[str, Any]) -
             raise Unsupported(f"{artifact.uri} has no gzipped TFRecords of tf.Examples")
     key = standard_component_specs.EXAMPLE_SPLITS_KEY
     splits = json_utils.loads(exec_properties.get(key, "null")) or ["eval"]
-    uris = [uri for split in splits for uri in artifact_utils.get_split_uris(examples, split)]
-    return sorted(path for uri in uris for path in fileio.glob(io_utils.all_files_pattern(uri)))
+    return split_files(examples, splits)
 
 
 def _fields(message: Any) -> set[str]:

@@ -29,6 +29,7 @@ from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_fol
 from components.review_example_gen.units import Source, lines_before
 from components.worker_results import read_results, write_results
 from core.errors import InputError
+from core.files import list_files
 from preprocessing.reading.cut import cut_file
 from preprocessing.reading.find import SourceFile, find_sources
 from preprocessing.reading.layouts import decide_layouts
@@ -215,7 +216,7 @@ def _first_rejected(rejected_uri: str, reason: str | None = None) -> list[str]:
 
 
 def _read_rejected(uri: str) -> Iterator[dict[str, Any]]:
-    for path in fileio.glob(os.path.join(uri, LINES_PREFIX + "*")):
+    for path in list_files(uri, LINES_PREFIX + "*"):
         with fileio.open(path) as file:
             for line in file:
                 yield json.loads(line)

@@ -17,6 +17,7 @@ from components.evaluator.metrics import (
     EXAMPLE_COUNT,
     metrics_by_model,
 )
+from core.files import without_magic
 
 _NAMES = {
     ACCURACY: "accuracy",
@@ -96,6 +97,7 @@ def read_evaluation(uri: str, positives: float | None) -> Evaluation:
       uri: of the artifact.
       positives: the fraction of positive Examples, for the interval of AUC; None: unknown.
     """
+    uri = without_magic(uri)
     loaded = list(tfma.load_metrics(uri))
     slices = []
     for metrics in loaded:
@@ -122,6 +124,7 @@ def missed_thresholds(uri: str) -> list[str]:
     Args:
       uri: of the output `evaluation` of the Evaluator.
     """
+    uri = without_magic(uri)
     own, base = _overall(tfma.load_metrics(uri))
     return [each.sentence for each in _thresholds(uri, own, base) if not each.passed]
 

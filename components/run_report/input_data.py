@@ -16,6 +16,7 @@ from tfx.dsl.io import fileio
 
 from components.anomalies import read_anomalies
 from components.sample import read_sample
+from core.files import list_files
 from preprocessing import features
 from preprocessing.fast.ngrams import length_buckets, ngram_ids
 
@@ -152,7 +153,7 @@ def _reasons(rejected: str, total: Mapping[str, int]) -> list[Reason]:
     names = [name for name in total if name.startswith("rejected/")]
     samples: dict[str, list[str]] = {name.removeprefix("rejected/"): [] for name in names}
     missing = set(samples)
-    for path in fileio.glob(os.path.join(rejected, "lines*")):
+    for path in list_files(rejected, "lines*"):
         for line in _json_lines(path):
             if not missing:
                 break

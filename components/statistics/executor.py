@@ -18,13 +18,13 @@ from absl import logging
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx import types
 from tfx.components.statistics_gen import executor as tfx_executor
-from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils
 from tfx_bsl.coders import example_coder
 
 from components import tfrecords
 from components.beam_executor import LocalBeamExecutor
+from components.examples import example_files, uris_without_magic
 from components.statistics.tfdv_internals import statistics_of
 from preprocessing.reading.files import file_size
 
@@ -45,7 +45,12 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         """See TFX's BaseExecutor."""
         max_examples = exec_properties.get(MAX_EXAMPLES_KEY)
         if max_examples is None:
-            super().Do(input_dict, output_dict, exec_properties)
+            patterns = (
+                input_dict[standard_component_specs.EXAMPLES_KEY]
+                + output_dict[standard_component_specs.STATISTICS_KEY]
+            )
+            with uris_without_magic(patterns):
+                super().Do(input_dict, output_dict, exec_properties)
             return
         self._log_startup(input_dict, output_dict, exec_properties)
         examples = artifact_utils.get_single_instance(
@@ -90,7 +95,7 @@ class _Split:
     """The files of a split; `schema` has the features to decode."""
 
     def __init__(self, folder: str, schema: schema_pb2.Schema):
-        self._files = sorted(fileio.glob(io_utils.all_files_pattern(folder)))
+        self._files = example_files(folder)
         self._schema = schema
 
     def rate(self, max_examples: int) -> float:

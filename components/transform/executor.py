@@ -28,9 +28,11 @@ from tfx_bsl.public import tfxio
 
 from components import tfrecords
 from components.beam_executor import LocalBeamExecutor
+from components.examples import split_files
 from components.transform import stages, tft_internals
 from components.transform.tft_internals import PreprocessingFn
 from components.worker_results import read_results, write_results
+from core.files import without_magic
 from trainer_module import content
 from trainer_module.feeding import counts, ngram_counts
 
@@ -80,9 +82,9 @@ class Executor(LocalBeamExecutor):
             udf_utils.get_fn(exec_properties, standard_component_specs.PREPROCESSING_FN_KEY),
             custom_config=config,
         )
-        self._analyze(fn, schema, _files(examples, splits.analyze), graph, scratch)
+        self._analyze(fn, schema, split_files(examples, splits.analyze), graph, scratch)
         spec = _parsing_spec(fn, schema)
-        by_split = {split: _files(examples, [split]) for split in splits.transform}
+        by_split = {split: split_files(examples, [split]) for split in splits.transform}
         # The splits that are analyzed are those that a model is fitted to.
         stage = stages.TransformFiles(graph, spec, scratch, config, list(splits.analyze))
         done = self._transform(by_split, stage, scratch)
@@ -100,7 +102,7 @@ class Executor(LocalBeamExecutor):
         counts.write(transformed.uri, examples_by_file)
         content.write(
             transformed.uri,
-            _files(examples, sorted({*splits.analyze, *splits.transform})),
+            split_files(examples, sorted({*splits.analyze, *splits.transform})),
             [str(exec_properties.get(key)) for key in _DECIDING],
         )
         examples_utils.set_payload_format(transformed, example_gen_pb2.FORMAT_TF_EXAMPLE)
@@ -129,7 +131,7 @@ class Executor(LocalBeamExecutor):
         config = _source(schema).Project(columns).TensorAdapterConfig()
         with (
             self._make_beam_pipeline() as pipeline,
-            tft_beam.Context(temp_dir=scratch, use_deep_copy_optimization=True),
+            tft_beam.Context(temp_dir=without_magic(scratch), use_deep_copy_optimization=True),
         ):
             batches = (
                 pipeline
@@ -169,11 +171,6 @@ def _counted(transformed: types.Artifact, done: list[stages.Done]) -> dict[str, 
             folder = artifact_utils.get_split_uri([transformed], split)
             found.setdefault(os.path.basename(folder), []).append(file)
     return found
-
-
-def _files(examples: list[types.Artifact], splits: list[str]) -> list[str]:
-    uris = [uri for split in splits for uri in artifact_utils.get_split_uris(examples, split)]
-    return sorted(path for uri in uris for path in fileio.glob(io_utils.all_files_pattern(uri)))
 
 
 def _units(files: list[str]) -> list[list[str]]:

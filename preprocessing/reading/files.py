@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from typing import BinaryIO, NamedTuple, cast
@@ -154,6 +155,14 @@ def file_size(path: str) -> int:
     """Return the size of a file in bytes, as it is stored."""
     # `FileSystems.match` would interpret a `[` in the name of a folder as a pattern.
     return int(FileSystems.get_filesystem(path).size(path))
+
+
+def delete_file(path: str) -> None:
+    """Delete a file; `FileSystems.delete` would delete all files that match its path."""
+    if FileSystems.get_scheme(path) is None:
+        os.remove(path)
+    else:
+        FileSystems.delete([glob.escape(path)])
 
 
 def open_raw(path: str) -> BinaryIO:

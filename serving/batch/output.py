@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from preprocessing.reading.files import delete_file
 from serving.batch import work
 from serving.batch.units import Unit
 from serving.predictor import LABELS
@@ -68,11 +69,11 @@ def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output
     # Renaming does not replace a remote file.
     for path in (output, rejected_path(output)):
         if not work.is_local(path) and FileSystems.exists(path):
-            FileSystems.delete([path])
+            delete_file(path)
     if has_rejected:
         _rename(rejected, rejected_path(output))
     elif FileSystems.exists(rejected_path(output)):
-        FileSystems.delete([rejected_path(output)])
+        delete_file(rejected_path(output))
     _rename(scores, output)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -23,6 +24,7 @@ from apache_beam.io.filesystems import FileSystems
 from core import exit_codes
 from core.errors import UserError
 from core.file_locks import WITHOUT_LOCKS
+from preprocessing.reading.files import delete_file
 from serving.batch.units import Unit
 
 _MANIFEST = "manifest.json"
@@ -129,7 +131,7 @@ def clear(folder: str) -> None:
     # The manifest is deleted first: without a manifest, the remaining files are never used.
     for path in sorted(paths, key=lambda path: not path.endswith(_MANIFEST)):
         if not path.endswith(f"/{_LOCK}"):
-            FileSystems.delete([path])
+            delete_file(path)
 
 
 def remove(folder: str) -> None:
@@ -160,9 +162,8 @@ def finished(folder: str) -> set[int]:
 def _listed(folder: str) -> list[str]:
     if is_local(folder):
         return [f"{folder}/{name}" for name in os.listdir(folder)]
-    # The name of a folder may contain special characters of Beam's globs.
-    literal = re.sub(r"([\[*?])", r"[\1]", folder)
-    return [found.path for found in FileSystems.match([f"{literal}/*"])[0].metadata_list]
+    found = FileSystems.match([f"{glob.escape(folder)}/*"])[0].metadata_list
+    return [file.path for file in found]
 
 
 def _read(path: str) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from core.files import without_magic
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
@@ -125,7 +126,8 @@ def _load(folder: str) -> tuple[Any, dict[str, Any]]:
     )
     session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
     with session.graph.as_default():
-        graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], folder)
+        path = without_magic(folder)
+        graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], path)
     return session, dict(graph.signature_def)
 
 

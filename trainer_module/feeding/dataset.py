@@ -7,12 +7,14 @@ do not overlap. Every process reads the same number of batches, so none waits fo
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
+from core.files import list_files
 from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module.distribute.agreement import Agreement
@@ -36,7 +38,9 @@ class Split:
     @classmethod
     def find(cls, patterns: Sequence[str], agreement: Agreement | None = None) -> Split:
         """Find the files and count their Examples; each process counts some of the files."""
-        files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
+        files = sorted(
+            {file for pattern in patterns for file in list_files(*os.path.split(pattern))}
+        )
         process, processes = (agreement.process, agreement.processes) if agreement else (0, 1)
         counts = [0] * len(files)
         counts[process::processes] = count_examples(files[process::processes])

@@ -15,13 +15,14 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psutil
 import tensorflow as tf
 from absl import logging
 
+from core.files import list_files
 from trainer_module import content
 from trainer_module.distribute import lost_peer
 from trainer_module.distribute.cluster import Cluster
@@ -30,6 +31,7 @@ from trainer_module.loop.checkpoints import (
     READ_ERRORS,
     CheckpointError,
     latest_checkpoint,
+    readable,
     remove_folder,
     unreadable,
 )
@@ -54,11 +56,12 @@ def name(job: TrainingJob, code: str) -> str:
     for patterns in (job.train_files, job.eval_files):
         digest.update(content.digest(patterns).encode())
     # The vocabulary defines the meaning of the ids in the Examples.
-    digest.update(_of_files(os.path.join(job.transform_graph, "*", "assets", "*")).encode())
+    assets = os.path.join(job.transform_graph, "transform_fn", "assets")
+    digest.update(_digests(list_files(assets)).encode())
     if job.base_model:
         # The index contains the checksums of all weights.
         index = os.path.join(job.base_model, "variables", "variables.index")
-        digest.update(_of_files(index).encode())
+        digest.update(_digests([index]).encode())
     execution = hashlib.sha256(job.serving_model_dir.encode()).hexdigest()
     return f"{digest.hexdigest()[:16]}-{execution[:8]}"
 
@@ -124,9 +127,9 @@ def remove_stale(folder: str) -> None:
                 remove_folder(other)
 
 
-def _of_files(pattern: str) -> str:
+def _digests(files: Sequence[str]) -> str:
     digests = []
-    for file in sorted(tf.io.gfile.glob(pattern)):
+    for file in files:
         with tf.io.gfile.GFile(file, "rb") as stream:
             digests.append((os.path.basename(file), hashlib.sha256(stream.read()).hexdigest()))
     return json.dumps(digests)
@@ -164,7 +167,7 @@ def _steps_done(other: str, folder: str) -> int:
     latest = None
     try:
         latest = latest_checkpoint(other)
-        return int(tf.train.load_variable(latest, _STEPS)) if latest else 0
+        return int(tf.train.load_variable(readable(latest), _STEPS)) if latest else 0
     except (CheckpointError, *READ_ERRORS) as error:
         # A running training may be writing or removing the checkpoints at this moment.
         if _is_running(other, folder) or not tf.io.gfile.exists(os.path.join(other, LIST_FILE)):

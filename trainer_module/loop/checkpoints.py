@@ -15,6 +15,7 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from core.files import without_magic
 from trainer_module.loop.callbacks import StepCallback
 from trainer_module.loop.state import State
 from trainer_module.loop.termination import EXIT_CODE, Vote
@@ -39,12 +40,22 @@ def latest_checkpoint(folder: str) -> str | None:
     """
     listed = os.path.join(folder, LIST_FILE)
     try:
-        latest: str | None = tf.train.latest_checkpoint(folder)
+        # Not tf.train.latest_checkpoint, which matches the path as a pattern.
+        state = tf.train.get_checkpoint_state(folder)
     except ValueError as error:
         raise unreadable(listed, error) from error
-    if latest is None and tf.io.gfile.exists(listed):
+    if state is not None and tf.io.gfile.exists(f"{state.model_checkpoint_path}.index"):
+        latest: str = state.model_checkpoint_path
+        return latest
+    if tf.io.gfile.exists(listed):
         raise unreadable(listed, FileNotFoundError("no checkpoint in this list exists"))
-    return latest
+    return None
+
+
+def readable(path: str) -> str:
+    """Return the path by which TensorFlow can read the checkpoint at `path`."""
+    folder, name = os.path.split(path)
+    return os.path.join(without_magic(folder), name)
 
 
 def unreadable(path: str, error: Exception) -> CheckpointError:
@@ -90,7 +101,14 @@ class Checkpoints:
             model=model, optimizer=model.optimizer, steps_done=self.steps_done, state=self.state
         )
         try:
-            self._manager = tf.train.CheckpointManager(self._checkpoint, self._mine, max_to_keep=2)
+            if not chief:
+                # `without_magic` requires the folder; that of the chief exists already.
+                tf.io.gfile.makedirs(self._mine)
+            self._manager = tf.train.CheckpointManager(
+                self._checkpoint, without_magic(self._mine), max_to_keep=2
+            )
+        except tf.errors.OpError as error:
+            raise self._unwritable("its scratch folder", error) from error
         except ValueError as error:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
@@ -109,7 +127,7 @@ class Checkpoints:
             self.state.global_batch = global_batch
             return 0
         try:
-            self._checkpoint.restore(latest)
+            self._checkpoint.restore(readable(latest))
         except READ_ERRORS as error:
             raise unreadable(latest, error) from error
         theirs = self.state.global_batch
@@ -132,7 +150,8 @@ class Checkpoints:
             path = self._manager.save()
         except (tf.errors.OpError, OSError) as error:
             raise self._unwritable(f"the checkpoint of step {steps_done}", error) from error
-        logging.info("Checkpoint after step %d: %s", steps_done, path)
+        name = os.path.basename(path)
+        logging.info("Checkpoint after step %d: %s", steps_done, os.path.join(self._mine, name))
         self._remove_old_best()
 
     def save_best(self) -> None:
@@ -152,7 +171,7 @@ class Checkpoints:
             return
         path = os.path.join(self._folder, self._best_name())
         try:
-            self._weights().read(path).expect_partial()
+            self._weights().read(readable(path)).expect_partial()
         except READ_ERRORS as error:
             raise unreadable(path, error) from error
         logging.info("The best weights are those of epoch %d", self.state.best_epoch + 1)

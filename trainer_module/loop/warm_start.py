@@ -11,6 +11,7 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from core.files import without_magic
 from preprocessing import features
 from trainer_module.loop import weights
 from trainer_module.settings import TrainingJob
@@ -69,7 +70,7 @@ def load_weights(
             job.base_model,
         )
         return False
-    base = tf.saved_model.load(job.base_model)
+    base = tf.saved_model.load(without_magic(job.base_model))
     for variable, value in zip(plain.variables, base.model_variables, strict=True):
         variable.assign(value)
     weights.spread(plain, model)
@@ -80,6 +81,7 @@ def load_weights(
 def _vocabulary_hash(job: TrainingJob) -> str:
     import tensorflow_transform as tft
 
-    file = tft.TFTransformOutput(job.transform_graph).vocabulary_file_by_name(features.VOCABULARY)
+    graph = tft.TFTransformOutput(without_magic(job.transform_graph))
+    file = graph.vocabulary_file_by_name(features.VOCABULARY)
     with tf.io.gfile.GFile(file, "rb") as stream:
         return hashlib.sha256(stream.read()).hexdigest()

@@ -253,3 +253,20 @@ class TestSaveRegularly:
         # An evaluation that has just begun has changed nothing.
         assert saved == {"on_train_batch_end": [5], "on_test_batch_end": []}.get(hook, [4])
         assert saved_before_the_wait == [saved], "another process may still need this one"
+
+
+def test_a_folder_whose_name_is_a_pattern_keeps_two_checkpoints_and_is_restored(tmp_path):
+    neighbour, folder = tmp_path / "x1", tmp_path / "x[1]"
+    for place in (neighbour, folder):
+        place.mkdir()
+        checkpoints = Checkpoints(str(place), make_model(3.0), chief=True, name="chief")
+        for step in (1, 2, 3):
+            checkpoints.save(step)
+    assert names(folder) == names(neighbour)
+    assert [name for name in names(folder) if name.endswith("index")] == [
+        "ckpt-2.index",
+        "ckpt-3.index",
+    ]
+    model = make_model(0.0)
+    assert Checkpoints(str(folder), model, chief=True, name="chief").restore(8) == 3
+    assert weight(model) == 3.0

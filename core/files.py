@@ -1,0 +1,40 @@
+"""Paths that are never patterns, whatever characters a user's folder has in its name."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+
+
+def list_files(folder: str, names: str = "*") -> list[str]:
+    """Return the sorted paths of the files in a local or remote folder; [] if it does not exist.
+
+    Args:
+      folder: the folder, in which `[`, `*` and `?` are ordinary characters.
+      names: a pattern of the names of the files, such as `lines*`.
+    """
+    import tensorflow as tf
+
+    try:
+        found = tf.io.gfile.listdir(folder)
+    except tf.errors.NotFoundError:
+        return []
+    # The names of remote folders end with a slash.
+    matching = sorted(name for name in fnmatch.filter(found, names) if not name.endswith("/"))
+    return [os.path.join(folder, name) for name in matching]
+
+
+def without_magic(folder: str) -> str:
+    """Return another path of an existing local folder if its own contains `[`, `*` or `?`.
+
+    TensorFlow's loaders of SavedModels and checkpoints, its CheckpointManager, TFMA's writers and
+    readers and Beam's file sinks match patterns that begin with the path of the folder, and would
+    find no file, or the files of other folders. The kernel's path of an open descriptor has no such
+    characters. It is valid until this process ends. Other paths are returned unchanged; the
+    settings refuse remote ones with such characters.
+    """
+    if not glob.has_magic(folder) or not os.path.isdir(folder):
+        return folder
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    return f"/proc/{os.getpid()}/fd/{descriptor}"

@@ -1,0 +1,32 @@
+"""Paths whose names contain the characters of patterns."""
+
+import os
+
+import tensorflow as tf
+
+from core.files import list_files, without_magic
+
+
+def test_only_the_names_of_files_are_patterns(tmp_path):
+    for folder in ("x[1]*?", "x1a"):
+        (tmp_path / folder).mkdir()
+        for name in ("b", "a1", "a2"):
+            (tmp_path / folder / name).touch()
+    folder = str(tmp_path / "x[1]*?")
+    assert list_files(folder) == [f"{folder}/{name}" for name in ("a1", "a2", "b")]
+    assert list_files(folder, "a*") == [f"{folder}/a1", f"{folder}/a2"]
+    assert list_files(f"{folder}/missing") == []
+
+
+def test_libraries_that_match_patterns_find_the_folder_and_no_other(tmp_path):
+    for folder in ("x[1]", "x1"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / folder).touch()
+    path = without_magic(str(tmp_path / "x[1]"))
+    assert os.path.samefile(path, tmp_path / "x[1]")
+    assert tf.io.gfile.glob(f"{path}/*") == [f"{path}/x[1]"]
+
+
+def test_other_paths_stay_as_they_are(tmp_path):
+    for path in (str(tmp_path), "gs://bucket/folder", str(tmp_path / "missing[1]")):
+        assert without_magic(path) == path
