@@ -1,7 +1,8 @@
 """The command line of a training, which Kubernetes, Vertex AI and the local cluster run.
 
-`python -m trainer_module.task JOB [--set training.epochs=1 ...]`. With TF_CONFIG this process is a
-task of that cluster. Without TF_CONFIG it starts a local cluster if the settings require one.
+`python -m trainer_module.task JOB [--output FOLDER --set training.epochs=1 ...]`. With TF_CONFIG
+this process is a task of that cluster. Without TF_CONFIG it starts a local cluster if the settings
+require one.
 """
 
 from __future__ import annotations
@@ -57,6 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         numbered.set_tf_config(os.environ)
         cluster = Cluster.from_environ(os.environ)
         job = read_job(options.job, options.set)
+        if options.output:
+            job = with_output(job, options.output)
+        elif options.set:
+            raise ValueError(
+                f"--set: the model of these settings would replace {job.serving_model_dir}; add "
+                "--output FOLDER for another model"
+            )
         if cluster is None and processes.has_peers(job.training):
             local_cluster.run(job)
         else:
@@ -105,6 +113,17 @@ def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
         raise ValueError(f"{path}: {first_problem(error, TrainingJob)}") from None
 
 
+def with_output(job: TrainingJob, folder: str) -> TrainingJob:
+    """Return the job with the folders `model`, `run` and `checkpoints` of `folder` as outputs."""
+    return job.model_copy(
+        update={
+            "serving_model_dir": os.path.join(folder, "model"),
+            "model_run_dir": os.path.join(folder, "run"),
+            "checkpoint_dir": os.path.join(folder, "checkpoints"),
+        }
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m trainer_module.task",
@@ -116,7 +135,13 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="another value for a key of the job, such as training.epochs=1; may be repeated",
+        help="another value for a key of the job, such as training.epochs=1; may be repeated; "
+        "requires --output",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FOLDER",
+        help="folder for the model, its logs and its checkpoints, in place of those in JOB",
     )
     return parser
 

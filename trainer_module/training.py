@@ -95,7 +95,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     chief = cluster is None or cluster.chief
     task = cluster.name.replace(" ", "-") if cluster else "chief"
     checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=task)
-    first_step = checkpoints.restore(inputs.global_batch)
+    first_step = checkpoints.restore(inputs.global_batch, _settings(job))
     if not first_step:
         _set_first_weights(job, module, model, inputs, agreement)
     prepared_seconds = time.perf_counter() - started
@@ -203,6 +203,16 @@ def _plain_model(job: TrainingJob, module: ModuleType) -> tf_keras.Model:
 
 def _hyperparameters(training: Training) -> Any:
     return models.hyperparameters(training.model, training.hyperparameters)
+
+
+def _settings(job: TrainingJob) -> dict[str, Any]:
+    """Return key -> JSON value of the settings that define the training."""
+    sections = {"training": job.training, "transform": job.transform}
+    return {
+        f"{name}.{key}": value
+        for name, section in sections.items()
+        for key, value in section.model_dump(mode="json").items()
+    }
 
 
 def _set_first_weights(

@@ -104,7 +104,7 @@ def test_a_refusal_is_one_line_and_exit_code_2(
         words = [f"training.{name}={json.dumps(value)}" for name, value in settings.items()]
         words.append(f"training.strategy={strategy}")
         options = [word for each in words for word in ("--set", each)]
-        assert task.main([str(tmp_path / "job.json"), *options]) == 2
+        assert task.main([str(tmp_path / "job.json"), "--output", "o", *options]) == 2
         [message] = capsys.readouterr().err.splitlines()
         assert line.format(strategy) in message
 

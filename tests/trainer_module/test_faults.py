@@ -74,7 +74,7 @@ def test_a_kill_ends_the_job_with_one_line_and_the_next_run_resumes(
     assert not (tmp_path / "model").exists()
     assert (tmp_path / "checkpoints").exists()
 
-    again = run_task(job, tmp_path, "--set", "training.epochs=4")
+    again = run_task(job, tmp_path)
     assert again.code == 0, again.log
     assert "Resuming after step" in again.log
     assert learned_negation(tmp_path)

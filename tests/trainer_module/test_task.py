@@ -70,11 +70,22 @@ def test_a_job_is_read_as_it_was_written(tmp_path):
 def test_settings_of_the_command_line_come_first(file, training):
     settings = ["training.epochs=1", "base_model=/models/1", "transform.ngrams=3"]
     settings += ["training.hyperparameters={size: 2}", "training.hyperparameters.rate=0.5"]
-    assert task.main([file, *(word for each in settings for word in ("--set", each))]) == 0
+    assert (
+        task.main([file, "--output", "o", *(word for each in settings for word in ("--set", each))])
+        == 0
+    )
     [job] = training.jobs
     assert (job.training.epochs, job.base_model, job.transform.ngrams) == (1, "/models/1", 3)
     assert job.training.hyperparameters == {"size": 2, "rate": 0.5}
     assert job.training.profile_steps == (2, 4)
+    assert (job.serving_model_dir, job.model_run_dir) == ("o/model", "o/run")
+    assert job.checkpoint_dir == "o/checkpoints"
+
+
+def test_other_settings_do_not_replace_the_model_of_the_job(file, training, capsys):
+    assert task.main([file, "--set", "training.epochs=1"]) == 2
+    assert training.jobs == []
+    assert error_line(capsys).startswith("--set: the model of these settings would replace model;")
 
 
 @pytest.mark.parametrize(
@@ -280,7 +291,7 @@ def test_without_a_cluster_it_starts_one_of_its_own(file, training, monkeypatch,
     started = []
     monkeypatch.setattr(local_cluster, "run", started.append)
     words = [word for setting in settings for word in ("--set", f"training.{setting}")]
-    assert task.main([file, *words]) == 0
+    assert task.main([file, "--output", "o", *words]) == 0
     assert training.jobs == []
     assert f"training.{settings[0]}".endswith(started[0].training.strategy)
 
@@ -290,7 +301,7 @@ def test_in_a_cluster_it_trains_in_its_own_process(file, training, monkeypatch):
     cluster = Cluster({"worker": ["a:1", "b:1"]}, "worker", 1)
     monkeypatch.setenv("TF_CONFIG", cluster.to_json())
     words = ["--set", "training.strategy=multi_worker_mirrored", "--set", "training.workers=2"]
-    assert task.main([file, *words]) == 0
+    assert task.main([file, "--output", "o", *words]) == 0
     assert len(training.jobs) == 1
 
 

@@ -112,23 +112,32 @@ class Checkpoints:
         except ValueError as error:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
-    def restore(self, global_batch: int) -> int:
+    def restore(self, global_batch: int, settings: dict[str, Any]) -> int:
         """Restore the latest checkpoint if there is one, and return the steps done.
 
         Args:
           global_batch: Examples in a step of this training, over all replicas.
+          settings: key -> JSON value of the settings that define this training.
 
         Raises:
-          CheckpointError: the checkpoint cannot be read, or its steps have another number of
-            Examples. The steps done are then another part of an epoch.
+          CheckpointError: the checkpoint cannot be read, is that of other settings or of another
+            model, or its steps have another number of Examples. The steps done are then another
+            part of an epoch.
         """
         latest = latest_checkpoint(self._folder)
         if latest is None:
-            self.state.global_batch = global_batch
+            self.state.global_batch, self.state.settings = global_batch, settings
             return 0
+        # The settings first: the restored objects of another model do not match.
         try:
-            self._checkpoint.restore(readable(latest))
+            tf.train.Checkpoint(state=self.state).restore(readable(latest)).expect_partial()
+            self._check_settings(latest, settings)
+            restored = self._checkpoint.restore(readable(latest))
         except READ_ERRORS as error:
+            raise unreadable(latest, error) from error
+        try:
+            restored.assert_existing_objects_matched()
+        except AssertionError as error:
             raise unreadable(latest, error) from error
         theirs = self.state.global_batch
         if theirs not in (0, global_batch):
@@ -137,7 +146,7 @@ class Checkpoints:
                 f"training has {global_batch}; train on as many devices as before, or remove "
                 f"{self._folder} to start the training from the beginning"
             )
-        self.state.global_batch = global_batch
+        self.state.global_batch, self.state.settings = global_batch, settings
         done = int(self.steps_done.numpy())
         logging.info("Resuming after step %d from %s", done, latest)
         return done
@@ -180,6 +189,16 @@ class Checkpoints:
         """Remove all checkpoints at the end of the training; only the chief does this."""
         if self._mine == self._folder and tf.io.gfile.exists(self._folder):
             remove_folder(self._folder)
+
+    def _check_settings(self, latest: str, settings: dict[str, Any]) -> None:
+        theirs = self.state.settings
+        different = [key for key in settings if theirs.get(key, settings[key]) != settings[key]]
+        if different:
+            changes = ", ".join(f"{key}: {theirs[key]}, now {settings[key]}" for key in different)
+            raise CheckpointError(
+                f"{latest}: this checkpoint was written with other settings ({changes}); train "
+                f"with those, or remove {self._folder} to start the training from the beginning"
+            )
 
     def _weights(self) -> tf.train.Checkpoint:
         return tf.train.Checkpoint(weights=self._model.variables)

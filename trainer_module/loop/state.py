@@ -24,6 +24,7 @@ class State(tf.train.experimental.PythonState):
       curve: the points of `Curve` so far.
       history: the metrics of each epoch that was evaluated.
       global_batch: Examples in a step, over all replicas; 0 if it is unknown.
+      settings: key -> JSON value of the settings that define the training.
     """
 
     epochs: int = 0
@@ -36,6 +37,7 @@ class State(tf.train.experimental.PythonState):
     curve: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
     global_batch: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def serialize(self) -> str:
         """Return the fields as JSON."""
