@@ -16,13 +16,16 @@ PUNCTUATION_BYTES = re.sub(rb"[\w'\s]", b"", bytes(range(33, 127))) + b"_"
 def words(texts: tf.Tensor) -> tf.RaggedTensor:
     """Return the lower-cased words of each text; a run of punctuation is a word of its own.
 
+    A NUL separates words, as a space does.
+
     Args:
       texts: strings in UTF-8, shape [batch].
 
     Returns:
       strings, shape [batch, (words)].
     """
-    lowered = tf.strings.lower(texts, encoding="utf-8")
+    # tf.strings.lower drops what follows a NUL.
+    lowered = tf.strings.lower(tf.strings.regex_replace(texts, r"\x00", " "), encoding="utf-8")
     return tf.strings.split(tf.strings.regex_replace(lowered, _PUNCTUATION, r" \0 "))
 
 

@@ -113,9 +113,9 @@ def _of_chunk(texts: list[bytes], longest: int, buckets: int, openings: Sequence
 
 def _lowered(texts: list[bytes]) -> list[bytes]:
     """Return the texts in lower case; only TensorFlow's library has the rules of other letters."""
+    texts = [text.replace(b"\0", b" ") for text in texts]
     others = [index for index, text in enumerate(texts) if not text.isascii()]
-    # TensorFlow ignores what follows a NUL.
-    lowered = [text.lower().split(b"\0", 1)[0] for text in texts]
+    lowered = [text.lower() for text in texts]
     if others:
         strings = tf.constant([texts[index] for index in others])
         found = tf.strings.lower(strings, encoding="utf-8").numpy().tolist()

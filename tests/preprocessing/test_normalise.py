@@ -25,6 +25,14 @@ def test_letters_beyond_ascii_are_letters():
     assert [word.decode() for word in words] == ["über", "café", "日本"]
 
 
+def test_no_word_behind_a_nul_is_lost():
+    rows = normalise.words(tf.constant(["good\0 terrible\0\0WASTE", "\0Größe\0ÄRGER"])).to_list()
+    assert [[word.decode() for word in row] for row in rows] == [
+        ["good", "terrible", "waste"],
+        ["größe", "ärger"],
+    ]
+
+
 @settings(max_examples=50)
 @given(st.lists(st.text(st.characters(codec="ascii")), max_size=4))
 def test_words_match_a_plain_reference(texts):

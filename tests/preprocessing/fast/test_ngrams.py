@@ -24,7 +24,7 @@ TEXT = (
 
 
 def _encoded(text: str) -> bytes:
-    # tf.constant drops NULs at the end of a text. Reviews with a NUL are rejected.
+    # tf.constant drops NULs at the end of a text.
     return text.rstrip("\0").encode()
 
 
