@@ -96,17 +96,24 @@ def with_declared_types(
 
 
 def with_own_types(executor_input: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ExecutorInput, with our artifact types in place of those of the platform.
+    """Return the ExecutorInput, with our outputs alone, and our types in place of the platform's.
 
     `platforms.compile` declares some outputs as `system.HTML` and the like, so that the platform
-    shows them. TFX cannot construct these types.
+    shows them. TFX cannot construct these types. Outputs of other types of the platform are its
+    own: with PUBLISH_LOGS, Kubeflow adds `executor-logs`, a `system.Artifact`, and writes it.
     """
     from components.artifacts import SYSTEM_TYPES
 
     own = {system: name for name, system in SYSTEM_TYPES.items()}
 
+    def title(artifact: Mapping[str, Any]) -> str:
+        return str(artifact.get("type", {}).get("schemaTitle", ""))
+
+    def is_ours(artifact: Mapping[str, Any]) -> bool:
+        return title(artifact) in own or not title(artifact).startswith("system.")
+
     def changed(artifact: Mapping[str, Any]) -> dict[str, Any]:
-        name = own.get(artifact.get("type", {}).get("schemaTitle", ""))
+        name = own.get(title(artifact))
         if name is None:
             return dict(artifact)
         return {**artifact, "type": {"instanceSchema": f"title: {name}\ntype: object\n"}}
@@ -115,6 +122,7 @@ def with_own_types(executor_input: Mapping[str, Any]) -> dict[str, Any]:
     outputs["artifacts"] = {
         key: {**given, "artifacts": [changed(artifact) for artifact in given["artifacts"]]}
         for key, given in outputs.get("artifacts", {}).items()
+        if all(map(is_ours, given["artifacts"]))
     }
     return {**executor_input, "outputs": outputs}
 

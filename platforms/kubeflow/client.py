@@ -68,7 +68,10 @@ class KubeflowRun:
             Task(task.display_name or "", task.state or "", _message(task.error))
             for task in details or []
         )
-        return Status(run.state or "", tasks, _message(run.error))
+        # A cancelled run ends as FAILED; only the history of its states has CANCELING.
+        history = [each.state for each in run.state_history or []]
+        state = "CANCELED" if "CANCELING" in history and run.state == "FAILED" else run.state
+        return Status(state or "", tasks, _message(run.error))
 
 
 def start(

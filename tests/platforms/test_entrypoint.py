@@ -68,7 +68,21 @@ def executor_input(folder, given):
     }
 
 
+# With PUBLISH_LOGS=true, as in the standard manifests, Kubeflow adds this output to every step.
+LOGS = {
+    "artifacts": [
+        {
+            "name": "executor-logs",
+            "uri": "gs://bucket/root/executor-logs",
+            "type": {"schemaTitle": "system.Artifact", "schemaVersion": "0.0.1"},
+        }
+    ]
+}
+
+
 def run_gate(folder, given, anomalies):
+    step_input = executor_input(folder, given)
+    step_input["outputs"]["artifacts"]["executor-logs"] = LOGS
     split = folder / "anomalies" / "Split-train"
     split.mkdir(parents=True)
     (split / "SchemaDiff.pb").write_bytes(anomalies.SerializeToString())
@@ -76,7 +90,7 @@ def run_gate(folder, given, anomalies):
         [
             *(sys.executable, "-m", "platforms.entrypoint"),
             *("--executor_class_path", "components.data_gate.executor.Executor"),
-            *("--json_serialized_invocation_args", json.dumps(executor_input(folder, given))),
+            *("--json_serialized_invocation_args", json.dumps(step_input)),
             *("--json_serialized_inputs_spec_args", json.dumps(SPEC)),
         ],
         capture_output=True,
@@ -87,7 +101,7 @@ def run_gate(folder, given, anomalies):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", BROKEN.values(), ids=BROKEN)
-def test_a_step_runs_whatever_type_its_inputs_have(tmp_path, given):
+def test_a_step_runs_whatever_type_its_inputs_have_and_whatever_kubeflow_adds(tmp_path, given):
     done = run_gate(tmp_path, given, anomalies_pb2.Anomalies())
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "checked" / "checked.json").is_file()

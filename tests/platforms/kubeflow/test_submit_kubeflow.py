@@ -169,9 +169,13 @@ def test_a_run_that_fails_before_any_task(kubeflow):
 
 
 def test_a_cancelled_run(kubeflow):
-    kubeflow.server.states = [{"state": "CANCELING"}, {"state": "CANCELED"}]
+    # As Kubeflow Pipelines 2.14.3 responds: the run and the task that was running are FAILED.
+    states = [{"state": state} for state in ("PENDING", "RUNNING", "CANCELING", "FAILED")]
+    end = kfp_state("FAILED", kfp_task("Trainer", "FAILED"))
+    kubeflow.server.states = [{"state": "CANCELING"}, {**end, "state_history": states}]
     assert kubeflow(wait=True) == 1
     assert kubeflow.lines[-2].endswith(" was cancelled")
+    assert not any("no error message" in line for line in kubeflow.lines)
 
 
 def test_an_unreachable_endpoint(kubeflow):
