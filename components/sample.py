@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from components.examples import example_files
 from preprocessing import features
+from trainer_module.feeding.autotune import without_autotune
 
 _BATCH = 1024
 
@@ -42,10 +43,10 @@ def read_sample(folder: str, size: int) -> Sample:
     Raises:
       InputError: see `example_files`.
     """
-    records = tf.data.TFRecordDataset(example_files(folder), compression_type="GZIP").batch(_BATCH)
+    records = tf.data.TFRecordDataset(example_files(folder), compression_type="GZIP")
     kept: list[tuple[int, int, bytes]] = []
     total = 0
-    for batch in records.as_numpy_iterator():
+    for batch in without_autotune(records.batch(_BATCH)).as_numpy_iterator():
         for record in batch:
             # The heap has the greatest hash on top.
             item = (-zlib.crc32(record), -total, record)

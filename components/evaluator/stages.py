@@ -24,6 +24,7 @@ from components.evaluator.sums import Pairs
 from components.tfrecords import cores
 from core.progress import Progress
 from preprocessing import features
+from trainer_module.feeding.autotune import without_autotune
 
 _BATCH = 4096
 _BYTES_AT_ONCE = 8 << 20
@@ -194,7 +195,7 @@ def _batches(files: Sequence[str]) -> Iterator[np.ndarray]:
         num_parallel_calls=2,
         deterministic=True,
     )
-    for batch in records.prefetch(1).as_numpy_iterator():
+    for batch in without_autotune(records.prefetch(1)).as_numpy_iterator():
         sizes = np.cumsum(np.fromiter(map(len, batch), np.int64, len(batch)))
         edges = np.flatnonzero(np.diff(sizes // _BYTES_AT_ONCE)) + 1
         yield from np.split(batch, edges)

@@ -27,6 +27,7 @@ from components.beam_executor import LocalBeamExecutor
 from components.examples import example_files, uris_without_magic
 from components.statistics.tfdv_internals import statistics_of
 from preprocessing.reading.files import file_size
+from trainer_module.feeding.autotune import without_autotune
 
 MAX_EXAMPLES_KEY = "max_examples"
 _BATCH = 8192
@@ -116,7 +117,8 @@ class _Split:
             num_parallel_calls=_FILES_AT_ONCE,
             deterministic=True,
         )
-        for batch in chosen.rebatch(_BATCH).prefetch(2).as_numpy_iterator():
+        batches = without_autotune(chosen.rebatch(_BATCH).prefetch(2))
+        for batch in batches.as_numpy_iterator():
             yield decoder.DecodeBatch(batch)
 
 

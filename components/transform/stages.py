@@ -21,6 +21,7 @@ from components.tfrecords import ID_LEVEL, ShardWriter, cores
 from core.files import without_magic
 from core.progress import Progress
 from trainer_module.feeding import ngram_counts
+from trainer_module.feeding.autotune import without_autotune
 
 _BATCH = 1024
 _ANALYZED_BATCH = 32_768
@@ -42,7 +43,8 @@ class ReadBatches(beam.DoFn):
         self._decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
 
     def process(self, files: list[str]) -> Iterator[pa.RecordBatch]:
-        for batch in _records(files, _ANALYZED_BATCH).prefetch(1).as_numpy_iterator():
+        batches = without_autotune(_records(files, _ANALYZED_BATCH).prefetch(1))
+        for batch in batches.as_numpy_iterator():
             yield self._decoder.DecodeBatch(batch)
 
 
@@ -76,7 +78,7 @@ class TransformFiles(OverlappingDoFn):
     def result(self, element: tuple[str, int, list[str]]) -> Done:
         """See `OverlappingDoFn`."""
         split, number, files = element
-        batches = (
+        batches = without_autotune(
             _records(files, _BATCH).map(self._transform, cores(), deterministic=True).prefetch(2)
         )
         converter = TensorsToRecordBatchConverter(batches.element_spec)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
+from trainer_module.feeding.autotune import without_autotune
+
 _FILE = "example_counts.json"
 _CHUNK = 1024
 _FILES_AT_ONCE = 8
@@ -62,6 +64,6 @@ def _counted(files: Sequence[str]) -> list[int]:
     read = paths.interleave(
         sizes, cycle_length=_FILES_AT_ONCE, num_parallel_calls=_FILES_AT_ONCE, deterministic=False
     )
-    for place, size in read.as_numpy_iterator():
+    for place, size in without_autotune(read).as_numpy_iterator():
         counts[place] += int(size)
     return counts

@@ -18,6 +18,7 @@ from core.files import list_files
 from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module.distribute.agreement import Agreement
+from trainer_module.feeding.autotune import without_autotune
 from trainer_module.feeding.counts import count_examples
 from trainer_module.feeding.length_batches import length_batches, window_batches
 from trainer_module.feeding.reading import Reader, Share
@@ -148,7 +149,7 @@ def make_dataset(share: Share, batching: Batching) -> tf.data.Dataset:
     0; label float32 [batch, 1]; weight float32 [batch].
     """
     passes = _Passes(share, batching, Reader(share, 0, 0, False), batching.batches(share.examples))
-    return passes.parsed(passes.whole(0))
+    return without_autotune(passes.parsed(passes.whole(0)))
 
 
 def endless(
@@ -177,7 +178,7 @@ def endless(
     later = tf.data.Dataset.range(number + bool(done), tf.int64.max).flat_map(passes.whole)
     if done:
         later = passes.rest(number, done).concatenate(later)
-    return (passes.parsed(later) if parse else later).prefetch(tf.data.AUTOTUNE)
+    return without_autotune((passes.parsed(later) if parse else later).prefetch(tf.data.AUTOTUNE))
 
 
 class _Passes:

@@ -138,14 +138,25 @@ def test_early_stopping_after_an_interrupted_epoch_ends_the_training(
     assert len(script.steps) == STEPS * 5
 
 
-def test_a_training_that_ended_with_an_epoch_resumes_with_the_next_one(records, tmp_path):
-    def trained(place, epochs):
-        steady = {"schedule": "constant", "warmup": 0.0, "epochs": epochs}
+def test_a_training_that_ended_with_an_epoch_resumes_with_the_next_one(
+    records, tmp_path, monkeypatch
+):
+    def trained(place):
+        steady = {"schedule": "constant", "warmup": 0.0, "epochs": 3}
         return fit(make_job(records, tmp_path / place, **steady), None)
 
-    whole = trained("whole", 3)
-    trained("parts", 1)
-    last = trained("parts", 3)
+    whole = trained("whole")
+    with monkeypatch.context() as term:
+        before = callbacks.StopOnNonFiniteLoss.on_epoch_end
+
+        def on_epoch_end(callback, epoch, logs=None):
+            before(callback, epoch, logs)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        term.setattr(callbacks.StopOnNonFiniteLoss, "on_epoch_end", on_epoch_end)
+        with pytest.raises(SystemExit):
+            trained("parts")
+    last = trained("parts")
     assert last.metrics == pytest.approx(whole.metrics, abs=1e-6)
     for one, other in zip(last.model.get_weights(), whole.model.get_weights(), strict=True):
         assert one == pytest.approx(other, abs=1e-6)
