@@ -134,8 +134,8 @@ def test_examples_that_are_gone_are_a_failure(sample):
         evaluation={"binary_accuracy": 1.0, "example_count": 5},
         **({} if sample.total else {"by_example": [], "by_text": [], "transformed": 0}),
     )
-    count = sample.total
-    assert found["cause"].startswith(f"the test split has {count} reviews, the evaluation counted 5")
+    cause = f"the test split has {sample.total} reviews, the evaluation counted 5"
+    assert found["cause"].startswith(cause)
 
 
 def test_a_value_at_the_threshold_passes():
