@@ -16,7 +16,7 @@ from tfx.utils import path_utils
 
 from components.saved_models import copy_model, identity
 from core.errors import InputError
-from serving.signing.model import verified
+from serving.signing.model import SignatureError, verified
 from serving.versions import MODEL_FILE, is_complete, versions
 
 PROBLEM_PROPERTY = "problem"
@@ -70,8 +70,14 @@ def served_model(
       OSError: the folder cannot be read.
     """
     own = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
-    for path in versions(folder):
-        with verified(path, public_key) as trusted:
+    with contextlib.ExitStack() as stack:
+        for path in versions(folder):
+            try:
+                trusted = stack.enter_context(verified(path, public_key))
+            except SignatureError as error:
+                raise SignatureError(
+                    f"{error}. To push without a comparison, set paths.serving to an empty folder"
+                ) from None
             if identity(trusted) != own:
                 yield Served(f"version {os.path.basename(path)}", path, trusted)
                 return

@@ -115,6 +115,7 @@ def test_a_run_with_the_same_code_settings_and_input_is_unchanged(finished):
         "paths.serving=gs://bucket/serving",
         "data.input_base=gs://bucket/reviews",
         "data.input_base=null",
+        f"paths.serving={__file__}",
     ],
 )
 def test_other_settings_are_a_change(finished, override):
