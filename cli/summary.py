@@ -37,9 +37,10 @@ def show(
     _line(console, f"accuracy  {outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f} (test split)")
     _line(console, f"report    {outcome['report']}")
     if not outcome["blessed"]:
-        _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}")
+        baseline = f" (the baseline is {outcome['baseline']})" if outcome["baseline"] else ""
+        _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}{baseline}")
     else:
-        _line(console, ("blessed", "green"))
+        _line(console, ("blessed", "green"), _compared(outcome, config))
     if outcome["refused"]:
         _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
     if outcome["refused"] or not outcome["blessed"]:
@@ -50,6 +51,18 @@ def show(
     _line(console, f"pushed to {outcome['pushed_to']}")
     _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
     return exit_codes.PUSHED
+
+
+def _compared(outcome: dict[str, Any], config: PipelineConfig) -> str:
+    """Return the result of the comparison with the baseline, or why there was none."""
+    change = outcome["accuracy_change"]
+    if outcome["baseline"]:
+        direction = "below" if change < 0 else "above"
+        return f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
+    reason = f"no other model is served from {config.paths.serving}"
+    if config.push.destination == "none":
+        reason += ", and none was blessed before"
+    return f" (not compared: {reason})"
 
 
 def _show_failure(console: Console, failure: dict[str, Any], log: Path | None) -> int:

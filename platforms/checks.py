@@ -61,7 +61,7 @@ def check_baseline(config: PipelineConfig, target: str) -> None:
     if config.evaluation.baseline_model:
         raise ConfigError(
             f"evaluation.baseline_model: requires --target kubeflow, because {target} finds the "
-            "latest blessed model itself; remove the setting"
+            "baseline itself; remove the setting"
         )
 
 

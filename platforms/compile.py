@@ -22,7 +22,7 @@ from platforms.targets import check_target, make_platform
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 DRIVER = ["python", "-m", "platforms.driver"]
 _NEVER_CACHED = {
-    "vertex": (),
+    "vertex": ("LatestBlessedModel", "WarmStartModel"),
     # Kubeflow compares only parameters and input artifacts. It runs neither the driver of an
     # ExampleGen, which fingerprints the input files, nor a Resolver, which finds the last model.
     "kubeflow": ("ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"),

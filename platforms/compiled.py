@@ -7,10 +7,12 @@ from typing import Any
 from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
+from tfx.types import BaseChannel
 
+from components.baseline.component import PushedBaseline
 from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
-from pipeline.nodes import TRAINER
+from pipeline.nodes import BASELINE, TRAINER, WARM_START
 from platforms.checks import cluster_name
 from trainer_module.distribute import processes
 
@@ -42,6 +44,22 @@ class Compiled:
     @property
     def history(self) -> None:
         return None
+
+    def warm_start(self) -> BaseNode:
+        return self._served(WARM_START)
+
+    def baseline(self, candidate: BaseChannel) -> BaseNode:
+        return self._served(BASELINE, candidate)
+
+    def _served(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
+        # Not a Resolver: Kubeflow Pipelines refuses a pipeline that has one, and Vertex AI
+        # implements only the strategies of TFX, which do not know what is served.
+        return PushedBaseline(
+            serving_dir=self._config.paths.serving,
+            signing=self._config.signing,
+            model_dir=self._config.evaluation.baseline_model,
+            candidate=candidate,
+        ).with_id(node_id)
 
     def parameter(self, name: str, value: Any) -> RuntimeParameter:
         return RuntimeParameter(name=name, ptype=type(value), default=value)

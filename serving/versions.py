@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
+
+from core.errors import InputError
 
 MODEL_FILE = "saved_model.pb"
 """The file of a model that the Pusher copies last."""
+_GREATEST = 2**63 - 1
+"""The greatest version of TensorFlow Serving, which ignores folders with a greater number."""
 
 
 def versions(folder: str) -> Iterator[str]:
@@ -23,30 +28,60 @@ def versions(folder: str) -> Iterator[str]:
     Raises:
       OSError: the folder cannot be listed, or a version cannot be read.
     """
-    numbers = [name for name in _names(folder) if re.fullmatch("[0-9]+", name)]
-    for name in sorted(numbers, key=int, reverse=True):
+    for name in sorted(_numbers(folder), key=int, reverse=True):
         path = f"{folder.rstrip('/')}/{name}"
         if is_complete(path):
             yield path
+
+
+def next_version(folder: str) -> int:
+    """Return the number for a new version: the seconds since 1970, or more if it is not the newest.
+
+    Incomplete versions count, because TensorFlow Serving may load them later.
+
+    Raises:
+      InputError: there is no greater number.
+      OSError: the folder cannot be listed.
+    """
+    newest = max(map(int, _numbers(folder)), default=0)
+    if newest == _GREATEST:
+        raise InputError(
+            f"paths.serving: {folder}/{newest} has the greatest number of a version, so no newer "
+            "model can be pushed; move that folder to a smaller number"
+        )
+    return max(int(time.time()), newest + 1)
 
 
 def is_complete(model: str) -> bool:
     """Return whether the path or URL `model` holds a complete SavedModel.
 
     Raises:
-      OSError: a URL cannot be read.
+      OSError: it cannot be read.
     """
     return bool(_exists(f"{model}/{MODEL_FILE}"))
 
 
+def _numbers(folder: str) -> list[str]:
+    numbers = [name for name in _names(folder) if re.fullmatch("[0-9]+", name)]
+    return [name for name in numbers if int(name) <= _GREATEST]
+
+
 def _names(folder: str) -> list[str]:
     if _is_local(folder):
-        return os.listdir(folder) if os.path.isdir(folder) else []
+        try:
+            return os.listdir(folder)
+        except FileNotFoundError:
+            return []
     import tensorflow as tf
 
     try:
-        # A gs:// listing gives folders a slash at the end.
-        return [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
+        try:
+            # A gs:// listing gives folders a slash at the end.
+            return [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
+        except tf.errors.NotFoundError:
+            # `listdir` raises this error for every folder that it cannot read, `stat` does not.
+            tf.io.gfile.stat(folder)
+            raise
     except tf.errors.NotFoundError:
         return []
     except tf.errors.OpError as error:
@@ -55,7 +90,11 @@ def _names(folder: str) -> list[str]:
 
 def _exists(path: str) -> bool:
     if _is_local(path):
-        return os.path.exists(path)
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
     import tensorflow as tf
 
     try:

@@ -1,1 +1,1 @@
-"""The baseline of a candidate: the model that was pushed last."""
+"""The baseline of a candidate: the model that `paths.serving` serves."""

@@ -1,4 +1,4 @@
-"""PushedBaseline: the last pushed model, for an orchestrator without Resolver."""
+"""PushedBaseline: the served model, for an orchestrator without our Resolver strategy."""
 
 from __future__ import annotations
 

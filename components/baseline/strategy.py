@@ -1,111 +1,138 @@
-"""The Resolver strategy that selects the model in production, which is the last pushed one."""
+"""The Resolver strategy that selects the served model for the local engine."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import hashlib
+import os
 
+from absl import logging
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.components.common.resolver import ResolverStrategy
+from tfx.types import artifact_utils, standard_artifacts
+from tfx.utils import path_utils
+from tfx.version import __version__
 
-from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, PUSHED_DESTINATION
+from components.baseline.served import PROBLEM_PROPERTY, Served, served_model
+from components.properties import BASELINE_PROPERTY, BLESSED_PROPERTY
+from components.saved_models import identity
+from core.errors import InputError, UserError
+from serving.signing.settings import Signing, verification_key
 from serving.versions import is_complete
 
 MODEL_KEY = "model"
 BLESSING_KEY = "model_blessing"
+CHECK_KEY = "infra_blessing"
 CANDIDATE_KEY = "candidate"
-_PUSHED = "pushed"
+_VERSION_PROPERTY = artifact_utils.ARTIFACT_TFX_VERSION_CUSTOM_PROPERTY_KEY
 
 
-class LastPushedModel(ResolverStrategy):
-    """The blessed model that was pushed last, and its blessing.
+class ServedModel(ResolverStrategy):
+    """The model that `serving` serves, and never the candidate.
 
-    The ids of the models do not show their order: after a change of the settings and back, an older
-    model is blessed and pushed again. If there is no pushed model, as with
-    `push.destination: none`, the strategy selects the model that was blessed last, unless the
-    serving check refused it.
+    The strategy copies the model to an artifact in `copies`. An unchanged second run gets the same
+    artifact, so the Evaluator is a cache hit.
 
-    The strategy never selects the candidate. In an unchanged second run the candidate is the model
-    that the first run pushed. Compared with itself it would pass any threshold, and the Evaluator
-    would have a new input and therefore no cache hit.
+    If no model is served and models are not pushed, the strategy selects the model that was blessed
+    last and not refused by the serving check.
     """
+
+    def __init__(self, serving: str, copies: str, signing: str, pushes: bool):
+        """Construct the strategy.
+
+        Args:
+          serving: the folder of all versions.
+          copies: the folder for the copies of served models.
+          signing: the settings `signing` as JSON.
+          pushes: whether the pipeline has a Pusher.
+        """
+        self._serving = serving
+        self._copies = copies
+        self._signing = signing
+        self._pushes = pushes
 
     def resolve_artifacts(
         self, store: MetadataStore, input_dict: dict[str, list[types.Artifact]]
-    ) -> dict[str, list[types.Artifact]] | None:
-        candidates = input_dict.get(CANDIDATE_KEY, [])
-        own = {artifact.id for artifact in candidates}
-        blessings = _blessings(input_dict[BLESSING_KEY])
-        models = {
-            model.id: model
-            for model in input_dict[MODEL_KEY]
-            if model.id in blessings and model.id not in own
-        }
-        outputs = _outputs(store, models)
-        chosen = _last_pushed(outputs) or _last_blessed(
-            blessings, models.keys() - _refused(outputs)
+    ) -> dict[str, list[types.Artifact]]:
+        """See TFX's ResolverStrategy."""
+        try:
+            found = self._served(input_dict)
+            if found is None and not self._pushes:
+                found = self._last_blessed(input_dict)
+        except Exception as error:
+            # TFX only logs the exception of a strategy, and evaluates without a baseline.
+            logging.exception("The baseline is unknown")
+            problem = (
+                str(error)
+                if isinstance(error, UserError)
+                else f"paths.serving: {self._serving} cannot be read: {error}"
+            )
+            found = _new_model(PROBLEM_PROPERTY, problem)
+        # TFX requires every key of the input in the result.
+        return {**{key: [] for key in input_dict}, MODEL_KEY: [found] if found else []}
+
+    def _served(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:
+        candidate = next(iter(input_dict.get(CANDIDATE_KEY, [])), None)
+        public_key = verification_key(Signing.model_validate_json(self._signing))
+        with served_model(self._serving, candidate, public_key) as served:
+            return None if served is None else self._copy(served, input_dict[MODEL_KEY])
+
+    def _copy(self, served: Served, known: list[types.Artifact]) -> types.Artifact:
+        """Return the artifact with a copy of a served model; reuse the one of an earlier run."""
+        # Somebody may have replaced the model without a change of its version.
+        digest = hashlib.sha256(identity(served.trusted)).hexdigest()[:12]
+        uri = os.path.join(self._copies, f"{os.path.basename(served.path)}-{digest}")
+        model = next((model for model in known if model.uri == uri), None)
+        if model is None:
+            model = _new_model(BASELINE_PROPERTY, served.name)
+            model.uri = uri
+        if not is_complete(path_utils.serving_model_path(uri)):
+            served.copy_to(model)
+        return model
+
+    def _last_blessed(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:
+        """Return the model that was blessed last.
+
+        Raises:
+          InputError: its files are gone.
+        """
+        own = {artifact.id for artifact in input_dict.get(CANDIDATE_KEY, [])}
+        models = {model.id: model for model in input_dict[MODEL_KEY] if model.id not in own}
+        passed = dict(_blessings(input_dict[CHECK_KEY]))
+        blessed = [
+            models[number]
+            for number, is_blessed in _blessings(input_dict[BLESSING_KEY])
+            if is_blessed and number in models and passed.get(number, True)
+        ]
+        if not blessed:
+            return None
+        if not is_complete(path_utils.serving_model_path(blessed[-1].uri)):
+            raise InputError(
+                f"the model that was blessed last, {blessed[-1].uri}, is gone, so no model can be "
+                f"compared with it; restore this folder, or copy a model to {self._serving}/1 to "
+                "compare with that"
+            )
+        return blessed[-1]
+
+
+def _new_model(key: str, value: str) -> types.Artifact:
+    """Return a Model with a custom property, which TFX adds to ML Metadata."""
+    model = standard_artifacts.Model()
+    model.mlmd_artifact.state = mlmd.Artifact.LIVE
+    # TFX expects another layout in an artifact without its version.
+    model.set_string_custom_property(_VERSION_PROPERTY, __version__)
+    model.set_string_custom_property(key, value)
+    return model
+
+
+def _blessings(artifacts: list[types.Artifact]) -> list[tuple[int, bool]]:
+    """Return the id of a model and whether it is blessed, for each blessing, the newest last."""
+    return [
+        (
+            artifact.get_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY),
+            artifact.get_int_custom_property(BLESSED_PROPERTY) == 1,
         )
-        return {
-            MODEL_KEY: [models[chosen]] if chosen else [],
-            BLESSING_KEY: [blessings[chosen]] if chosen else [],
-            **({CANDIDATE_KEY: candidates} if CANDIDATE_KEY in input_dict else {}),
-        }
-
-
-def _blessings(artifacts: Collection[types.Artifact]) -> dict[int, types.Artifact]:
-    """Return id of a model -> its last positive blessing."""
-    return {
-        artifact.get_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY): artifact
         for artifact in sorted(artifacts, key=lambda artifact: artifact.id)
-        if artifact.get_int_custom_property(constants.ARTIFACT_PROPERTY_BLESSED_KEY) == 1
-    }
-
-
-def _last_blessed(blessings: Mapping[int, types.Artifact], models: Collection[int]) -> int | None:
-    return max(models, key=lambda model: blessings[model].id, default=None)
-
-
-def _outputs(store: MetadataStore, models: Collection[int]) -> list[tuple[int, mlmd.Artifact]]:
-    """Return (id of a model, artifact) for the outputs of executions with the model as an input.
-
-    The newest artifact is the last one.
-    """
-    if not models:
-        return []
-    model_of = {
-        event.execution_id: event.artifact_id
-        for event in store.get_events_by_artifact_ids(list(models))
-        if event.type == mlmd.Event.INPUT
-    }
-    # A cached execution has the output artifact of the execution that pushed the model.
-    model_of_output = {
-        event.artifact_id: model_of[event.execution_id]
-        for event in store.get_events_by_execution_ids(list(model_of))
-        if event.type == mlmd.Event.OUTPUT
-    }
-    artifacts = store.get_artifacts_by_id(list(model_of_output))
-    ordered = sorted(artifacts, key=lambda artifact: artifact.id)
-    return [(model_of_output[artifact.id], artifact) for artifact in ordered]
-
-
-def _last_pushed(outputs: Sequence[tuple[int, mlmd.Artifact]]) -> int | None:
-    """Return the id of the model whose push is the newest and still in its serving folder."""
-    for model, output in reversed(outputs):
-        if output.custom_properties[_PUSHED].int_value and is_complete(
-            output.custom_properties[PUSHED_DESTINATION].string_value
-        ):
-            return model
-    return None
-
-
-def _refused(outputs: Sequence[tuple[int, mlmd.Artifact]]) -> set[int]:
-    """Return the ids of the models that failed their last serving check."""
-    passed = {
-        model: output.custom_properties[BLESSED_PROPERTY].int_value
-        for model, output in outputs
-        # The blessing of an Evaluator has no cause.
-        if CAUSE_PROPERTY in output.custom_properties
-    }
-    return {model for model, value in passed.items() if not value}
+    ]

@@ -30,12 +30,18 @@ class Executor(base_executor.BaseExecutor):
 
         Raises:
           InputError: a split has anomalies; the message names split, feature and reason of each.
+            Or the anomalies name no split.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         anomalies = artifact_utils.get_single_instance(
             input_dict[standard_component_specs.ANOMALIES_KEY]
         )
         splits = artifact_utils.decode_split_names(anomalies.split_names)
+        if not splits:
+            raise InputError(
+                f"{anomalies.uri} names no split, so the data cannot be checked; delete this "
+                "folder and run again"
+            )
         found = [line for split in splits for line in read_anomalies(anomalies.uri, split)]
         if found:
             raise InputError("the data does not fit the schema: " + "; ".join(found))

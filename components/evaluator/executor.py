@@ -16,13 +16,14 @@ from tfx.components.evaluator import executor as tfx_executor
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, proto_utils
 
-from components.baseline.pushed import without_missing_model
+from components.baseline.served import existing_model
 from components.beam_executor import LocalBeamExecutor
 from components.evaluator import sampled, stages, tfma_internals
 from components.evaluator.metrics import ACCURACY_CLASS
 from components.evaluator.plan import Plan, Unsupported, make_plan
 from components.evaluator.settings import Evaluation
 from components.examples import uris_without_magic
+from components.properties import BASELINE_PROPERTY
 from core.settings import with_parameters
 
 MIN_ACCURACY_KEY = "min_accuracy"
@@ -45,10 +46,16 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         """See TFX's Evaluator.
 
         Raises:
-          InputError: `min_accuracy` is not between 0 and 1.
+          InputError: `min_accuracy` is not between 0 and 1, or the baseline is unknown or gone.
         """
-        inputs = without_missing_model(input_dict, standard_component_specs.BASELINE_MODEL_KEY)
+        inputs = existing_model(input_dict, standard_component_specs.BASELINE_MODEL_KEY)
         properties = with_min_accuracy(exec_properties)
+        blessing = artifact_utils.get_single_instance(
+            output_dict[standard_component_specs.BLESSING_KEY]
+        )
+        for model in inputs.get(standard_component_specs.BASELINE_MODEL_KEY, []):
+            name = model.get_string_custom_property(BASELINE_PROPERTY) or model.uri
+            blessing.set_string_custom_property(BASELINE_PROPERTY, name)
         patterns = (
             inputs[standard_component_specs.EXAMPLES_KEY]
             + output_dict[standard_component_specs.EVALUATION_KEY]

@@ -16,18 +16,19 @@ CANDIDATE, BASELINE = "candidate", "baseline"
 """The names of the evaluated model and of the model that it is compared with."""
 
 
-def overall_metrics(evaluation: str) -> dict[str, float]:
-    """Return metric -> value of the candidate on all Examples.
+def overall_metrics(evaluation: str, model: str = CANDIDATE) -> dict[str, float]:
+    """Return metric -> value on all Examples.
 
     Args:
       evaluation: folder of a ModelEvaluation.
+      model: CANDIDATE or BASELINE.
 
     Raises:
       ValueError: the evaluation has no overall slice.
     """
     for of_slice in tfma.load_metrics(without_magic(evaluation)):
         if not of_slice.slice_key.single_slice_keys:
-            return metrics_by_model(of_slice).get(CANDIDATE, {})
+            return metrics_by_model(of_slice).get(model, {})
     raise ValueError(f"{evaluation}: no overall slice in the evaluation")
 
 

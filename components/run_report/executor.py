@@ -14,7 +14,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 
-from components.properties import PUSHED_DESTINATION, RUN_PARAMETERS
+from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PARAMETERS
 from components.run_report import cluster_pages
 from components.run_report.history import read_runs
 from components.run_report.page import collect, render
@@ -64,7 +64,7 @@ class Executor(base_executor.BaseExecutor):
             return artifact_utils.get_single_uri(input_dict[key]) if input_dict.get(key) else None
 
         run_id = (self._context.pipeline_run_id if self._context else None) or ""
-        blessing = artifact_utils.get_single_uri(input_dict[BLESSING_KEY])
+        blessing = artifact_utils.get_single_instance(input_dict[BLESSING_KEY])
         sources = Sources(
             name=exec_properties[NAME_KEY],
             run_id=run_id,
@@ -79,7 +79,8 @@ class Executor(base_executor.BaseExecutor):
             evaluation=uri(EVALUATION_KEY),
             check=uri(CHECK_KEY),
             # A file, because Kubeflow Pipelines may drop the properties of an artifact.
-            blessed=fileio.exists(os.path.join(blessing, constants.BLESSED_FILE_NAME)),
+            blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
+            baseline=str(blessing.get_string_custom_property(BASELINE_PROPERTY)),
             pushed_to=_destination(input_dict.get(PUSHED_KEY, [])),
         )
         location = exec_properties.get(METADATA_KEY)

@@ -16,7 +16,7 @@ from typing import Any
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from components.properties import PUSHED_DESTINATION
+from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION
 from components.run_report.sources import NODE_ID, Sources, Step
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
@@ -92,6 +92,7 @@ class Run:
             evaluation=self.uri("Evaluator", "evaluation"),
             check=self.uri("ServingCheck", "blessing"),
             blessed=_int(blessing, "blessed") == 1 if blessing else None,
+            baseline=_text(blessing, BASELINE_PROPERTY) if blessing else "",
             pushed_to=_text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else "",
         )
 

@@ -44,6 +44,7 @@ class Sources:
       rejected, statistics, anomalies, examples, model, model_run, evaluation, check: URIs of the
         artifacts; None if they are missing.
       blessed: whether the Evaluator blessed the model; None if it did not decide.
+      baseline: the name of the model that the candidate was compared with; empty if there was none.
       pushed_to: folder of the pushed model; empty if no model was pushed.
     """
 
@@ -63,6 +64,7 @@ class Sources:
     evaluation: str | None = None
     check: str | None = None
     blessed: bool | None = None
+    baseline: str = ""
     pushed_to: str = ""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from absl import logging
 from tfx import types
+from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_executor
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_component_specs
@@ -63,5 +64,7 @@ class Executor(base_executor.BaseExecutor):
         fileio.makedirs(blessing.uri)
         with fileio.open(os.path.join(blessing.uri, CHECK_FILE), "w") as file:
             file.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        # The property that an Evaluator's blessing has.
+        blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY, model.id)
         blessing.set_int_custom_property(BLESSED_PROPERTY, int(found["passed"]))
         blessing.set_string_custom_property(CAUSE_PROPERTY, found["cause"])

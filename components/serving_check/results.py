@@ -4,6 +4,7 @@
   the same test review, within TOLERANCE.
 - So does the evaluation, within EVALUATION_TOLERANCE, for the test reviews whose predictions it has
   stored. TFX's own executor stores none.
+- The test split has as many reviews as the evaluation has counted.
 - If all Examples of the test split were tried, their accuracy equals that of the evaluation. Only
   Examples whose probability is within TOLERANCE of the threshold may differ.
 - If only a sample was tried, the accuracy of the sample is within four standard errors of that of
@@ -183,7 +184,10 @@ def _evaluation(
     answer: Answer, sample: Sample, predictions: Mapping[int, float]
 ) -> Iterator[Result]:
     """Yield whether the answers are those of the evaluation, review by review."""
-    if not answer.finished or not predictions or len(answer.by_example) != len(sample.examples):
+    if not answer.finished or len(answer.by_example) != len(sample.examples):
+        return
+    if not predictions:
+        yield Result("evaluation_difference", "no predictions are stored", None, "", True)
         return
     pairs = [(answer.by_example[number], value) for number, value in predictions.items()]
     largest, wrong = _compared(pairs, EVALUATION_TOLERANCE)
@@ -212,13 +216,16 @@ def _compared(pairs: Sequence[tuple[float, float]], tolerance: float) -> tuple[f
 
 def _accuracy(answer: Answer, sample: Sample, evaluation: Mapping[str, float]) -> Iterator[Result]:
     """Yield whether the accuracy on the sample agrees with that of the evaluation."""
-    total = len(sample.labels)
+    total, counted = len(sample.labels), round(evaluation[EXAMPLE_COUNT])
+    if sample.total != counted:
+        cause = f"the test split has {sample.total:,} reviews, the evaluation counted {counted:,}"
+        yield Result("examples", sample.total, counted, "", False, cause)
     if not answer.finished or not total or len(answer.by_example) != total:
         return
     predicted = [probability > THRESHOLD for probability in answer.by_example]
     right = sum(guess == label for guess, label in zip(predicted, sample.labels, strict=True))
     expected = evaluation[ACCURACY]
-    if sample.is_whole and total == round(evaluation[EXAMPLE_COUNT]):
+    if sample.is_whole:
         near = [p for p in answer.by_example if abs(p - THRESHOLD) <= TOLERANCE]
         # Half an Example allows for the rounding of the accuracy itself.
         allowed = (len(near) + 0.5) / total

@@ -10,7 +10,7 @@ from tfx.components.trainer.executor import GenericExecutor
 from tfx.types import standard_component_specs
 from tfx.utils import json_utils
 
-from components.baseline.pushed import without_missing_model
+from components.baseline.served import existing_model
 from components.trainer.parameters import training_of_run
 from trainer_module.settings import Training
 
@@ -29,7 +29,7 @@ class Executor(GenericExecutor):
     ) -> None:
         """See TFX's GenericExecutor."""
         super().Do(
-            without_missing_model(input_dict, standard_component_specs.BASE_MODEL_KEY),
+            existing_model(input_dict, standard_component_specs.BASE_MODEL_KEY),
             output_dict,
             with_run_parameters(exec_properties),
         )

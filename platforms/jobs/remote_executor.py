@@ -10,7 +10,7 @@ from tfx import types
 from tfx.dsl.io import fileio
 from tfx.types import standard_component_specs
 
-from components.baseline.pushed import without_missing_model
+from components.baseline.served import existing_model
 from components.trainer.executor import Executor, with_run_parameters
 from trainer_module.run_fn import make_job
 from trainer_module.settings import TrainingJob
@@ -37,7 +37,7 @@ class RemoteExecutor(Executor, abc.ABC):
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         fn_args = self._GetFnArgs(
-            without_missing_model(input_dict, standard_component_specs.BASE_MODEL_KEY),
+            existing_model(input_dict, standard_component_specs.BASE_MODEL_KEY),
             output_dict,
             with_run_parameters(exec_properties),
         )

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
-from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
-from components.baseline.component import PushedBaseline
 from components.review_example_gen.inputs import SAMPLE
 from components.trainer.component import Trainer
 from pipeline.config import PipelineConfig
-from pipeline.nodes import BASELINE, TRAINER, WARM_START
+from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
 from platforms.jobs.kubernetes_trainer.component import KubernetesTrainer
@@ -29,21 +27,6 @@ class Kubeflow(Compiled):
     def input_base(self) -> RuntimeParameter:
         # The path of the sample on this machine differs from the one in the image.
         return self.parameter("input_base", self._config.data.input_base or SAMPLE)
-
-    def warm_start(self) -> BaseNode:
-        return self._pushed(WARM_START)
-
-    def baseline(self, candidate: BaseChannel) -> BaseNode:
-        return self._pushed(BASELINE, candidate)
-
-    def _pushed(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
-        # Not a Resolver: the API of Kubeflow Pipelines refuses a pipeline that has one.
-        return PushedBaseline(
-            serving_dir=self._config.paths.serving,
-            signing=self._config.signing,
-            model_dir=self._config.evaluation.baseline_model,
-            candidate=candidate,
-        ).with_id(node_id)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         if not self._has_peers:

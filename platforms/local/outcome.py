@@ -11,8 +11,8 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
-from components.evaluator.metrics import ACCURACY, overall_metrics
-from components.properties import CAUSE_PROPERTY
+from components.evaluator.metrics import ACCURACY, BASELINE, overall_metrics
+from components.properties import BASELINE_PROPERTY, CAUSE_PROPERTY
 from components.run_report.evaluation import missed_thresholds
 from components.run_report.executor import REPORT_FILE
 from components.run_report.history import read_runs
@@ -29,6 +29,8 @@ class Outcome:
     Attributes:
       lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
       accuracy, auc: metrics of the candidate on the whole test split.
+      baseline: the name of the model that the candidate was compared with; empty if there was none.
+      accuracy_change: the accuracy minus that of the baseline; 0 if there was none.
       blessed: True if the Evaluator blessed the model.
       reasons: the thresholds that the model did not reach; empty if it is blessed.
       refused: the reason for which the serving check refused the model; empty if it passed.
@@ -40,6 +42,8 @@ class Outcome:
     lines: dict[str, int]
     accuracy: float
     auc: float
+    baseline: str
+    accuracy_change: float
     blessed: bool
     reasons: list[str]
     refused: str
@@ -72,6 +76,8 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         raise NoOutcomeError(f"the model pushed to {pushed_to} was deleted; run again to push it")
     metrics = overall_metrics(evaluation)
     blessed = blessing.custom_properties["blessed"].int_value == 1
+    baseline = blessing.custom_properties[BASELINE_PROPERTY].string_value
+    base_accuracy = overall_metrics(evaluation, BASELINE)[ACCURACY] if baseline else None
     return Outcome(
         lines={
             name: value.int_value
@@ -80,6 +86,8 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         },
         accuracy=metrics[ACCURACY],
         auc=metrics["auc"],
+        baseline=baseline,
+        accuracy_change=0.0 if base_accuracy is None else metrics[ACCURACY] - base_accuracy,
         blessed=blessed,
         reasons=[] if blessed else missed_thresholds(evaluation),
         refused=check[CAUSE_PROPERTY].string_value,

@@ -8,9 +8,9 @@ from typing import Any
 from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
-from tfx.types import BaseChannel
+from tfx.types import BaseChannel, Channel, standard_artifacts
 
-from components.baseline.strategy import CANDIDATE_KEY, LastPushedModel
+from components.baseline.strategy import CANDIDATE_KEY, CHECK_KEY, ServedModel
 from components.trainer.component import Trainer
 from core.metadata import connection_config
 from pipeline.beam import component_beam_args
@@ -50,10 +50,20 @@ class Local:
         return value
 
     def warm_start(self) -> BaseNode:
-        return resolve_model(LastPushedModel, WARM_START)
+        return self._served(WARM_START)
 
     def baseline(self, candidate: BaseChannel) -> BaseNode:
-        return resolve_model(LastPushedModel, BASELINE, **{CANDIDATE_KEY: candidate})
+        return self._served(BASELINE, **{CANDIDATE_KEY: candidate})
+
+    def _served(self, node_id: str, **channels: BaseChannel) -> BaseNode:
+        config = {
+            "serving": self._config.paths.serving,
+            "copies": os.path.join(self._config.paths.root, "served"),
+            "signing": self._config.signing.model_dump_json(),
+            "pushes": self._config.push.destination != "none",
+        }
+        checks = Channel(type=standard_artifacts.InfraBlessing)
+        return resolve_model(ServedModel, node_id, config, **{CHECK_KEY: checks}, **channels)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         # `run_fn` starts the processes of a local cluster itself.

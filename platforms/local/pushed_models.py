@@ -15,7 +15,7 @@ from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
 from components.properties import PUSHED_DESTINATION
-from serving.versions import is_complete, versions
+from serving.versions import versions
 
 _TYPE = "PushedModel"
 
@@ -48,8 +48,7 @@ def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
     ]
     for artifact in replaced:
         logging.info("No longer served from %s: %s", serving, destination(artifact))
-        deleted = not is_complete(destination(artifact))
-        artifact.state = mlmd.Artifact.DELETED if deleted else mlmd.Artifact.MARKED_FOR_DELETION
+        artifact.state = mlmd.Artifact.MARKED_FOR_DELETION
     if replaced:
         handle.store.put_artifacts(replaced)
 

@@ -76,7 +76,10 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     checks.check(config)
     store = open_store(config.paths.metadata)
     state = history.last_state(store)
-    if not state or state[1] != _state(config, before):
+    try:
+        if not state or state[1] != _state(config, before):
+            return None
+    except OSError:  # The run reports what is wrong with the serving folder.
         return None
     [run] = history.read_runs(store, state[0])
     outputs = [artifact for of_node in run.outputs.values() for artifact in of_node.values()]

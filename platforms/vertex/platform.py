@@ -15,7 +15,7 @@ from tfx.types import BaseChannel
 from components.trainer.component import Trainer
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
-from pipeline.nodes import BASELINE, PUSHER, TRAINER, WARM_START
+from pipeline.nodes import PUSHER, TRAINER
 from platforms.checks import cluster_name
 from platforms.compiled import Compiled
 from platforms.jobs.custom_job.component import CustomJobTrainer
@@ -36,14 +36,12 @@ class Vertex(Compiled):
     def input_base(self) -> RuntimeParameter:
         return self.parameter("input_base", input_files(self._config)[0])
 
-    def warm_start(self) -> BaseNode:
-        # Vertex AI resolves models by queries of its own, which implement only TFX's strategies.
-        return resolve_model(LatestBlessedModelStrategy, WARM_START)
-
-    def baseline(self, candidate: BaseChannel) -> BaseNode:
+    def _served(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
+        if self._config.push.destination == "filesystem":
+            return super()._served(node_id, candidate)
         # The candidate is not yet blessed when Vertex AI resolves the baseline, unless every step
         # of the run is a cache hit.
-        return resolve_model(LatestBlessedModelStrategy, BASELINE)
+        return resolve_model(LatestBlessedModelStrategy, node_id)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         if not self._has_peers:

@@ -116,6 +116,8 @@ OUTCOME = {
     "auc": 0.95,
     "blessed": True,
     "reasons": [],
+    "baseline": "",
+    "accuracy_change": 0.0,
     "refused": "",
     "report": "/runs/report.html",
     "pushed_to": "/serving/1",

@@ -40,6 +40,7 @@ def test_every_line_is_counted(lines, line):
 
 def test_the_next_command_has_the_settings_of_the_run():
     outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": True}
+    outcome |= {"baseline": "", "accuracy_change": 0.0}
     outcome |= {"refused": "", "reasons": [], "report": "report.html", "pushed_to": "/serving/7"}
     options = settings_options("my file.yaml", ["paths.root=r", "training.model=text_cnn"])
     printed = StringIO()
@@ -66,6 +67,8 @@ def test_the_next_command_has_the_settings_of_the_run():
 def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, last):
     outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": blessed}
     outcome |= {
+        "baseline": "",
+        "accuracy_change": 0.0,
         "refused": refused,
         "reasons": ["too bad"],
         "report": "/runs/[1]/report.html",
@@ -80,3 +83,24 @@ def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, la
     pushed = blessed and not refused and destination != "none"
     assert ("pushed to /serving/7" in lines) == pushed
     assert ("not blessed: too bad" in lines) == (not blessed)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "change", "destination", "line"),
+    [
+        ("version 7", 0.003, "filesystem", "blessed: accuracy 0.0030 above version 7"),
+        ("version 7", -0.003, "none", "blessed: accuracy 0.0030 below version 7"),
+        ("", 0.0, "filesystem", "blessed (not compared: no other model is served from /s)"),
+        (
+            *("", 0.0, "none"),
+            "blessed (not compared: no other model is served from /s, and none was blessed before)",
+        ),
+    ],
+)
+def test_the_result_names_the_baseline(baseline, change, destination, line):
+    outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": True, "refused": ""}
+    outcome |= {"baseline": baseline, "accuracy_change": change, "report": "r", "pushed_to": "p"}
+    settings = {"push": {"destination": destination}, "paths": {"serving": "/s"}}
+    printed = StringIO()
+    show(Console(file=printed), PipelineConfig.model_validate(settings), Watched(outcome=outcome))
+    assert line in printed.getvalue().splitlines()

@@ -1,4 +1,4 @@
-"""PushedBaseline: the last pushed model that is not the candidate, or none."""
+"""PushedBaseline: the newest served model that is not the candidate, or none."""
 
 import shutil
 
@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 from tfx.types import standard_artifacts
 
-from components.baseline.pushed import Executor, without_missing_model
+from components.baseline.pushed import Executor
+from components.baseline.served import existing_model
 from core.errors import InputError
 from serving.signing.model import SIGNATURE_FILE, SignatureError, sign_model
 from serving.signing.settings import Signing, private_key
@@ -43,7 +44,7 @@ def baseline(workspace, signing=None, has_candidate=True, **properties):
         {"model": [out]},
         {"serving_dir": str(workspace / "serving"), "signing": keys, **properties},
     )
-    inputs = without_missing_model({"baseline_model": [out], "other": []}, "baseline_model")
+    inputs = existing_model({"baseline_model": [out], "other": []}, "baseline_model")
     if "baseline_model" not in inputs:
         return None
     assert "other" in inputs
@@ -60,6 +61,24 @@ def test_the_newest_version_has_the_greatest_number(workspace):
     save(workspace / "serving" / "10", 2.0)
     (workspace / "serving" / "notes").mkdir()
     assert baseline(workspace) == 2.0
+
+
+def test_a_damaged_version_is_an_error(workspace):
+    save(workspace / "serving" / "9", 1.0)
+    model = workspace / "serving" / "10"
+    save(model, 2.0)
+    (model / "variables" / "variables.index").unlink()
+    with pytest.raises(InputError, match=f"{model} is damaged, .* delete this folder"):
+        baseline(workspace)
+
+
+def test_a_baseline_whose_files_are_gone_is_an_error(workspace):
+    save(workspace / "serving" / "9", 1.0)
+    baseline(workspace)
+    shutil.rmtree(workspace / "out")
+    inputs = {"baseline_model": [artifact(workspace / "out")]}
+    with pytest.raises(InputError, match=f"baseline_model: the model in {workspace}/out is gone"):
+        existing_model(inputs, "baseline_model")
 
 
 def test_the_candidate_is_not_compared_with_itself(workspace):
@@ -125,7 +144,7 @@ class TestSigned:
 
     def test_a_model_without_a_signature_is_refused(self, load, pushed):
         (pushed / SIGNATURE_FILE).unlink()
-        with pytest.raises(SignatureError, match="no signature"):
+        with pytest.raises(SignatureError, match=r"no signature .* set paths\.serving to an empty"):
             load()
 
     def test_a_copy_of_the_fingerprint_of_the_candidate_hides_no_changed_model(

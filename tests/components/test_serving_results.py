@@ -122,8 +122,20 @@ def test_each_answer_is_that_of_the_evaluation(predictions, passed, value):
         )
 
 
-def test_an_evaluation_without_predictions_has_no_such_result():
-    assert "evaluation_difference" not in {one["name"] for one in judged()["results"]}
+def test_an_evaluation_without_predictions_is_a_line_in_the_results():
+    found = {one["name"]: one["value"] for one in judged()["results"]}
+    assert found["evaluation_difference"] == "no predictions are stored"
+
+
+@pytest.mark.parametrize("sample", [Sample([], [], 0), SAMPLE])
+def test_examples_that_are_gone_are_a_failure(sample):
+    found = judged(
+        sample=sample,
+        evaluation={"binary_accuracy": 1.0, "example_count": 5},
+        **({} if sample.total else {"by_example": [], "by_text": [], "transformed": 0}),
+    )
+    cause = f"the test split has {sample.total} reviews, the evaluation counted 5"
+    assert found["cause"].startswith(cause)
 
 
 def test_a_value_at_the_threshold_passes():

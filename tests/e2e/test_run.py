@@ -1,6 +1,7 @@
 """A first run, an unchanged run and changed runs: cache hits, pushed models and output."""
 
 import re
+import shutil
 import sys
 from collections import Counter
 
@@ -21,6 +22,7 @@ def test_a_run_pushes_a_model_and_prints_its_path(finished):
     accuracy = float(re.search(r"accuracy  ([\d.]+)", output)[1])
     assert 0.85 <= accuracy < 1.0
     [pushed] = workspace.pushed()
+    assert f"blessed (not compared: no other model is served from {workspace.serving})" in output
     assert f"pushed to {pushed}" in output
     assert "next: amazon-reviews predict" in output
     page = workspace.report(output)
@@ -134,8 +136,10 @@ def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(fini
         assert page.count("cached</td>") == 7
 
 
-def test_a_model_worse_than_the_blessed_one_is_not_pushed(finished):
+def test_a_model_worse_than_the_served_one_is_not_pushed(finished):
     workspace, _ = finished
+    # The served model is all that the comparison needs of the run that pushed it.
+    shutil.rmtree(workspace.root / "Trainer" / "model")
     # The model is hardly trained. It reads words, so the vocabulary also passes through the
     # whole pipeline.
     done = workspace.run(
@@ -145,6 +149,8 @@ def test_a_model_worse_than_the_blessed_one_is_not_pushed(finished):
     assert done.returncode == 3, done.stdout + done.stderr
     assert "below that of the baseline" in done.stdout
     assert "evaluation.max_accuracy_drop allows 0.01" in done.stdout
+    [pushed] = workspace.pushed()
+    assert f"(the baseline is version {pushed.name})" in done.stdout
     # The page compares the model with the one that was pushed last.
     page = workspace.report(done.stdout)
     assert "evaluation.max_accuracy_drop allows 0.01" in page

@@ -24,7 +24,7 @@ def test_a_slow_model_is_refused_with_exit_code_3(tmp_path):
     workspace = Workspace(tmp_path / "workspace", settings, {"PYTHONPATH": path})
     done = workspace.run()
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "\nblessed\n" in done.stdout
+    assert "\nblessed (" in done.stdout
     last = done.stdout.splitlines()[-1]
     assert last.startswith("not pushed: serving check: the p99 latency of single requests is ")
     assert last.endswith(f" ms, serving.max_p99_ms allows {SLOW_SECONDS * 1000 - 10:g}")

@@ -117,8 +117,14 @@ def test_kubeflow_verifies_each_model_that_it_loads_from_the_serving_folder(tmp_
         assert signing == {"private_key": None, "public_key": "/data/a.pub"}
 
 
-def test_vertex_resolves_the_baseline_itself(tmp_path):
+def test_vertex_compares_with_the_served_model(tmp_path):
     compiled = Compiled(tmp_path, "vertex")
+    assert compiled.constant("LatestBlessedModel", "serving_dir") == "gs://bucket/serving"
+    assert not compiled.tasks["LatestBlessedModel"]["cachingOptions"]
+
+
+def test_vertex_resolves_the_baseline_itself_if_nothing_is_pushed_to_a_folder(tmp_path):
+    compiled = Compiled(tmp_path, "vertex", more="push.destination=none")
     baseline = compiled.tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]
     producer = baseline["taskOutputArtifact"]["producerTask"]
     assert "resolver" in compiled.executors[f"{producer}_executor"]

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -199,48 +198,10 @@ class TestUses:
         with pytest.raises(ServerError, match="differs from the signed file"):
             models.load_first()
 
-    def test_the_pusher_signs(self, tmp_path, key, public):
-        from tfx.proto import pusher_pb2
-        from tfx.types import standard_artifacts
-        from tfx.utils import json_utils, proto_utils
-
-        from components.signing_pusher.executor import KEY, Executor
-
-        model, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
-        model.uri, pushed.uri = str(tmp_path / "model"), str(tmp_path / "artifact")
-        saved = tmp_path / "model" / "Format-Serving"
-        (saved / "variables").mkdir(parents=True)
-        for name in ("saved_model.pb", "variables/data"):
-            (saved / name).write_bytes(name.encode())
-        blessings = [standard_artifacts.ModelBlessing(), standard_artifacts.InfraBlessing()]
-        for blessing in blessings:
-            blessing.set_int_custom_property("blessed", 1)
-        folder = pusher_pb2.PushDestination.Filesystem(base_directory=str(tmp_path / "versions"))
-        destination = pusher_pb2.PushDestination(filesystem=folder)
-        Executor().Do(
-            {
-                "model": [model],
-                "model_blessing": blessings[:1],
-                "infra_blessing": blessings[1:],
-            },
-            {"pushed_model": [pushed]},
-            {
-                "push_destination": proto_utils.proto_to_json(destination),
-                "custom_config": json_utils.dumps({KEY: str(key)}),
-            },
-        )
-        [version] = (tmp_path / "versions").iterdir()
-        assert pushed.get_string_custom_property("pushed_destination") == str(version)
-        for copy in (version, tmp_path / "artifact"):
-            with verified(str(copy), public) as found:
-                assert Path(found, "variables", "data").read_bytes() == b"variables/data"
-        assert not (saved / SIGNATURE_FILE).exists()
-
     def test_a_new_key_is_no_cache_hit_of_the_pusher(self, key):
-        from tfx.proto import pusher_pb2
         from tfx.types import channel_utils, standard_artifacts
 
-        from components.signing_pusher.component import SigningPusher
+        from components.pusher.component import VersionPusher
 
         def properties():
             kinds = {
@@ -248,9 +209,9 @@ class TestUses:
                 "model_blessing": standard_artifacts.ModelBlessing,
                 "infra_blessing": standard_artifacts.InfraBlessing,
             }
-            pusher = SigningPusher(
+            pusher = VersionPusher(
                 **{name: channel_utils.as_channel([kind()]) for name, kind in kinds.items()},
-                push_destination=pusher_pb2.PushDestination(),
+                serving_dir="serving",
                 private_key=str(key),
             )
             return pusher.exec_properties

@@ -8,10 +8,10 @@ from typing import Any
 
 from absl import logging
 from tfx import types
-from tfx.components.pusher import executor as tfx_executor
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
+from components.pusher.executor import BlessedExecutor
 from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
 
 ATTEMPTS = 3
@@ -20,7 +20,7 @@ _VERSION = "1"
 """Name of the model's folder; TensorFlow Serving requires a number."""
 
 
-class Executor(tfx_executor.Executor):
+class Executor(BlessedExecutor):
     """Deploys the model if it has both blessings; a retry continues a push that was killed."""
 
     def Do(

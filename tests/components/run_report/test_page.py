@@ -56,6 +56,18 @@ def test_the_verdict(sources, change, verdict):
     assert f'id="verdict">{verdict}<' in page
 
 
+@pytest.mark.parametrize(
+    ("baseline", "sentence"),
+    [
+        ("version 7", "The baseline is version 7."),
+        ("", "There was no baseline, so the model was not compared with another one."),
+    ],
+)
+def test_the_page_names_the_baseline(sources, baseline, sentence):
+    page = render(collect(dataclasses.replace(sources, model=None, baseline=baseline)))
+    assert f">{sentence}<" in page
+
+
 def test_a_run_that_failed_in_its_first_component_has_a_report():
     page = render(collect(Sources("amazon_reviews", "1", failure="ReviewExampleGen: no file <x>")))
     assert "ReviewExampleGen: no file &lt;x&gt;" in page

@@ -37,6 +37,8 @@ class Step:
     def __init__(self, executor, prepared, folder):
         from tfx.types import standard_artifacts
 
+        from components.baseline.served import write_no_model
+
         self._executor = executor
         examples = standard_artifacts.Examples()
         examples.uri = str(folder / "examples")
@@ -48,9 +50,10 @@ class Step:
                 (to / file.name).symlink_to(file)
         graph = standard_artifacts.TransformGraph()
         graph.uri = str(prepared / "graph")
-        # On Kubeflow Pipelines a baseline that does not exist is an empty artifact.
+        # On Kubeflow Pipelines a baseline that does not exist is an artifact without a model.
         missing = standard_artifacts.Model()
         missing.uri = str(folder / "missing")
+        write_no_model(missing)
         self.inputs = {"examples": [examples], "transform_graph": [graph], "base_model": [missing]}
         model, model_run = standard_artifacts.Model(), standard_artifacts.ModelRun()
         model.uri, model_run.uri = str(folder / "model"), str(folder / "model_run")

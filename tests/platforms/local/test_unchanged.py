@@ -22,6 +22,8 @@ OUTCOME = {
     "lines": {"examples_train": 8, "examples_eval": 1, "examples_test": 1},
     "accuracy": 0.9,
     "auc": 0.95,
+    "baseline": "version 6",
+    "accuracy_change": 0.01,
     "blessed": True,
     "reasons": [],
     "refused": "",
@@ -113,6 +115,7 @@ def test_a_run_with_the_same_code_settings_and_input_is_unchanged(finished):
         "paths.serving=gs://bucket/serving",
         "data.input_base=gs://bucket/reviews",
         "data.input_base=null",
+        f"paths.serving={__file__}",
     ],
 )
 def test_other_settings_are_a_change(finished, override):
@@ -194,6 +197,7 @@ def test_an_unchanged_run_shows_the_last_result_and_loads_neither_tensorflow_nor
     assert lines[0] == f"amazon_reviews  unchanged since the run {RUN}"
     assert "Trainer              cached       0.0 s" in lines
     assert "accuracy  0.9000   AUC 0.9500 (test split)" in lines
+    assert "blessed: accuracy 0.0100 above version 6" in lines
     assert f"pushed to {finished.model}" in lines
     assert set(loaded.split()) & NOT_LOADED == set()
     assert not (finished.folder / "runs" / "logs").exists()

@@ -13,7 +13,7 @@ from serving.rest import switching
 from serving.rest.metrics import Metrics
 from serving.rest.models import BrokenModelError, LoadedModel
 from serving.rest.switching import Models
-from serving.versions import is_complete
+from serving.versions import is_complete, versions
 from tests.serving.rest.models import push, push_broken
 from tests.serving.rest.running import MODEL, running, wait_until
 
@@ -130,6 +130,22 @@ def test_a_bucket_that_cannot_be_read_is_an_oserror(monkeypatch):
     monkeypatch.setattr(tf.io.gfile, "exists", fail)
     with pytest.raises(OSError, match=r"gs://bucket/1/saved_model.pb cannot be read: try later"):
         is_complete("gs://bucket/1")
+
+
+def test_a_bucket_that_cannot_be_listed_is_not_empty(monkeypatch):
+    def not_found(path):
+        raise tf.errors.NotFoundError(None, None, "Could not find directory")
+
+    def fail(path):
+        raise tf.errors.PermissionDeniedError(None, None, "no access")
+
+    # TensorFlow lists a folder that it cannot read as one that is missing.
+    monkeypatch.setattr(tf.io.gfile, "listdir", not_found)
+    monkeypatch.setattr(tf.io.gfile, "stat", not_found)
+    assert list(versions("gs://bucket/serving")) == []
+    monkeypatch.setattr(tf.io.gfile, "stat", fail)
+    with pytest.raises(OSError, match="gs://bucket/serving cannot be listed: no access"):
+        list(versions("gs://bucket/serving"))
 
 
 def test_a_server_starts_with_the_newest_version_that_works(folder):

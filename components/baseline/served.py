@@ -1,0 +1,131 @@
+"""The served model: the newest version in the serving folder that is not the candidate."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+from tfx import types
+from tfx.dsl.io import fileio
+from tfx.types import artifact_utils
+from tfx.utils import path_utils
+
+from components.saved_models import copy_model, identity
+from core.errors import InputError
+from serving.signing.model import SignatureError, verified
+from serving.versions import MODEL_FILE, is_complete, versions
+
+PROBLEM_PROPERTY = "problem"
+"""The property of a Model with the reason for which the baseline is unknown."""
+_NO_MODEL = "NO_MODEL"
+"""The file in an artifact in place of a model, if there is no baseline."""
+
+
+class Served(NamedTuple):
+    """A served model.
+
+    Attributes:
+      name: its name in the result of a run.
+      path: its folder.
+      trusted: the folder from which it can be loaded, see `serving.signing.model.verified`.
+    """
+
+    name: str
+    path: str
+    trusted: str
+
+    def copy_to(self, artifact: types.Artifact) -> None:
+        """Copy the model to an artifact.
+
+        Raises:
+          InputError: the model is damaged.
+        """
+        try:
+            _read(self.trusted)
+        except Exception as error:  # TensorFlow raises any error for a damaged file.
+            reason = str(error).strip().partition("\n")[0]
+            raise InputError(
+                f"{self.path} is damaged, so no model can be compared with it ({reason}); delete "
+                "this folder to compare with the version before it"
+            ) from None
+        copy_model(self.trusted, path_utils.serving_model_dir(artifact.uri))
+
+
+@contextlib.contextmanager
+def served_model(
+    folder: str, candidate: types.Artifact | None, public_key: bytes | None
+) -> Iterator[Served | None]:
+    """Yield the newest complete version that is not the candidate; None if there is none.
+
+    In an unchanged second run the candidate is the newest version itself. Compared with itself it
+    would pass any threshold.
+
+    Raises:
+      SignatureError: see `serving.signing.model.verified`. A model that is not valid is not
+        skipped. Otherwise a change of the newest model would make an older one the baseline.
+      OSError: the folder cannot be read.
+    """
+    own = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
+    with contextlib.ExitStack() as stack:
+        for path in versions(folder):
+            try:
+                trusted = stack.enter_context(verified(path, public_key))
+            except SignatureError as error:
+                raise SignatureError(
+                    f"{error}. To push without a comparison, set paths.serving to an empty folder"
+                ) from None
+            if identity(trusted) != own:
+                yield Served(f"version {os.path.basename(path)}", path, trusted)
+                return
+    yield None
+
+
+def write_no_model(model: types.Artifact) -> None:
+    """Record in an artifact that there is no model.
+
+    A step of Kubeflow Pipelines must write all of its outputs.
+    """
+    fileio.makedirs(model.uri)
+    with fileio.open(os.path.join(model.uri, _NO_MODEL), "w") as file:
+        file.write("no model is served\n")
+
+
+def existing_model(
+    input_dict: Mapping[str, list[types.Artifact]], key: str
+) -> dict[str, list[types.Artifact]]:
+    """Return `input_dict`, without the input `key` if there is no such model.
+
+    TFX's own components require that a missing input is absent.
+
+    Raises:
+      InputError: there is such a model, but it is unknown or its files are gone.
+    """
+    inputs = dict(input_dict)
+    if not inputs.get(key):
+        return inputs
+    model = artifact_utils.get_single_instance(inputs[key])
+    problem = model.get_string_custom_property(PROBLEM_PROPERTY)
+    if problem:
+        raise InputError(problem)
+    if fileio.exists(os.path.join(model.uri, _NO_MODEL)):
+        del inputs[key]
+    elif not is_complete(path_utils.serving_model_path(model.uri)):
+        raise InputError(f"{key}: the model in {model.uri} is gone; restore this folder")
+    return inputs
+
+
+def _read(model: str) -> None:
+    """Read graph and weights of a SavedModel without an operation of TensorFlow.
+
+    A training in this process must configure TensorFlow before the first operation.
+    """
+    with fileio.open(os.path.join(model, MODEL_FILE), "rb") as file:
+        if not saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs:
+            raise ValueError(f"{MODEL_FILE} contains no graph")
+    weights = tf.train.load_checkpoint(os.path.join(model, "variables", "variables"))
+    for name in weights.get_variable_to_shape_map():
+        weights.get_tensor(name)

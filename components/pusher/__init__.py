@@ -1,0 +1,1 @@
+"""VersionPusher: copies a blessed model to a new version, which is newer than all others."""

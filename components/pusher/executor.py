@@ -1,0 +1,116 @@
+"""Executor of VersionPusher: copies a model that has both blessings to the newest version."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+from tfx import types
+from tfx.components.pusher import executor as tfx_executor
+from tfx.dsl.io import fileio
+from tfx.proto import pusher_pb2
+from tfx.types import artifact_utils, standard_component_specs
+from tfx.utils import io_utils, json_utils, proto_utils
+
+from components.saved_models import copy_model, identity
+from serving.signing.bundle import public_pem
+from serving.signing.model import SignatureError, sign_model, verified
+from serving.signing.settings import private_key
+from serving.versions import next_version, versions
+
+KEY = "private_key"
+"""The key of `custom_config` with the file of the private key."""
+
+
+class BlessedExecutor(tfx_executor.Executor):
+    """TFX's executor, for which a blessing that is missing is not a blessing."""
+
+    def CheckBlessing(self, input_dict: dict[str, list[types.Artifact]]) -> bool:
+        """Return whether the model has both blessings; TFX ignores a missing one."""
+        keys = (
+            standard_component_specs.MODEL_BLESSING_KEY,
+            standard_component_specs.INFRA_BLESSING_KEY,
+        )
+        return all(input_dict.get(key) for key in keys) and bool(super().CheckBlessing(input_dict))
+
+
+class Executor(BlessedExecutor):
+    """Pushes the model if it has both blessings and is not the newest version already."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's Pusher.
+
+        Raises:
+          ConfigError: the private key cannot be used.
+          InputError: no version can be newer than the newest one.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        pushed = artifact_utils.get_single_instance(
+            output_dict[standard_component_specs.PUSHED_MODEL_KEY]
+        )
+        if not self.CheckBlessing(input_dict):
+            self._MarkNotPushed(pushed)
+            return
+        destination = pusher_pb2.PushDestination()
+        proto_utils.json_to_proto(
+            exec_properties[standard_component_specs.PUSH_DESTINATION_KEY], destination
+        )
+        serving = destination.filesystem.base_directory
+        config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
+        key = private_key(config[KEY]) if config.get(KEY) else None
+        with _signed(self.GetModelPath(input_dict), key) as model:
+            # A retry of a push whose end was not recorded pushes no second copy.
+            version = _served(serving, model, key) or _push(model, serving)
+            io_utils.copy_dir(model, pushed.uri)
+        self._MarkPushed(
+            pushed, pushed_destination=version, pushed_version=os.path.basename(version)
+        )
+        logging.info("Model pushed to %s", version)
+
+
+@contextlib.contextmanager
+def _signed(model: str, key: bytes | None) -> Iterator[str]:
+    """Yield the folder of a signed copy of the model; without a key, the model itself."""
+    if key is None:
+        yield model
+        return
+    with tempfile.TemporaryDirectory(prefix="signed-model-") as scratch:
+        signed = os.path.join(scratch, os.path.basename(model.rstrip("/")))
+        io_utils.copy_dir(model, signed)
+        sign_model(signed, key)
+        yield signed
+
+
+def _served(serving: str, model: str, key: bytes | None) -> str | None:
+    """Return the newest version if it is the model, with a valid signature if there is a key."""
+    newest = next(versions(serving), None)
+    if newest is None or identity(newest) != identity(model):
+        return None
+    try:
+        with verified(newest, public_pem(key) if key else None):
+            return newest
+    except SignatureError:
+        return None
+
+
+def _push(model: str, serving: str) -> str:
+    """Copy the model to a new version; return its folder."""
+    fileio.makedirs(serving)
+    while True:
+        version = f"{serving.rstrip('/')}/{next_version(serving)}"
+        try:
+            tf.io.gfile.mkdir(version)
+        except tf.errors.AlreadyExistsError:  # Another run has just pushed a model.
+            continue
+        copy_model(model, version)
+        return version

@@ -1,0 +1,41 @@
+"""The identity of a SavedModel, and a copy of it that is never half visible."""
+
+from __future__ import annotations
+
+import os
+
+from tfx.dsl.io import fileio
+
+from serving.versions import MODEL_FILE
+
+# A file with hashes of graph and weights, which TensorFlow writes to every SavedModel.
+_FINGERPRINT = "fingerprint.pb"
+
+
+def identity(model: str) -> bytes:
+    """Return the same bytes for each copy of a SavedModel, and others for every other model."""
+    path = os.path.join(model, _FINGERPRINT)
+    if not fileio.exists(path):  # A TensorFlow older than 2.12 saved the model.
+        path = os.path.join(model, MODEL_FILE)
+    with fileio.open(path, "rb") as file:
+        content: bytes = file.read()
+    return content
+
+
+def copy_model(source: str, target: str) -> None:
+    """Copy a SavedModel to the folder `target`.
+
+    Servers take the model file as the sign of a complete model. So this file is written under
+    another name, and gets its name when all files are complete.
+    """
+    source, target = source.rstrip("/"), target.rstrip("/")
+    for folder, _, names in fileio.walk(source):
+        copy = f"{target}{folder[len(source) :]}"
+        fileio.makedirs(copy)
+        for name in names:
+            file = os.path.join(folder, name)
+            if file != f"{source}/{MODEL_FILE}":
+                fileio.copy(file, os.path.join(copy, name), overwrite=True)
+    partial = f"{target}/{MODEL_FILE}.partial"
+    fileio.copy(f"{source}/{MODEL_FILE}", partial, overwrite=True)
+    fileio.rename(partial, f"{target}/{MODEL_FILE}", overwrite=True)

@@ -1,1 +1,0 @@
-"""SigningPusher: TFX's Pusher, with a signature in each pushed model."""

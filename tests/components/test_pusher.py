@@ -1,0 +1,158 @@
+"""VersionPusher: the pushed model is the newest version, complete, and signed if there is a key."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from tfx.dsl.io import fileio
+from tfx.proto import pusher_pb2
+from tfx.types import standard_artifacts
+from tfx.utils import json_utils, proto_utils
+
+from components.pusher.executor import KEY, Executor
+from components.saved_models import identity
+from core.errors import InputError
+from serving.signing.model import SIGNATURE_FILE, verified
+from serving.versions import versions
+from tests.serving.models import push as save
+from tests.serving.test_signing import write_key
+
+pytestmark = pytest.mark.slow
+
+
+class Pushes:
+    def __init__(self, folder):
+        self.folder = folder
+        self.serving = folder / "serving"
+        for name in "ab":
+            save(folder / name / "Format-Serving")
+
+    def push(self, name, *, lacks="", key=None):
+        """Push a model; return the artifact."""
+        model, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
+        model.uri, pushed.uri = str(self.folder / name), str(self.folder / "artifact")
+        inputs = {"model": [model]}
+        for kind in (standard_artifacts.ModelBlessing, standard_artifacts.InfraBlessing):
+            blessing = kind()
+            blessing.set_int_custom_property("blessed", 1)
+            key_of = {"ModelBlessing": "model_blessing", "InfraBlessing": "infra_blessing"}
+            inputs[key_of[blessing.type_name]] = [blessing]
+        inputs.pop(lacks, None)
+        folder = pusher_pb2.PushDestination.Filesystem(base_directory=str(self.serving))
+        properties = {
+            "push_destination": proto_utils.proto_to_json(
+                pusher_pb2.PushDestination(filesystem=folder)
+            ),
+            "custom_config": json_utils.dumps({KEY: str(key)} if key else {}),
+        }
+        Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
+        return pushed
+
+    def served(self):
+        """Return the name of the model in the newest version, and the number of versions."""
+        newest = identity(next(versions(str(self.serving))))
+        models = {identity(str(self.folder / name / "Format-Serving")): name for name in "ab"}
+        return models[newest], len(list(self.serving.iterdir()))
+
+
+@pytest.fixture
+def pushes(tmp_path):
+    return Pushes(tmp_path)
+
+
+def test_two_pushes_in_a_second_are_two_versions(pushes, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 1_795_602_064.5)
+    first, second = pushes.push("a"), pushes.push("b")
+    assert first.get_string_custom_property("pushed_version") == "1795602064"
+    assert second.get_string_custom_property("pushed_version") == "1795602065"
+    assert second.get_string_custom_property("pushed_destination") == next(
+        versions(str(pushes.serving))
+    )
+    assert pushes.served() == ("b", 2)
+
+
+def test_a_push_after_the_clock_went_back_is_the_newest_version(pushes, monkeypatch):
+    pushes.push("a")
+    monkeypatch.setattr(time, "time", lambda: 1_000_000_000.0)
+    pushes.push("b")
+    assert pushes.served() == ("b", 2)
+
+
+def test_a_version_that_somebody_copies_is_not_touched(pushes):
+    incomplete = pushes.serving / str(int(time.time()) + 1000)
+    (incomplete / "variables").mkdir(parents=True)
+    pushed = pushes.push("a")
+    assert int(pushed.get_string_custom_property("pushed_version")) == int(incomplete.name) + 1
+    assert list(incomplete.iterdir()) == [incomplete / "variables"]
+
+
+def test_above_the_greatest_number_nothing_is_pushed(pushes):
+    (pushes.serving / str(2**63)).mkdir(parents=True)  # TensorFlow Serving ignores it.
+    pushes.push("a")
+    assert pushes.served() == ("a", 2)
+    greatest = pushes.serving / str(2**63 - 1)
+    greatest.mkdir()
+    with pytest.raises(InputError, match=f"paths.serving: {greatest} has the greatest number"):
+        pushes.push("b")
+    greatest.rename(pushes.serving / "1")
+    pushes.push("b")
+    assert pushes.served()[0] == "b"
+
+
+@pytest.mark.parametrize("stage", ["variables", "saved_model.pb"])
+def test_a_killed_push_is_never_served_and_can_be_repeated(pushes, monkeypatch, stage):
+    pushes.push("a")
+    copy = fileio.copy
+
+    def kill(source, target, overwrite=False):
+        if stage in source:
+            Path(target).write_bytes(b"half")
+            raise KeyboardInterrupt
+        copy(source, target, overwrite=overwrite)
+
+    with monkeypatch.context() as killed:
+        killed.setattr(fileio, "copy", kill)
+        with pytest.raises(KeyboardInterrupt):
+            pushes.push("b")
+    assert pushes.served() == ("a", 2)
+    pushes.push("b")
+    assert pushes.served() == ("b", 3)
+
+
+def test_the_same_push_again_changes_nothing(pushes):
+    """The step was killed after the copy, or an orchestrator without a cache repeats it."""
+    first, again = pushes.push("a"), pushes.push("a")
+    assert pushes.served() == ("a", 1)
+    for pushed in (first, again):
+        assert pushed.get_int_custom_property("pushed") == 1
+        assert pushed.get_string_custom_property("pushed_destination") == next(
+            versions(str(pushes.serving))
+        )
+
+
+@pytest.mark.parametrize("lacks", ["model_blessing", "infra_blessing"])
+def test_without_a_blessing_nothing_is_pushed(pushes, lacks):
+    assert pushes.push("a", lacks=lacks).get_int_custom_property("pushed") == 0
+    assert not pushes.serving.exists()
+
+
+def test_the_pusher_signs(pushes, tmp_path):
+    key = write_key(tmp_path / "signing.pem")
+    public = key.with_suffix(".pub").read_bytes()
+    pushes.push("a")
+    # The unsigned version is the same model, but no valid one.
+    pushed = pushes.push("a", key=key)
+    pushes.push("a", key=key)
+    assert pushes.served() == ("a", 2)
+    for copy in (pushed.get_string_custom_property("pushed_destination"), pushed.uri):
+        with verified(copy, public) as found:
+            assert tf.saved_model.load(found).signatures
+    assert not (tmp_path / "a" / "Format-Serving" / SIGNATURE_FILE).exists()
+    other = write_key(tmp_path / "other.pem")
+    pushes.push("a", key=other)
+    assert pushes.served() == ("a", 3)
+    shutil.rmtree(pushes.serving)
+    pushes.push("b", key=other)
+    assert pushes.served() == ("b", 1)

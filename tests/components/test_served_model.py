@@ -1,0 +1,228 @@
+"""The baseline of the local engine, in real runs of a small pipeline: the model that is served."""
+
+import shutil
+import time
+
+import pytest
+from ml_metadata import MetadataStore
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.dsl.components.common.importer import Importer
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.orchestration import metadata
+from tfx.orchestration.local.local_dag_runner import LocalDagRunner
+from tfx.orchestration.pipeline import Pipeline
+from tfx.types import Channel
+from tfx.types.standard_artifacts import InfraBlessing, Model, ModelBlessing
+from tfx.utils import path_utils
+
+from components.baseline.served import existing_model
+from components.baseline.strategy import ServedModel
+from components.pusher.component import VersionPusher
+from components.saved_models import identity
+from core.errors import InputError
+from serving.signing.settings import Signing
+from tests.serving.models import push
+
+pytestmark = pytest.mark.slow
+
+
+@component
+def Judge(
+    model: InputArtifact[Model], blessing: OutputArtifact[ModelBlessing], settings: Parameter[int]
+):
+    blessing.set_int_custom_property("blessed", 1)
+    blessing.set_int_custom_property("current_model_id", model.id)
+
+
+@component
+def Check(
+    model: InputArtifact[Model], blessing: OutputArtifact[InfraBlessing], refuses: Parameter[int]
+):
+    blessing.set_int_custom_property("blessed", 1 - refuses)
+    blessing.set_int_custom_property("current_model_id", model.id)
+
+
+@component
+def Compare(candidate: InputArtifact[Model], model: InputArtifact[Model] = None):
+    pass
+
+
+class Runs:
+    """Runs of one pipeline, in each of which a candidate is blessed and pushed."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.serving = folder / "serving"
+        self.settings = 0
+        self.models = {}
+        for name in "abc":
+            push(folder / name / "Format-Serving")
+            self.models[identity(str(folder / name / "Format-Serving"))] = name
+        self.store = folder / "mlmd.sqlite"
+
+    def run(self, name, *, pushes=True, refuses=False):
+        """Run the pipeline; return the name of the candidate's baseline, or None."""
+        model = self.baseline(name, pushes=pushes, refuses=refuses)
+        inputs = existing_model({"model": [model]} if model else {}, "model")
+        if not inputs:
+            return None
+        return self.models[identity(path_utils.serving_model_path(model.uri))]
+
+    def baseline(self, name, *, pushes=True, refuses=False):
+        """Run the pipeline; return the artifact of the candidate's baseline, or None."""
+        self.settings += 1
+        candidate = Importer(str(self.folder / name), Model, reimport=False).with_id("Candidate")
+        baseline = Resolver(
+            strategy_class=ServedModel,
+            config={
+                "serving": str(self.serving),
+                "copies": str(self.folder / "copies"),
+                "signing": Signing().model_dump_json(),
+                "pushes": pushes,
+            },
+            model=Channel(type=Model),
+            model_blessing=Channel(type=ModelBlessing),
+            infra_blessing=Channel(type=InfraBlessing),
+            candidate=candidate.outputs["result"],
+        ).with_id("Baseline")
+        compare = Compare(
+            candidate=candidate.outputs["result"], model=baseline.outputs["model"]
+        ).with_id(f"Compare{self.settings}")
+        judge = Judge(model=candidate.outputs["result"], settings=self.settings)
+        judge.add_upstream_node(compare)
+        check = Check(model=candidate.outputs["result"], refuses=int(refuses))
+        check.add_upstream_node(judge)
+        pusher = VersionPusher(
+            candidate.outputs["result"],
+            judge.outputs["blessing"],
+            check.outputs["blessing"],
+            str(self.serving),
+        )
+        nodes = [candidate, baseline, compare, judge, check, *([pusher] if pushes else [])]
+        connection = metadata.sqlite_metadata_connection_config(str(self.store))
+        LocalDagRunner().run(
+            Pipeline(
+                pipeline_name="small",
+                pipeline_root=str(self.folder / "root"),
+                components=nodes,
+                metadata_connection_config=connection,
+            )
+        )
+        return self._compared_with(MetadataStore(connection), compare.id)
+
+    def _compared_with(self, store, node):
+        [context] = [c for c in store.get_contexts_by_type("node") if c.name == f"small.{node}"]
+        [execution] = store.get_executions_by_context(context.id)
+        events = store.get_events_by_execution_ids([execution.id])
+        found = [e.artifact_id for e in events if e.path.steps[0].key == "model"]
+        if not found:
+            return None
+        [artifact] = store.get_artifacts_by_id(found)
+        model = Model()
+        model.set_mlmd_artifact(artifact)
+        return model
+
+    def newest(self):
+        return max(self.serving.iterdir(), key=lambda version: int(version.name))
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return Runs(tmp_path)
+
+
+def test_the_baseline_is_the_newest_version_in_the_serving_folder(runs):
+    assert runs.run("a") is None
+    assert runs.run("b") == "a"
+    # The same artifact as in the first run, blessed and pushed once more.
+    assert runs.run("a") == "b"
+    assert runs.run("c") == "a"
+    # After the newest version is deleted, the version before it is served.
+    shutil.rmtree(runs.newest())
+    assert runs.run("c", pushes=False) == "a"
+    # Somebody rolls back by a copy.
+    (b,) = [v for v in runs.serving.iterdir() if runs.models[identity(str(v))] == "b"]
+    shutil.copytree(b, runs.serving / str(int(runs.newest().name) + 5))
+    assert runs.run("c", pushes=False) == "b"
+
+
+def test_an_unchanged_run_has_the_same_baseline_and_pushes_nothing(runs):
+    runs.run("a")
+    first = runs.baseline("b")
+    versions = set(runs.serving.iterdir())
+    again = runs.baseline("b")
+    assert (again.id, again.uri) == (first.id, first.uri)
+    assert set(runs.serving.iterdir()) == versions
+    # The copy of the baseline is made again if a clean-up has deleted it.
+    shutil.rmtree(first.uri)
+    assert runs.run("b") == "a"
+
+
+@pytest.mark.parametrize("lost", ["artifacts", "metadata"])
+def test_the_baseline_needs_no_artifact_of_the_run_that_pushed_it(runs, lost):
+    runs.run("a")
+    if lost == "artifacts":
+        shutil.rmtree(runs.folder / "a")
+    else:
+        runs.store.unlink()
+    assert runs.run("b") == "a"
+
+
+def test_a_model_that_is_replaced_under_its_number_is_another_baseline(runs):
+    runs.run("a")
+    first = runs.baseline("b", pushes=False)
+    shutil.rmtree(runs.newest())
+    version = runs.serving / first.get_string_custom_property("baseline").split()[1]
+    shutil.copytree(runs.folder / "c" / "Format-Serving", version)
+    assert runs.run("b", pushes=False) == "c"
+
+
+def test_an_incomplete_version_is_not_served_and_a_damaged_one_is_an_error(runs):
+    runs.run("a")
+    runs.run("b")
+    (runs.newest() / "saved_model.pb").rename(runs.folder / "saved_model.pb")
+    assert runs.run("c", pushes=False) == "a"
+    (runs.folder / "saved_model.pb").rename(runs.newest() / "saved_model.pb")
+    [data] = runs.newest().glob("variables/*.data-*")
+    data.write_bytes(b"")
+    # TFX hides the exception of a Resolver, so the step that uses the baseline raises it.
+    with pytest.raises(InputError, match=f"{runs.newest()} is damaged, .* delete this folder"):
+        runs.run("c", pushes=False)
+    shutil.rmtree(runs.newest())
+    assert runs.run("c", pushes=False) == "a"
+
+
+def test_a_serving_folder_that_cannot_be_read_is_an_error(runs):
+    runs.serving.touch()
+    with pytest.raises(InputError, match=f"paths.serving: {runs.serving} cannot be read: .* Not a"):
+        runs.run("a", pushes=False)
+
+
+def test_without_pushes_the_baseline_is_the_model_that_was_blessed_last(runs):
+    for name, baseline in (("a", None), ("b", "a"), ("a", "b"), ("c", "a")):
+        assert runs.run(name, pushes=False) == baseline
+    shutil.rmtree(runs.folder / "c")
+    with pytest.raises(InputError, match=f"blessed last, {runs.folder}/c, is gone") as error:
+        runs.run("a", pushes=False)
+    # The remedy of the message.
+    shutil.copytree(runs.folder / "b" / "Format-Serving", runs.serving / "1")
+    assert f"copy a model to {runs.serving}/1" in str(error.value)
+    assert runs.run("a", pushes=False) == "b"
+
+
+def test_a_model_that_the_serving_check_refused_is_no_baseline(runs):
+    assert runs.run("a", refuses=True, pushes=False) is None
+    assert runs.run("b", pushes=False) is None
+    assert runs.run("c", refuses=True, pushes=False) == "b"
+    assert runs.run("a", pushes=False) == "b"
+
+
+def test_the_pushed_version_is_the_newest_whatever_the_clock_says(runs):
+    foreign = runs.serving / str(int(time.time()) + 10**6)
+    foreign.mkdir(parents=True)
+    for name in "abc":
+        runs.run(name)
+    assert runs.models[identity(str(runs.newest()))] == "c"
+    numbers = sorted(int(version.name) - int(foreign.name) for version in runs.serving.iterdir())
+    assert numbers == [0, 1, 2, 3]
