@@ -70,11 +70,14 @@ def run_watched(
                 ended = watched.update(event)
                 if not console.is_terminal:
                     _print_line(console, watched, event, ended)
+            with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+                process.wait(_SECONDS_TO_END)
         except KeyboardInterrupt:
             _interrupt(console, process, watched)
         finally:
             pipe.close()
-            code = _finish(process)
+            process.kill()
+            code = process.wait()
         if watched.outcome is None and watched.failure is None:
             _fail(
                 watched,
@@ -127,26 +130,15 @@ def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watc
     """End the pipeline after Ctrl-C or SIGTERM; a training saves a checkpoint first, until a second
     signal."""
     running = _fail(watched, "interrupted", interrupted=True)
-    if running == TRAINER:
-        console.print(
-            Text(
-                "interrupted: the training saves a checkpoint; press Ctrl-C again to end it at once"
-            ),
-            soft_wrap=True,
-        )
-        process.terminate()
-        with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
-            process.wait(_SECONDS_TO_SAVE)
-    process.kill()
-
-
-def _finish(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the pipeline's process, kill it after a timeout, and return its exit code."""
-    try:
-        return process.wait(_SECONDS_TO_END)
-    except (KeyboardInterrupt, subprocess.TimeoutExpired):
-        process.kill()
-        return process.wait()
+    if running != TRAINER:
+        return
+    console.print(
+        Text("interrupted: the training saves a checkpoint; press Ctrl-C again to end it at once"),
+        soft_wrap=True,
+    )
+    process.terminate()
+    with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+        process.wait(_SECONDS_TO_SAVE)
 
 
 def _start(
