@@ -18,6 +18,7 @@ from absl import logging
 from core import processes
 from serving import probe
 
+_MODULE = "serving.probe"
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 _LONGEST_LINE = 300
 
@@ -70,7 +71,7 @@ def _run(folder: Path, output: Path, errors: Path, timeout: float) -> int | None
     }
     with output.open("wb") as out, errors.open("wb") as err:
         process = subprocess.Popen(
-            processes.command("serving.probe", str(folder)),
+            processes.command(_MODULE, str(folder)),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
