@@ -63,7 +63,7 @@ _KINDS = {
     "StandaloneSessionClusterEntrypoint": "JobManager",
     "TaskManagerRunner": "TaskManagers",
     WORKER: "Python workers",
-    "local_runner.py": "pipeline",
+    "pipeline.local_runner": "pipeline",
 }
 
 

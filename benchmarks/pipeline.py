@@ -12,6 +12,7 @@ import argparse
 import os
 import platform
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def _run_plain(console: Console, arguments: argparse.Namespace, root: Path) -> W
     _link(arguments.file, inputs)
     os.environ |= {"PLAIN_INPUT": str(inputs), "PLAIN_ROOT": str(root / "runs")}
     (root / "runs").mkdir()
-    return _finished(run_watched(console, root / "log", [_PLAIN]), root / "log")
+    return _finished(run_watched(console, root / "log", [sys.executable, _PLAIN]), root / "log")
 
 
 def _link(file: Path, folder: Path) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from core import exit_codes
+from core import exit_codes, processes
 from core.errors import UserError
 
 COMMANDS = {
@@ -49,6 +49,9 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; exit with the code of a UserError, and with 130 after Ctrl-C."""
+        ignored = processes.ignore_other_jobs()
+        if ignored:
+            print(ignored, file=sys.stderr)
         try:
             return super().invoke(ctx)
         except UserError as error:

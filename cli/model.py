@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
-
-
-def avoid_keras_3() -> None:
-    """Select tf_keras as the Keras that TensorFlow imports. Call it before that import.
-
-    A pushed model uses neither of them, but TensorFlow imports one. Keras 3, the default, also
-    imports matplotlib, pandas, scikit-learn and IPython, which takes a fifth of the time.
-    """
-    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
 
 def last_pushed_model(config: PipelineConfig) -> str:

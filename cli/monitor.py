@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -16,37 +15,35 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-import pipeline
 from cli.options import settings_words
 from cli.watched import Component, Watched
-from core import exit_codes
+from core import exit_codes, processes
 from core.events import VARIABLE, receive
 from pipeline.nodes import TRAINER
 from platforms.local import events
 from platforms.local.locks import DESCRIPTOR_VARIABLE
 
-_SCRIPT = str(Path(pipeline.__file__).with_name("local_runner.py"))
 _REFRESH_PER_SECOND = 4
 _SECONDS_TO_SAVE = 40.0
 """Seconds for an interrupted training to exit. Its processes have less for their checkpoint."""
 _SECONDS_TO_END = 10.0
-"""Seconds for a pipeline's process to exit after its standard input was closed."""
+"""Seconds for a pipeline's process to exit after its last event."""
 _INTERRUPTED_CODES = (-signal.SIGINT, exit_codes.INTERRUPTED)
 
 
 def local_runner(config: str | None = None, overrides: Sequence[str] = ()) -> list[str]:
-    """Return the arguments of Python that run the pipeline in a process of its own.
+    """Return the command that runs the pipeline in a process of its own.
 
     Args:
       config, overrides: those of `load_config`.
     """
-    return [_SCRIPT, *settings_words(config, overrides)]
+    return processes.command("pipeline.local_runner", *settings_words(config, overrides))
 
 
 def run_watched(
     console: Console,
     log: Path,
-    arguments: Sequence[str],
+    command: Sequence[str],
     names: Sequence[str] = (),
     lock: int | None = None,
 ) -> Watched:
@@ -58,13 +55,13 @@ def run_watched(
     Args:
       console: the output for the table.
       log: the file to append to.
-      arguments: arguments of Python, such as those that `local_runner` returns.
+      command: the command, such as the one that `local_runner` returns.
       names: the components that will run, shown as waiting. A component that is missing here is
         added when it starts.
       lock: descriptor that `locks.lock_root` returned; the process inherits it.
     """
     watched = Watched.of(names)
-    process, pipe = _start(arguments, log, lock)
+    process, pipe = _start(command, log, lock)
     live = Live(watched, console=console, refresh_per_second=_REFRESH_PER_SECOND)
     # The last state of the table stays on the terminal.
     with _sigterm_as_ctrl_c(), live if console.is_terminal else contextlib.nullcontext():
@@ -73,11 +70,14 @@ def run_watched(
                 ended = watched.update(event)
                 if not console.is_terminal:
                     _print_line(console, watched, event, ended)
+            with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+                process.wait(_SECONDS_TO_END)
         except KeyboardInterrupt:
             _interrupt(console, process, watched)
         finally:
             pipe.close()
-            code = _finish(process)
+            process.kill()
+            code = process.wait()
         if watched.outcome is None and watched.failure is None:
             _fail(
                 watched,
@@ -141,20 +141,8 @@ def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watc
         process.wait(_SECONDS_TO_SAVE)
 
 
-def _finish(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the pipeline's process, kill it after a timeout, and return its exit code."""
-    assert process.stdin is not None
-    # The process exits when it reads the end of its standard input.
-    process.stdin.close()
-    try:
-        return process.wait(_SECONDS_TO_END)
-    except (KeyboardInterrupt, subprocess.TimeoutExpired):
-        process.kill()
-        return process.wait()
-
-
 def _start(
-    arguments: Sequence[str], log: Path, lock: int | None
+    command: Sequence[str], log: Path, lock: int | None
 ) -> tuple[subprocess.Popen[bytes], TextIO]:
     environ, descriptors = {}, []
     if lock is not None:
@@ -163,8 +151,8 @@ def _start(
     read_end, write_end = os.pipe()
     with log.open("ab") as sink:
         process = subprocess.Popen(
-            [sys.executable, *arguments],
-            stdin=subprocess.PIPE,
+            list(command),
+            stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
             pass_fds=[write_end, *descriptors],

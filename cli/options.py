@@ -28,7 +28,8 @@ SetOption = Annotated[
     typer.Option(
         OPTION,
         metavar="KEY=VALUE",
-        help="Override one setting, such as training.epochs=3. May be repeated.",
+        help="Override one setting, such as training.epochs=3; wins over $PIPELINE_SET. "
+        "May be repeated.",
     ),
 ]
 TargetOption = Annotated[

@@ -58,7 +58,7 @@ def predict(
     2. The output appears when it is complete; after a kill the same command resumes.
     """
     from cli.console import silent_stderr
-    from cli.model import avoid_keras_3, last_pushed_model
+    from cli.model import last_pushed_model
     from core import exit_codes
     from core.errors import InputError
     from core.imports import large_imports
@@ -69,7 +69,6 @@ def predict(
 
     settings = load_config(config, overrides or ())
     public_key = verification_key(settings.signing)
-    avoid_keras_3()
     if inputs or output or format:
         from cli.score import score
 

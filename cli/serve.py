@@ -30,7 +30,7 @@ def serve(
     use.
     """
     from cli.console import print_line, silent_stderr
-    from cli.model import avoid_keras_3, last_pushed_model
+    from cli.model import last_pushed_model
     from pipeline.config import load_config
     from serving.rest.server import open_socket
     from serving.rest.server import serve as serve_models
@@ -42,7 +42,6 @@ def serve(
     listener = open_socket(limits)
     # Otherwise TensorFlow logs each request whose Examples cannot be parsed, with their content.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    avoid_keras_3()
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
         last_pushed_model(settings)

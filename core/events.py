@@ -2,8 +2,7 @@
 
 The parent passes the file descriptor of the pipe's writing end in $EVENTS_FD. `amazon-reviews run`
 receives the events of the pipeline's process this way. A training receives the events of its other
-processes. The child's standard input is also a pipe. It closes when the parent ends, and then the
-child ends as well.
+processes.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Sender(logging.Handler):
         if self._descriptor is None:
             return
         line = (json.dumps({"event": kind, **values}) + "\n").encode()
-        # Without a parent the pipe is broken, and `end_with_parent` ends this process.
+        # The parent closes the pipe before it ends this process.
         with self._sending, contextlib.suppress(BrokenPipeError):
             while line:
                 line = line[os.write(self._descriptor, line) :]
@@ -69,22 +68,9 @@ def take_descriptor() -> int | None:
 
 
 def attach(sender: Sender, descriptor: int | None) -> None:
-    """Send the progress of this process, and end this process with its parent.
-
-    Without a descriptor there is no parent, and nothing is done.
-    """
+    """Send the progress of this process; without a descriptor there is no parent to send it to."""
     if descriptor is not None:
         progress.LOGGER.addHandler(sender)
-        threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-def end_with_parent() -> None:
-    """Wait until standard input closes, then end this process; call it in a thread."""
-    # Not sys.stdin: this thread would hold the lock of sys.stdin, and the interpreter could not
-    # shut down.
-    while os.read(0, 1):
-        pass
-    os._exit(1)
 
 
 def receive(pipe: TextIO) -> Iterator[dict[str, Any]]:

@@ -22,6 +22,7 @@ from core.errors import UserError
 from pipeline.config import load_config
 from pipeline.hyperparameters import check_hyperparameters
 from platforms.targets import check_target
+from platforms.tfx_command import check_engine
 
 OUTPUT = "pipeline.json"
 
@@ -29,6 +30,7 @@ OUTPUT = "pipeline.json"
 def main() -> int:
     """Compile the pipeline for Vertex AI into `pipeline.json`; return the exit code."""
     try:
+        check_engine("vertex")
         config = load_config()
         check_target(config, "vertex")
         check_hyperparameters(config)

@@ -1,7 +1,7 @@
 """The entry point of local runs, for `tfx pipeline create --engine local --pipeline_path`.
 
-It reads the settings from $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews run` also starts this
-file, in a process of its own.
+It reads the settings from $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews run` also runs this
+module, in a process of its own.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-# TFX and `amazon-reviews` start this file by its path, so this folder is first on sys.path and
-# `import pipeline` would find the module pipeline.py in it instead of the package.
+# TFX starts this file by its path, so this folder is first on sys.path and `import pipeline` would
+# find the module pipeline.py in it instead of the package.
 _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [
     os.path.dirname(_HERE),

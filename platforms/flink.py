@@ -8,9 +8,9 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterable
 
+from core import processes
 from core.errors import ConfigError
 from core.flink import rest
 from core.flink.names import JAVA, LOCAL
@@ -86,7 +86,7 @@ def check_job(config: PipelineConfig) -> None:
     if config.beam.runner != "flink" or not flink.job_endpoint:
         return
     # A process of its own, because the import of Beam takes seconds and prints warnings.
-    command = [sys.executable, "-m", "core.flink.probe", *beam_args(config)]
+    command = processes.command("core.flink.probe", *beam_args(config))
     done = subprocess.run(command, capture_output=True, text=True)
     lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
     if done.returncode or lines:

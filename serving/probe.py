@@ -1,4 +1,4 @@
-"""Try a SavedModel in this process: `python -m serving.probe FOLDER`.
+"""Try a SavedModel in this process, whose argument is FOLDER.
 
 FOLDER has `request.json` (see `Request`) and `examples.tfrecord`, serialized tf.Examples. The probe
 writes its results to `answer.json` after each stage, so a model that crashes or hangs leaves the
@@ -13,7 +13,6 @@ import json
 import math
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +20,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from core.events import end_with_parent
 from core.files import without_magic
 from preprocessing import features
 from trainer_module.loop.memory import peak_rss
@@ -220,9 +218,6 @@ def _write(answer: Answer, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    # The probe ends when its standard input is closed. The executor keeps it open until its own
-    # end, so no probe outlives its executor.
-    threading.Thread(target=end_with_parent, daemon=True).start()
     probe(Path(sys.argv[1]))
     sys.stdout.flush()
     # Threads of the model, or of TensorFlow, must not delay the end.

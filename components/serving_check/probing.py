@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +15,10 @@ from pathlib import Path
 import tensorflow as tf
 from absl import logging
 
+from core import processes
 from serving import probe
 
 _MODULE = "serving.probe"
-_CODE = str(Path(probe.__file__).parents[1])
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 _LONGEST_LINE = 300
 
@@ -66,15 +65,14 @@ def _run(folder: Path, output: Path, errors: Path, timeout: float) -> int | None
     """Return the exit code of the process, negative for a signal; None after the timeout."""
     environ = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, [_CODE, os.environ.get("PYTHONPATH")])),
         "TF_CPP_MIN_LOG_LEVEL": "2",
         # A GPU of this machine may be full of the memory of the training's process.
         "CUDA_VISIBLE_DEVICES": "-1",
     }
     with output.open("wb") as out, errors.open("wb") as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE, str(folder)],
-            stdin=subprocess.PIPE,
+            processes.command(_MODULE, str(folder)),
+            stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
             env=environ,
@@ -88,8 +86,6 @@ def _run(folder: Path, output: Path, errors: Path, timeout: float) -> int | None
         finally:
             process.kill()
             process.wait()
-            assert process.stdin is not None
-            process.stdin.close()
 
 
 def _last_stage(output: str) -> str:

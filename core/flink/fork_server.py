@@ -20,7 +20,6 @@ import hashlib
 import importlib
 import json
 import os
-import signal
 import socket
 import stat
 import sys
@@ -31,6 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core import processes
 from core.flink.names import WORKER_LOG_VARIABLE
 from core.imports import large_imports
 
@@ -52,7 +52,6 @@ _SECONDS_BETWEEN = 1.0
 _SECONDS_TO_SEND = 10.0
 _BYTES = 1 << 16
 _STARTED = b"started"
-_PR_SET_PDEATHSIG = 1
 
 Work = Callable[[list[str]], None]
 
@@ -240,7 +239,7 @@ class _Server:
             client.close()
             return
         worker = multiprocessing.get_context("fork").Process(
-            target=self._in_worker, args=(client, streams, arguments)
+            target=self._in_worker, args=(os.getpid(), client, streams, arguments)
         )
         worker.start()
         for stream in streams:
@@ -257,12 +256,12 @@ class _Server:
             client.send(str(code if code >= 0 else 128 - code).encode())
         client.close()
 
-    def _in_worker(self, client: socket.socket, streams: list[int], arguments: list[str]) -> None:
-        import ctypes
-
+    def _in_worker(
+        self, server: int, client: socket.socket, streams: list[int], arguments: list[str]
+    ) -> None:
         import numpy as np
 
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        processes.end_with(server)
         for inherited in (self._listener, client, *self._workers):
             inherited.close()
         for stream, received in enumerate(streams):

@@ -1,15 +1,15 @@
 """Run a command until it ends or the parent of this process dies; then cancel Flink's jobs.
 
-    python -m core.flink.guard ADDRESS PREFIX FOLDER COMMAND...
-
-Standard input is a pipe from the parent. It closes when the parent ends, also after `kill -9`. Then
-this process ends the command, and cancels the jobs at ADDRESS whose names start with PREFIX. At the
-end it removes FOLDER.
+The arguments are ADDRESS PREFIX FOLDER COMMAND... Standard input is a pipe from the parent. It
+closes when the parent ends, also after `kill -9`. Then this process ends the command, and cancels
+the jobs at ADDRESS whose names start with PREFIX. At the end it removes FOLDER. If this process is
+killed, the command ends with it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -17,6 +17,7 @@ import sys
 import threading
 from typing import Any
 
+from core import processes
 from core.flink import rest
 
 _SECONDS_TO_END = 10
@@ -30,8 +31,9 @@ def start(
     Args:
       output: `stdout` and `stderr` of `subprocess.Popen`.
     """
+    arguments = (address, prefix, folder, *command)
     return subprocess.Popen(
-        [sys.executable, "-m", "core.flink.guard", address, prefix, folder, *command],
+        processes.command("core.flink.guard", *arguments, ends_with_parent=False),
         stdin=subprocess.PIPE,
         # Signals of the terminal would end this process before its parent.
         start_new_session=True,
@@ -52,7 +54,12 @@ def main(address: str, prefix: str, folder: str, *command: str) -> int:
         _wait_for_parent()
         rest.cancel_jobs(address, prefix)
         return 0
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        # Java does not do this itself. This process has no other thread yet.
+        preexec_fn=functools.partial(processes.end_with, os.getpid()),
+    )
     ending = threading.Event()
 
     def end() -> None:

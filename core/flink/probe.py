@@ -1,4 +1,4 @@
-"""Run a job without work: `python -m core.flink.probe ARGUMENTS...`.
+"""Run a job without work.
 
 Nothing in Beam's Job API is the version of a job server or of its Flink, so only a job shows that
 it can use a cluster. The arguments are those of a Beam pipeline. The last line of the output is the

@@ -14,6 +14,7 @@ import contextlib
 import os
 import sys
 
+from core import processes
 from core.flink import fork_server
 from core.flink.names import WORKER_IS_READY, WORKER_LOG_VARIABLE
 
@@ -27,6 +28,7 @@ def main() -> None:
     parser.add_argument("--provision_endpoint", required=True, metavar="HOST:PORT")
     # A worker pool gives further endpoints, which the provision service returns too.
     arguments, _ = parser.parse_known_args()
+    processes.ignore_other_jobs()
     _write_log()
     words = [arguments.id, arguments.provision_endpoint]
     code = fork_server.run(_work, words)

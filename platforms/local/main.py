@@ -13,7 +13,7 @@ from logging import LogRecord
 
 from absl import logging
 
-from core import exit_codes
+from core import exit_codes, processes
 from core.errors import UserError
 from core.imports import large_imports
 from core.overrides import OPTION
@@ -21,9 +21,7 @@ from pipeline.config import PipelineConfig, load_config
 from platforms.local import events
 from platforms.local.locks import lock_root
 from platforms.local.preflight import check
-
-_IN_TFX_COMMAND = "tfx.tools.cli" in sys.modules
-"""True if `tfx pipeline create` executes this module in its own process, to read the pipeline."""
+from platforms.tfx_command import check_engine
 
 
 def main() -> int:
@@ -31,18 +29,21 @@ def main() -> int:
 
     The exit code is also 0 if the model was not blessed, as in TFX.
     """
-    # In `tfx pipeline create` the arguments are those of the TFX command line.
-    arguments = _parser().parse_args([] if _IN_TFX_COMMAND else None)
+    arguments = _parser().parse_args()
+    ignored = processes.ignore_other_jobs()
+    if ignored:
+        print(ignored, file=sys.stderr)
     logging.set_verbosity(logging.INFO)
     # TFX logs the connection to ML Metadata, including the password.
     logging.get_absl_logger().addFilter(has_no_password)
     sender = events.start_sending()
     try:
+        reads_only = check_engine("local")
         sender.send(events.PHASE, doing="checking settings and input")
         config = load_config(arguments.config, arguments.set)
         # Before the lock, because `lock_root` creates the root and `check` checks the paths.
         check(config)
-        if not _IN_TFX_COMMAND:
+        if not reads_only:
             lock_root(config.paths.root)
         _run(config, sender)
     except UserError as error:

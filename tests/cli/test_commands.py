@@ -135,8 +135,8 @@ def test_overrides_may_be_repeated_and_the_last_one_wins(monkeypatch):
 def test_the_pipelines_process_gets_the_settings_as_arguments(tmp_path):
     config = tmp_path / "mine.yaml"
     config.write_text("training: {epochs: 3}\n")
-    arguments = local_runner(str(config), ["training.loop=custom", "training.workers=0"])
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    command = local_runner(str(config), ["training.loop=custom", "training.workers=0"])
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     line = done.stderr.splitlines()[-1]
     assert line.startswith(f"{config} with --set: training.workers: ")

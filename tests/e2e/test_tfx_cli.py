@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import SETTINGS
+from tests.e2e.conftest import SETTINGS, compiled_settings
 from tests.e2e.harness import Workspace
 
 ROOT = Path(__file__).parents[2]
 TFX = str(Path(sys.executable).with_name("tfx"))
 
 
-def tfx(workspace, *words, overrides="", cwd=ROOT):
+def tfx(workspace, *words, engine="local", overrides="", cwd=ROOT):
     environ = workspace.env(overrides)
     # The TFX CLI starts `python` from PATH.
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
     return subprocess.run(
-        [TFX, *words, "--engine", "local"],
+        [TFX, *words, "--engine", engine],
         env=environ,
         cwd=cwd,
         capture_output=True,
@@ -28,7 +28,8 @@ def tfx(workspace, *words, overrides="", cwd=ROOT):
     )
 
 
-CREATE = ("pipeline", "create", "--pipeline_path", "pipeline/local_runner.py")
+LOCAL, VERTEX = "pipeline/local_runner.py", "kubeflow/runner.py"
+CREATE = ("pipeline", "create", "--pipeline_path", LOCAL)
 RUN = ("run", "create", "--pipeline_name", "amazon_reviews")
 
 
@@ -39,6 +40,26 @@ def test_wrong_settings_end_it_with_one_line(tmp_path):
     assert done.returncode != 0
     assert "training.epoch: unknown key, did you mean epochs?" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("verb", "engine", "runner", "line"),
+    [
+        ("compile", "vertex", LOCAL, f"is for --engine local; set --pipeline_path {VERTEX}"),
+        ("create", "beam", LOCAL, "is for --engine local; set --engine local"),
+        ("create", "local", VERTEX, f"is for --engine vertex; set --pipeline_path {LOCAL}"),
+    ],
+)
+def test_the_runner_of_another_engine_is_one_line_and_runs_nothing(
+    tmp_path, verb, engine, runner, line
+):
+    workspace = Workspace(tmp_path, compiled_settings(tmp_path) if runner == VERTEX else SETTINGS)
+    words = ("pipeline", verb, "--pipeline_path", str(ROOT / runner))
+    done = tfx(workspace, *words, engine=engine, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"--engine {engine}: {runner} {line}"
+    assert {file.name for file in tmp_path.iterdir()} == {"config.yaml"}
 
 
 @pytest.mark.slow

@@ -72,6 +72,10 @@ class TestImage:
         ]
         assert shell("find /opt/venv /usr ! -type l -writable") == ""
 
+    def test_imports_nothing_from_the_working_directory(self, shell):
+        foreign = "cd /tmp; echo 'raise SystemExit(7)' > trainer_module.py"
+        assert "usage: " in shell(f"{foreign}; python -m trainer_module.task --help")
+
     def test_writes_to_tmp_only_and_has_no_rights(self, shell):
         """The containers of all tests are those of a restricted pod; here is the proof."""
         shell("touch /tmp/file")

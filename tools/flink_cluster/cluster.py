@@ -9,10 +9,10 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
+from core import processes
 from core.errors import UserError
 from core.flink import guard, rest
 from core.flink.names import (
@@ -118,7 +118,8 @@ class FlinkCluster:
         hosts = self._folder / f"hosts-{number}"
         hosts.write_text(f"{address} localhost\n127.0.0.1 {socket.gethostname()}\n")
         port = self.worker_pool.rpartition(":")[2]
-        command = (sys.executable, "-m", "core.flink.pool", f"{address}:{port}")
+        # The guard of `_start` ends it.
+        command = processes.command("core.flink.pool", f"{address}:{port}", ends_with_parent=False)
         self.worker_pools.append(self._start(f"worker-pool-{number}", *command))
         return (f"-Djdk.net.hosts.file={hosts}",)
 

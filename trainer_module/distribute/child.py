@@ -25,7 +25,7 @@ _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 
 
 def attach() -> events.Sender:
-    """Tie this process to the parent that started it as a `Child`; call it once, at the start.
+    """Send the progress to the parent that started this process as a `Child`; call it once.
 
     Without such a parent the sender sends nothing.
     """
@@ -73,7 +73,7 @@ class Child:
             with _on_cores(cores):
                 self._process = subprocess.Popen(
                     list(command),
-                    stdin=subprocess.PIPE,
+                    stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     pass_fds=[writing_end],
@@ -168,8 +168,6 @@ class Child:
         for reader in readers:
             # A process that the child started may keep its ends of the pipes open.
             reader.join(max(0.0, deadline - time.monotonic()))
-        assert self._process.stdin is not None
-        self._process.stdin.close()
         self.code = code
         self._on_end(self)
 

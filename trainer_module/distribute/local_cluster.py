@@ -1,6 +1,6 @@
 """A cluster of processes on this machine for one training.
 
-Each process is `python -m trainer_module.task JOB` with a TF_CONFIG of its own. No process
+Each process runs `trainer_module.task JOB` with a TF_CONFIG of its own. No process
 outlives the training, even if the training ends by an error, SIGTERM, Ctrl-C or a kill of this
 process.
 """
@@ -11,22 +11,19 @@ import contextlib
 import os
 import queue
 import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import logging
 
-from core import exit_codes, progress
+from core import exit_codes, processes, progress
 from trainer_module.distribute import cluster, machine
 from trainer_module.distribute.child import Child
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.distribute.processes import count_processes, has_peers, write_job
 from trainer_module.distribute.signals import signals_into
 from trainer_module.settings import Training, TrainingJob
-
-COMMAND = (sys.executable, "-m", "trainer_module.task")
 
 _PORT_TAKEN = "Could not start gRPC server"
 """TensorFlow's whole message if it cannot listen on its port."""
@@ -67,7 +64,7 @@ def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bo
     return has_peers(training) or collective or (training.devices or 1) > 1
 
 
-def run(job: TrainingJob, command: Sequence[str] = COMMAND) -> None:
+def run(job: TrainingJob, command: Sequence[str] = ()) -> None:
     """Train in as many processes of this machine as `job` requires, at least one.
 
     This process copies the logs of the processes to its own, and reports the chief's progress. CPU
@@ -77,20 +74,21 @@ def run(job: TrainingJob, command: Sequence[str] = COMMAND) -> None:
 
     Args:
       job: written to `JOB_FILE` in its `model_run_dir`.
-      command: the command of each process; the path of the job is appended to it.
+      command: the command of each process, to which the path of the job is appended; empty: the
+        command that runs `trainer_module.task`.
 
     Raises:
       ValueError: a setting is wrong; the message is that of the process.
       TrainingFailed: a process died, or could not be started.
       SystemExit, KeyboardInterrupt: this process received SIGTERM or SIGINT.
     """
-    command = [*command, write_job(job)]
+    command = [*(command or processes.command("trainer_module.task")), write_job(job)]
     logging.info("Training with: %s", " ".join(command))
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            with _LocalCluster(job.training, command) as processes:
-                processes.start()
-                processes.watch()
+            with _LocalCluster(job.training, command) as local:
+                local.start()
+                local.watch()
             return
         except _PortTaken as taken:
             if attempt == _ATTEMPTS:

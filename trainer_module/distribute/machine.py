@@ -12,7 +12,6 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from trainer_module import combinations
@@ -82,29 +81,22 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
     """Check that this machine has the devices for a training, before any process is started.
 
     Raises:
-      ValueError: no TPU, too few GPUs, a TF_CONFIG that is malformed or contradicts the strategy,
-        or settings that contradict the strategy that `auto` means on this machine; the message is
-        one line.
+      ValueError: no TPU, too few GPUs, or settings that contradict the strategy that `auto` means
+        on this machine; the message is one line.
     """
     address = tpu_address(training, environ)
     if training.strategy == "tpu" and address is None:
         raise ValueError(NO_TPU)
-    in_cluster = Cluster.from_environ(environ)
     gpus = len(_gpus(environ))
     problems = []
-    if in_cluster is not None:
-        servers = in_cluster.has_parameter_servers
-        problems.append(
-            combinations.cluster_problem(training.strategy, in_cluster.processes, servers)
-        )
     if training.strategy == "auto":
         if address is not None:
             problems.append(combinations.problem(training, "tpu", f"auto: {address}"))
-        name, reason = auto_without_tpu(training, in_cluster, gpus)
+        name, reason = auto_without_tpu(training, None, gpus)
         problems.append(combinations.problem(training, name, reason))
     if training.strategy in ("auto", "one_device", "mirrored", "central_storage"):
         problems.append(combinations.too_few_gpus(training, gpus))
-    elif training.strategy != "tpu" and in_cluster is None and 0 < gpus < training.workers:
+    elif training.strategy != "tpu" and 0 < gpus < training.workers:
         problems.append(_too_few_gpus_for_workers(training.workers, gpus))
     for problem in filter(None, problems):
         raise ValueError(problem)
@@ -155,11 +147,8 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _environ(task: Cluster) -> dict[str, str]:
-    packages = str(Path(__file__).parents[2])
-    path = os.environ.get("PYTHONPATH")
     environ = {
         **os.environ,
-        "PYTHONPATH": f"{packages}{os.pathsep}{path}" if path else packages,
         # Without a buffer, lines reach the log as soon as they are written.
         "PYTHONUNBUFFERED": "1",
         # Through a proxy, gRPC would never reach the ports of this machine.

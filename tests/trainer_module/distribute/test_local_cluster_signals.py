@@ -40,13 +40,6 @@ def parent(scripted):
         process.communicate()
 
 
-def test_children_end_when_their_parent_is_killed(scripted, parent):
-    process = parent(f'attach()\nnote("attached")\n{FOREVER}')
-    scripted.wait(lambda: len(scripted.notes("attached")) == 2)
-    process.kill()
-    scripted.wait(lambda: not scripted.alive())
-
-
 SAVE = """
 def save(number, frame):
     note("saved")

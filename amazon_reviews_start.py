@@ -1,0 +1,42 @@
+"""Start our code with our own packages, whatever the working directory and PYTHONPATH contain.
+
+The packages have common names, such as `core`, so the modules of another project may have the same
+names. This module has a name that no other project uses. The installed commands are functions of
+it. As a script it runs a module like `python -m`, in a process that ends with the process PARENT;
+0 is no process:
+
+    python amazon_reviews_start.py PARENT MODULE ARGUMENTS...
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+
+def command() -> None:
+    """Run `amazon-reviews`."""
+    from cli.command import main
+
+    main()
+
+
+def beam_worker() -> None:
+    """Run `amazon-reviews-beam-worker`."""
+    from core.flink.worker import main
+
+    main()
+
+
+if __name__ == "__main__":
+    import runpy
+
+    from core.processes import end_with
+
+    parent, module = int(sys.argv[1]), sys.argv[2]
+    if parent:
+        end_with(parent)
+    del sys.argv[:2]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

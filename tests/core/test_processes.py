@@ -1,0 +1,91 @@
+"""Child processes: the modules that they import, the environment that they get, and their end."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core import processes
+from tests.waiting import wait
+
+BIN = Path(sys.executable).parent
+PACKAGES = (
+    "cli",
+    "components",
+    "core",
+    "pipeline",
+    "platforms",
+    "preprocessing",
+    "sample_data",
+    "serving",
+    "trainer_module",
+)
+PARENT = """
+import subprocess, sys, time
+from core import processes
+subprocess.Popen(processes.command("busy", sys.argv[1]))
+time.sleep(600)
+"""
+# A call of TensorFlow that waits for another process holds the global interpreter lock.
+BUSY = """
+import ctypes, os, signal, sys
+print(os.getpid(), flush=True)
+if sys.argv[1] == "stopped":
+    os.kill(os.getpid(), signal.SIGSTOP)
+ctypes.PyDLL(None).pause()
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [BIN / "amazon-reviews", "--help"],
+        [BIN / "amazon-reviews-beam-worker", "--help"],
+        processes.command("trainer_module.task", "--help"),
+    ],
+    ids=lambda command: command[0] if isinstance(command[0], str) else command[0].name,
+)
+def test_modules_of_the_user_never_replace_ours(tmp_path, command):
+    for name in PACKAGES:
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('{name} of the user')\n")
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "usage: " in done.stdout.lower()
+
+
+@pytest.mark.parametrize("state", ["stopped", "waiting"])
+def test_a_child_ends_with_its_parent_in_any_state(tmp_path, state):
+    (tmp_path / "busy.py").write_text(BUSY)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, state],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+    )
+    with parent:
+        child = psutil.Process(int(parent.stdout.readline()))
+        wait(lambda: child.status() in (psutil.STATUS_STOPPED, psutil.STATUS_SLEEPING))
+        parent.kill()
+    wait(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_child_whose_parent_has_already_ended_ends_at_once():
+    command = processes.command("core.exit_codes")
+    assert subprocess.run(command).returncode == 0
+    shell = ["sh", "-c", '"$@"; exit $?', "sh", *command]
+    assert subprocess.run(shell, stderr=subprocess.DEVNULL).returncode == 128 + 9
+
+
+def test_only_variables_of_other_jobs_are_ignored_and_named(monkeypatch):
+    knobs = {"OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": "0", "TF_CPP_MIN_LOG_LEVEL": "1"}
+    others = {"TF_CONFIG": "{}", "KERASTUNER_TUNER_ID": "chief", "KERAS_BACKEND": "jax"}
+    for name, value in {**knobs, **others, "TF_USE_LEGACY_KERAS": "1"}.items():
+        monkeypatch.setenv(name, value)
+    line = processes.ignore_other_jobs()
+    assert line.endswith(" jobs: TF_CONFIG, KERASTUNER_TUNER_ID, KERAS_BACKEND")
+    assert {name: os.environ[name] for name in knobs} == knobs
+    assert "TF_CONFIG" not in os.environ and os.environ["KERAS_BACKEND"] == "tensorflow"
+    assert processes.ignore_other_jobs() == ""
