@@ -17,8 +17,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from core.errors import InputError
-from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.archives import CorruptArchive, DecompressedStream
 from preprocessing.reading.columns import HEADERLESS, STAR_COLUMNS, Columns, Layout, find_columns
+from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
@@ -107,8 +108,6 @@ def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
         if wanted == "parquet":
             return _parquet_layout(path, options)
         return Layout("fasttext", neutral=options.neutral), None
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError(f"{path} is in UTF-16: convert it to UTF-8")
     head = head._replace(data=data.removeprefix(codecs.BOM_UTF8))
     found = options.format if options.format != "auto" else _find_format(path, head.data, options)
     if found == "fasttext":
@@ -136,13 +135,20 @@ def _read_head(path: str) -> Head:
     """Return the first lines of the content of a file, without a line that the limit cuts.
 
     A line that the damage of an archive cuts is left out, too.
+
+    Raises:
+        InputError: see `open_bytes` and `refuse_other_content`.
     """
-    head = bytearray()
+    head, packed, damaged = bytearray(), False, False
     try:
         with open_bytes(path) as stream:
+            packed = isinstance(stream, DecompressedStream)
             while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
                 head += data
     except CorruptArchive:
+        damaged = True
+    refuse_other_content(path, bytes(head[:512]), packed)
+    if damaged:
         return Head(bytes(head[: head.rfind(b"\n") + 1]), False)
     is_all = len(head) < _HEAD
     if not is_all and b"\n" in head:

@@ -135,7 +135,7 @@ def open_bytes(path: str) -> BinaryIO:
     of an archive are read. The stream of a file that is not compressed is seekable.
 
     Raises:
-        InputError: the file cannot be opened, or is an archive of an unsupported kind (zip, xz).
+        InputError: the file cannot be opened, see `open_raw` and `compression`.
         CorruptArchive: the file has the name of an archive and is empty. Reading the stream raises
             it too, after all content before the damage.
     """
