@@ -25,7 +25,14 @@ from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import label_values, open_parquet
-from preprocessing.reading.labels import SCALE_NUMBERS, SCALES, is_headerless, whole_number
+from preprocessing.reading.labels import (
+    NEUTRAL,
+    SCALE_NUMBERS,
+    SCALES,
+    is_headerless,
+    is_neutral_word,
+    whole_number,
+)
 from preprocessing.reading.records import ReadOptions, Rejected, printable
 from preprocessing.reading.samples import csv_sample, samples
 
@@ -58,8 +65,9 @@ class Inspection(NamedTuple):
 
     Attributes:
         path: the file.
-        layout: how to read the file; its scale is not final if `numbers` is not None.
-        numbers: the numbers from 0 to 5 among the inspected labels; None if the scale is known.
+        layout: how to read the file; its scale is not final, above all if `numbers` is not None.
+        numbers: the numbers from 0 to 5 among the inspected labels, and NEUTRAL for the word
+            `neutral`; None if the column determines the scale, or labels are not read.
         size: size of the head in bytes, decompressed.
         digest: hash of the head.
         is_all: whether the head is the whole content of the file.
@@ -80,8 +88,8 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     Parquet by its magic bytes. It is CSV if there is a header with known column names, or, without
     a header, a label followed by one or two texts. The scale of the labels is stars for columns
     that contain stars in known datasets (`rating`, `overall`, `Score`, ...). For other columns,
-    such as `label`, and for a CSV file without a header, labels from the head and from samples of
-    the file are inspected.
+    such as `label`, for a CSV file without a header and for fastText, labels from the head and from
+    samples of the file are inspected.
 
     Raises:
         InputError: the file cannot be opened, has an unknown format or lacks a column; or the value
@@ -107,11 +115,11 @@ def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
         wanted = _format_of_name(path) if options.format == "auto" else options.format
         if wanted == "parquet":
             return _parquet_layout(path, options)
-        return Layout("fasttext", neutral=options.neutral), None
+        return _fasttext_layout(path, head, options)
     head = head._replace(data=data.removeprefix(codecs.BOM_UTF8))
     found = options.format if options.format != "auto" else _find_format(path, head.data, options)
     if found == "fasttext":
-        return Layout("fasttext", neutral=options.neutral), None
+        return _fasttext_layout(path, head, options)
     if found == "jsonl":
         return _jsonl_layout(path, head, options)
     if found == "parquet":
@@ -200,14 +208,12 @@ def _numbers(labels: Iterable[object]) -> Iterator[int]:
             label = label.decode("utf-8", "replace")
         if isinstance(label, bool):
             yield from (0, 1)  # one boolean shows that the labels are booleans
-        number = whole_number(label)
-        if number is not None and number in SCALE_NUMBERS:
+        number = NEUTRAL if is_neutral_word(label) else whole_number(label)
+        if number is not None and number in (NEUTRAL, *SCALE_NUMBERS):
             yield number
 
 
 def _known_scale(options: ReadOptions, column: str | None) -> str | None:
-    if options.label_scale != "auto":
-        return options.label_scale
     if options.labels == "optional":
         return "one_two"  # the labels are not read, so the scale does not matter
     return "stars" if column is not None and column.lower() in STAR_COLUMNS else None
@@ -220,6 +226,15 @@ def _layout(
     if known is None:
         return layout, labels
     return replace(layout, label_scale=known), None
+
+
+def _fasttext_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
+    def labels() -> Iterator[object]:
+        yield from fasttext.first_labels(head.data)
+        for lines in () if head.is_all else samples(path):
+            yield from fasttext.first_labels(lines)
+
+    return _layout(Layout("fasttext", neutral=options.neutral), None, options, labels())
 
 
 def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
