@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator
@@ -25,14 +24,7 @@ from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import label_values, open_parquet
-from preprocessing.reading.labels import (
-    NEUTRAL,
-    SCALE_NUMBERS,
-    SCALES,
-    is_headerless,
-    is_neutral_word,
-    whole_number,
-)
+from preprocessing.reading.labels import SCALES, is_headerless, numbers_among
 from preprocessing.reading.records import ReadOptions, Rejected, printable
 from preprocessing.reading.samples import csv_sample, samples
 
@@ -55,10 +47,6 @@ class Head(NamedTuple):
     data: bytes
     is_all: bool
 
-    @property
-    def digest(self) -> bytes:
-        return hashlib.sha256(self.data).digest()
-
 
 class Inspection(NamedTuple):
     """The result of inspecting one file.
@@ -68,17 +56,11 @@ class Inspection(NamedTuple):
         layout: how to read the file; its scale is not final, above all if `numbers` is not None.
         numbers: the numbers from 0 to 5 among the inspected labels, and NEUTRAL for the word
             `neutral`; None if the column determines the scale, or labels are not read.
-        size: size of the head in bytes, decompressed.
-        digest: hash of the head.
-        is_all: whether the head is the whole content of the file.
     """
 
     path: str
     layout: Layout
     numbers: frozenset[int] | None
-    size: int
-    digest: bytes
-    is_all: bool
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
@@ -99,8 +81,8 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     head = _read_head(path)
     layout, labels = _detect(path, head, options)
     layout = replace(layout, labels=options.labels)
-    numbers = None if labels is None else frozenset(_numbers(labels))
-    return Inspection(path, layout, numbers, len(head.data), head.digest, head.is_all)
+    numbers = None if labels is None else frozenset(numbers_among(labels))
+    return Inspection(path, layout, numbers)
 
 
 _Detected = tuple[Layout, Iterable[object] | None]
@@ -200,17 +182,6 @@ def _format_of_name(path: str) -> str | None:
         if re.search(suffix + _ARCHIVE, name):
             return known
     return None
-
-
-def _numbers(labels: Iterable[object]) -> Iterator[int]:
-    for label in labels:
-        if isinstance(label, bytes):
-            label = label.decode("utf-8", "replace")
-        if isinstance(label, bool):
-            yield from (0, 1)  # one boolean shows that the labels are booleans
-        number = NEUTRAL if is_neutral_word(label) else whole_number(label)
-        if number is not None and number in (NEUTRAL, *SCALE_NUMBERS):
-            yield number
 
 
 def _known_scale(options: ReadOptions, column: str | None) -> str | None:

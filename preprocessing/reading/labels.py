@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from preprocessing.reading.columns import Layout
@@ -32,8 +33,8 @@ _NEUTRAL_AS = {"leave_out": NEUTRAL, "negative": 0, "positive": 1}
 class LabelReader:
     """A reader of labels on one scale: stars (1-2, 3, 4-5), zero_one, one_two, or words only.
 
-    The words `positive`, `negative`, `pos`, `neg` and `neutral` are valid on every scale. fastText's
-    prefix `__label__` may precede a number or word.
+    The words `positive`, `negative`, `pos`, `neg` and `neutral` are valid on every scale. A
+    number or word may have fastText's prefix `__label__`.
 
     Args:
       scale: one of SCALES, or WORDS.
@@ -82,9 +83,18 @@ def label_reader(layout: Layout) -> LabelReader:
     return LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
 
 
-def is_neutral_word(value: object) -> bool:
-    """Return whether a label is the word `neutral`."""
-    return isinstance(value, str) and _WORDS.get(_word(value)) == NEUTRAL
+def numbers_among(labels: Iterable[object]) -> Iterator[int]:
+    """Yield the SCALE_NUMBERS among labels, and NEUTRAL for the word `neutral`."""
+    for label in labels:
+        if isinstance(label, bytes):
+            label = label.decode("utf-8", "replace")
+        if isinstance(label, bool):
+            yield from (0, 1)  # one boolean shows that the labels are booleans
+        elif isinstance(label, str) and _WORDS.get(_word(label)) == NEUTRAL:
+            yield NEUTRAL
+        number = whole_number(label)
+        if number is not None and number in SCALE_NUMBERS:
+            yield number
 
 
 def _word(value: str) -> str:

@@ -12,15 +12,14 @@ from dataclasses import replace
 
 from core.errors import InputError
 from preprocessing.reading.columns import Layout
+from preprocessing.reading.copies import refuse_copies
 from preprocessing.reading.detect import Inspection, inspect
-from preprocessing.reading.find import REMEDY, SourceFile
+from preprocessing.reading.find import SourceFile
 from preprocessing.reading.labels import NEUTRAL, SCALES, TWO_NUMBERS, WORDS
 from preprocessing.reading.records import ReadOptions
 
 _FILES_AT_ONCE = 16
 """Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
-_MIN_COPY_BYTES = 4096
-"""Smallest size of files that count as copies. Shorter files may be equal by coincidence."""
 _SETTING = f"set data.label_scale to one of {', '.join(SCALES)}"
 
 
@@ -29,16 +28,15 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
 
     Raises:
         InputError: see `detect.inspect`. If labels are required, also: the labels fit no scale, or
-            fit several scales with opposite meanings; or two files of a group start with the same
-            content.
+            fit several scales with opposite meanings; a setting has no effect; or two files of a
+            group contain the same reviews.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         found = list(pool.map(lambda file: inspect(file.path, options), files))
-    if options.labels == "required":
-        _refuse_same_content(files, found)
-    layouts = _with_common_titles(_with_scale(found, options))
-    if options.labels == "required":
-        _refuse_settings_without_effect(found, layouts, options)
+        layouts = _with_common_titles(_with_scale(found, options))
+        if options.labels == "required":
+            _refuse_settings_without_effect(found, layouts, options)
+            refuse_copies(files, layouts, pool)
     return layouts
 
 
@@ -49,19 +47,6 @@ def detect_format(path: str, options: ReadOptions) -> Layout:
         InputError: see `decide_layouts`.
     """
     return _with_scale([inspect(path, options)], options)[0]
-
-
-def _refuse_same_content(files: Sequence[SourceFile], found: Sequence[Inspection]) -> None:
-    # Files of different groups are not compared: ReviewExampleGen rejects each review that is also
-    # in the files of a held-out split.
-    seen: dict[tuple[str, bytes], str] = {}
-    for file, item in zip(files, found, strict=True):
-        if item.size < _MIN_COPY_BYTES:
-            continue
-        other = seen.setdefault((file.group, item.digest), item.path)
-        if other != item.path:
-            same = "the same content" if item.is_all else f"the same first {item.size:,} bytes"
-            raise InputError(f"{other} and {item.path} have {same}, unpacked: {REMEDY}")
 
 
 def _refuse_settings_without_effect(
@@ -113,11 +98,10 @@ def _is_fasttext(item: Inspection) -> bool:
 def _find_scale(found: Sequence[Inspection]) -> str:
     """Return the scale that fits all inspected labels.
 
-    A 0 means zero_one. Without a 0, a 3, 4 or 5 means stars, except 1, 2 and 3 alone, which may be
-    the labels 1 and 2 and some wrong ones. Without these, a 2 means one_two. If
-    all numbers are 1, all three scales fit, with opposite meanings. fastText and CSV files without a
-    header are an exception: they come from one family of datasets, whose labels are 1 and 2.
-    Without any number the scale is WORDS.
+    A 0 means zero_one. Without a 0, a 4 or 5 means stars. So does a 3, unless there is a 2, which
+    means one_two without a 3. If all numbers are 1, all three scales fit, with opposite meanings.
+    fastText and CSV files without a header are an exception: they come from one family of datasets,
+    whose labels are 1 and 2. Without any number the scale is WORDS.
     """
     first: dict[int, Inspection] = {}  # number -> the first file that has it
     for item in found:
@@ -131,8 +115,8 @@ def _find_scale(found: Sequence[Inspection]) -> str:
         return "zero_one"
     if max(first) == 3 and 2 in first:
         raise InputError(
-            f"{first[3].path} has the label 3, and no inspected label is 4 or 5: 2 is negative on the "
-            f"scale stars, and positive on one_two, where a 3 is wrong; {_SETTING}"
+            f"{first[3].path} has the label 3, and no inspected label is 4 or 5: 2 is negative on "
+            f"the scale stars, and positive on one_two, which has no 3; {_SETTING}"
         )
     if max(first) > 2:
         return "stars"

@@ -244,18 +244,6 @@ def test_a_later_number_of_another_scale_has_a_reason_of_its_own(
     assert len(labels_of(configured)) == 2_000
 
 
-def test_copies_with_different_names_are_refused(tmp_path: Path) -> None:
-    data = content("csv", [0, 1] * 500)
-    one = write(tmp_path, "a.csv", data)
-    other = write(tmp_path, "copy of a.csv.gz", COMPRESS[".gz"](data))
-    with pytest.raises(InputError) as error:
-        scales(tmp_path)
-    one_line(error, one, other, "the same content", "data.splits")
-    write(tmp_path, "a.csv", content("csv", [0, 1]))
-    write(tmp_path, "copy of a.csv.gz", content("csv", [0, 1]))
-    assert len(scales(tmp_path)) == 2  # short files may be equal by coincidence
-
-
 def test_a_title_that_only_the_head_of_another_file_has_is_read(tmp_path: Path) -> None:
     write(tmp_path, "a.jsonl", '{"rating": 5, "text": "a"}\n')
     write(tmp_path, "b.jsonl", '{"rating": 1, "title": "t", "text": "b"}\n')
