@@ -8,6 +8,8 @@ CAUSE_PROPERTY = "cause"
 """The reason for which the model did not pass, in one line; empty if it passed."""
 CHECK_FILE = "check.json"
 """The file with all results of the serving check."""
+READING_PROPERTY = "reading"
+"""The property of RejectedLines with the format, columns and scale of the files, in a few lines."""
 PUSHED_DESTINATION = "pushed_destination"
 """The property of TFX's `PushedModel` with the folder of the pushed model."""
 RUN_PARAMETERS = {

@@ -21,6 +21,7 @@ from tfx.utils import proto_utils
 
 from components import tfrecords
 from components.beam_executor import LocalBeamExecutor
+from components.properties import READING_PROPERTY
 from components.review_example_gen import splits, stages
 from components.review_example_gen.account import DUPLICATE, LOST_BYTES
 from components.review_example_gen.cap import find_cap
@@ -30,6 +31,7 @@ from components.review_example_gen.units import Source, lines_before
 from components.worker_results import read_results, write_results
 from core.errors import InputError
 from preprocessing.reading.cut import cut_file
+from preprocessing.reading.description import describe
 from preprocessing.reading.find import SourceFile, find_sources
 from preprocessing.reading.layouts import decide_layouts
 from preprocessing.reading.records import CORRUPT_ARCHIVE, OTHER_SCALE, ReadOptions
@@ -71,7 +73,10 @@ class Executor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
-        self._read_and_write(files, options, scratch)
+        sources = _cut(files, options.read)
+        layouts = {source.piece.path: source.piece.layout for source in sources}
+        rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
+        self._read_and_write(files, sources, options, scratch)
         done = [stages.Done(*unit) for unit in read_results(scratch)]
         for split in splits.SPLITS:
             shards = [path for unit in done for name, path in unit.shards if name == split]
@@ -93,8 +98,9 @@ class Executor(LocalBeamExecutor):
         _publish_summary(counts, by_file, rejected)
         _check(counts, files, options.max_rejected_fraction, rejected.uri)
 
-    def _read_and_write(self, files: list[SourceFile], options: Options, scratch: str) -> None:
-        sources = _cut(files, options.read)
+    def _read_and_write(
+        self, files: list[SourceFile], sources: list[Source], options: Options, scratch: str
+    ) -> None:
         named = frozenset(source.group for source in sources) & set(splits.SPLITS)
         with self._make_beam_pipeline() as pipeline:
             units, everywhere = with_held_out(pipeline, files, sources)

@@ -12,7 +12,7 @@ from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
 from components.evaluator.metrics import ACCURACY, overall_metrics
-from components.properties import CAUSE_PROPERTY
+from components.properties import CAUSE_PROPERTY, READING_PROPERTY
 from components.run_report.evaluation import missed_thresholds
 from components.run_report.executor import REPORT_FILE
 from components.run_report.history import read_runs
@@ -28,6 +28,7 @@ class Outcome:
 
     Attributes:
       lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
+      reading: the format, the columns and the scale of the files, in a few lines.
       accuracy, auc: metrics of the candidate on the whole test split.
       blessed: True if the Evaluator blessed the model.
       reasons: the thresholds that the model did not reach; empty if it is blessed.
@@ -38,6 +39,7 @@ class Outcome:
     """
 
     lines: dict[str, int]
+    reading: list[str]
     accuracy: float
     auc: float
     blessed: bool
@@ -78,6 +80,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
             for name, value in sorted(rejected.custom_properties.items())
             if value.HasField("int_value")
         },
+        reading=rejected.custom_properties[READING_PROPERTY].string_value.splitlines(),
         accuracy=metrics[ACCURACY],
         auc=metrics["auc"],
         blessed=blessed,
