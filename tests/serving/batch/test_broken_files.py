@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import pytest
 
 from core.errors import InputError
 from tests.preprocessing.reading.review_files import COMPRESS, parquet_bytes, write
+from tests.preprocessing.reading.test_contents import tar
 from tests.serving.batch.outputs import FILES, TEXTS, rejected, rows, wanted
 
 pytestmark = pytest.mark.slow
@@ -23,6 +25,17 @@ def test_an_empty_file_and_a_file_without_any_review(score, tmp_path):
     assert rows(output) == []
     score(write(tmp_path, "header.csv", "rating,text\n"), output="scores.parquet")
     assert rows(tmp_path / "scores.parquet") == []
+
+
+def test_a_tar_archive_is_refused_as_a_file_and_as_standard_input(score, tmp_path, monkeypatch):
+    path = write(tmp_path, "reviews.txt.gz", gzip.compress(tar()))
+    with pytest.raises(InputError, match=r"reviews\.txt\.gz contains a tar archive: unpack it"):
+        score(path)
+    with open(path) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(InputError, match=r"standard-input.* contains a tar archive"):
+            score("-")
+    assert not (tmp_path / "scores.csv").exists()
 
 
 @pytest.mark.parametrize("compressed", COMPRESS)
