@@ -72,8 +72,9 @@ def score(
     start = time.monotonic()
     with _bar(Console(stderr=True)):
         summary = score_files(request)
-    line = _counts(summary, target, time.monotonic() - start)
-    print(line, file=sys.stderr if target == _STREAM else sys.stdout, flush=True)
+    lines = [_counts(summary, target, time.monotonic() - start)]
+    lines += [f"read as {way}" for way in summary.reading]
+    print("\n".join(lines), file=sys.stderr if target == _STREAM else sys.stdout, flush=True)
     return not summary.rejected
 
 

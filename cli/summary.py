@@ -34,6 +34,8 @@ def show(
     assert watched.outcome is not None
     outcome = watched.outcome
     _line(console, f"reviews   {_account(outcome['lines'])}")
+    for way in outcome["reading"]:
+        _line(console, f"read as   {way}")
     _line(console, f"accuracy  {outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f} (test split)")
     _line(console, f"report    {outcome['report']}")
     if not outcome["blessed"]:

@@ -11,7 +11,8 @@ from tfx import types
 
 class RejectedLines(types.Artifact):
     """The lines that did not become Examples (`lines*.jsonl`), and the counts of all lines:
-    in total (`summary.json` and custom properties) and for each file (`files.jsonl`)."""
+    in total (`summary.json` and custom properties) and for each file (`files.jsonl`). The custom
+    property `reading` has the format, the columns and the scale of the labels."""
 
     TYPE_NAME = "components.RejectedLines"
 

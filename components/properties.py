@@ -10,6 +10,8 @@ CHECK_FILE = "check.json"
 """The file with all results of the serving check."""
 BASELINE_PROPERTY = "baseline"
 """The name of a baseline in its Model, and in the blessing of a model that was compared with it."""
+READING_PROPERTY = "reading"
+"""The property of RejectedLines with the format, columns and scale of the files, in a few lines."""
 PUSHED_DESTINATION = "pushed_destination"
 """The property of TFX's `PushedModel` with the folder of the pushed model."""
 RUN_PARAMETERS = {

@@ -104,7 +104,8 @@ class Data(Section):
     neutral: Literal["leave_out", "negative", "positive"] = "leave_out"
     """Treatment of reviews with 3 stars."""
     splits: dict[Split, str] = {}
-    """Split -> glob below `input_base`; empty: all files, split by a hash of the text."""
+    """Split -> glob below `input_base`; empty: all files, also those in subfolders, split by a hash
+    of the text."""
     max_examples: dict[Split, PositiveInt] = {}
     """Split -> how many Examples are kept; a single number limits every split."""
     max_rejected_fraction: Fraction = 0.01

@@ -7,6 +7,7 @@ from pathlib import Path
 import sample_data
 from components.review_example_gen.splits import ALL_FILES
 from pipeline.config import PipelineConfig
+from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
 
 _SAMPLE_PATTERN = "reviews.ft.txt"
@@ -18,7 +19,7 @@ def input_files(config: PipelineConfig) -> tuple[str, dict[str, str]]:
     if data.input_base is None:
         return str(Path(sample_data.__file__).parent), {ALL_FILES: _SAMPLE_PATTERN}
     named = {str(split): pattern for split, pattern in data.splits.items()}
-    return data.input_base, named or {ALL_FILES: "*"}
+    return data.input_base, named or {ALL_FILES: EVERYTHING}
 
 
 def read_options(config: PipelineConfig) -> ReadOptions:

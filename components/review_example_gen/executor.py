@@ -21,6 +21,7 @@ from tfx.utils import proto_utils
 
 from components import tfrecords
 from components.beam_executor import LocalBeamExecutor
+from components.properties import READING_PROPERTY
 from components.review_example_gen import splits, stages
 from components.review_example_gen.account import DUPLICATE, LOST_BYTES
 from components.review_example_gen.cap import find_cap
@@ -31,6 +32,7 @@ from components.worker_results import read_results, write_results
 from core.errors import InputError
 from core.files import list_files
 from preprocessing.reading.cut import cut_file
+from preprocessing.reading.description import describe
 from preprocessing.reading.find import SourceFile, find_sources
 from preprocessing.reading.layouts import decide_layouts
 from preprocessing.reading.records import CORRUPT_ARCHIVE, OTHER_SCALE, ReadOptions
@@ -72,7 +74,10 @@ class Executor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
-        self._read_and_write(files, options, scratch)
+        sources = _cut(files, options.read)
+        layouts = {source.piece.path: source.piece.layout for source in sources}
+        rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
+        self._read_and_write(files, sources, options, scratch)
         done = [stages.Done(*unit) for unit in read_results(scratch)]
         for split in splits.SPLITS:
             shards = [path for unit in done for name, path in unit.shards if name == split]
@@ -94,8 +99,9 @@ class Executor(LocalBeamExecutor):
         _publish_summary(counts, by_file, rejected)
         _check(counts, files, options.max_rejected_fraction, rejected.uri)
 
-    def _read_and_write(self, files: list[SourceFile], options: Options, scratch: str) -> None:
-        sources = _cut(files, options.read)
+    def _read_and_write(
+        self, files: list[SourceFile], sources: list[Source], options: Options, scratch: str
+    ) -> None:
         named = frozenset(source.group for source in sources) & set(splits.SPLITS)
         with self._make_beam_pipeline() as pipeline:
             units, everywhere = with_held_out(pipeline, files, sources)

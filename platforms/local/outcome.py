@@ -12,7 +12,7 @@ from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
 from components.evaluator.metrics import ACCURACY, BASELINE, overall_metrics
-from components.properties import BASELINE_PROPERTY, CAUSE_PROPERTY
+from components.properties import BASELINE_PROPERTY, CAUSE_PROPERTY, READING_PROPERTY
 from components.run_report.evaluation import missed_thresholds
 from components.run_report.executor import REPORT_FILE
 from components.run_report.history import read_runs
@@ -28,6 +28,7 @@ class Outcome:
 
     Attributes:
       lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
+      reading: the format, the columns and the scale of the files, in a few lines.
       accuracy, auc: metrics of the candidate on the whole test split.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
       accuracy_change: the accuracy minus that of the baseline; 0 if there was none.
@@ -40,6 +41,7 @@ class Outcome:
     """
 
     lines: dict[str, int]
+    reading: list[str]
     accuracy: float
     auc: float
     baseline: str
@@ -84,6 +86,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
             for name, value in sorted(rejected.custom_properties.items())
             if value.HasField("int_value")
         },
+        reading=rejected.custom_properties[READING_PROPERTY].string_value.splitlines(),
         accuracy=metrics[ACCURACY],
         auc=metrics["auc"],
         baseline=baseline,

@@ -25,16 +25,9 @@ _MAGIC = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 # A zstd file may start with a skippable frame, as those of pzstd do. RFC 8878 gives it 16 magic
 # numbers, 0x184D2A50 to 0x184D2A5F, which are stored with their lowest byte first.
 _MAGIC |= {bytes([0x50 + number, 0x2A, 0x4D, 0x18]): "zstd" for number in range(16)}
-_NOT_READ = {
-    b"PK\x03\x04": "a zip archive",
-    b"\xfd7zXZ\x00": "an xz archive",
-    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
-    b"Rar!\x1a\x07": "a rar archive",
-    b"\x04\x22\x4d\x18": "an lz4 archive",
-}
 SUFFIXES = (".bz2", ".gz", ".zst", ".zstd")
 """The suffixes of the names of archives; `compression` detects the kind by the first bytes."""
-MAGIC_BYTES = 6  # the bytes at the start of a file that `compression` needs
+MAGIC_BYTES = 4  # the bytes at the start of a file that `compression` needs
 
 
 class CorruptArchive(Exception):
@@ -140,16 +133,13 @@ def compression(path: str, head: bytes) -> str | None:
     """Return the compression of a file by its first `MAGIC_BYTES` bytes; None for a plain file.
 
     Raises:
-        InputError: the file is an archive of an unsupported kind.
+        InputError: the file is compressed with zstd, and the package for it is not installed.
         CorruptArchive: the file has the name of an archive but is too short to be one.
     """
-    for magic, kind in _NOT_READ.items():
-        if head.startswith(magic):
-            raise InputError(f"{path} is {kind}: unpack it (plain, bz2, gzip and zstd are read)")
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return _importable(path, kind)
-    if len(head) < 4 and path.lower().endswith(SUFFIXES):
+    if len(head) < MAGIC_BYTES and path.lower().endswith(SUFFIXES):
         raise CorruptArchive(path, len(head), "truncated before the end of its header,")
     return None
 

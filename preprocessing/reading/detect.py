@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator
@@ -17,14 +16,15 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from core.errors import InputError
-from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.archives import CorruptArchive, DecompressedStream
 from preprocessing.reading.columns import HEADERLESS, STAR_COLUMNS, Columns, Layout, find_columns
+from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import label_values, open_parquet
-from preprocessing.reading.labels import SCALE_NUMBERS, SCALES, is_headerless, whole_number
+from preprocessing.reading.labels import SCALES, is_headerless, numbers_among
 from preprocessing.reading.records import ReadOptions, Rejected, printable
 from preprocessing.reading.samples import csv_sample, samples
 
@@ -47,29 +47,20 @@ class Head(NamedTuple):
     data: bytes
     is_all: bool
 
-    @property
-    def digest(self) -> bytes:
-        return hashlib.sha256(self.data).digest()
-
 
 class Inspection(NamedTuple):
     """The result of inspecting one file.
 
     Attributes:
         path: the file.
-        layout: how to read the file; its scale is not final if `numbers` is not None.
-        numbers: the numbers from 0 to 5 among the inspected labels; None if the scale is known.
-        size: size of the head in bytes, decompressed.
-        digest: hash of the head.
-        is_all: whether the head is the whole content of the file.
+        layout: how to read the file; its scale is not final, above all if `numbers` is not None.
+        numbers: the numbers from 0 to 5 among the inspected labels, and NEUTRAL for the word
+            `neutral`; None if the column determines the scale, or labels are not read.
     """
 
     path: str
     layout: Layout
     numbers: frozenset[int] | None
-    size: int
-    digest: bytes
-    is_all: bool
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
@@ -79,8 +70,8 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     Parquet by its magic bytes. It is CSV if there is a header with known column names, or, without
     a header, a label followed by one or two texts. The scale of the labels is stars for columns
     that contain stars in known datasets (`rating`, `overall`, `Score`, ...). For other columns,
-    such as `label`, and for a CSV file without a header, labels from the head and from samples of
-    the file are inspected.
+    such as `label`, for a CSV file without a header and for fastText, labels from the head and from
+    samples of the file are inspected.
 
     Raises:
         InputError: the file cannot be opened, has an unknown format or lacks a column; or the value
@@ -90,8 +81,8 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     head = _read_head(path)
     layout, labels = _detect(path, head, options)
     layout = replace(layout, labels=options.labels)
-    numbers = None if labels is None else frozenset(_numbers(labels))
-    return Inspection(path, layout, numbers, len(head.data), head.digest, head.is_all)
+    numbers = None if labels is None else frozenset(numbers_among(labels))
+    return Inspection(path, layout, numbers)
 
 
 _Detected = tuple[Layout, Iterable[object] | None]
@@ -106,13 +97,11 @@ def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
         wanted = _format_of_name(path) if options.format == "auto" else options.format
         if wanted == "parquet":
             return _parquet_layout(path, options)
-        return Layout("fasttext", neutral=options.neutral), None
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError(f"{path} is in UTF-16: convert it to UTF-8")
+        return _fasttext_layout(path, head, options)
     head = head._replace(data=data.removeprefix(codecs.BOM_UTF8))
     found = options.format if options.format != "auto" else _find_format(path, head.data, options)
     if found == "fasttext":
-        return Layout("fasttext", neutral=options.neutral), None
+        return _fasttext_layout(path, head, options)
     if found == "jsonl":
         return _jsonl_layout(path, head, options)
     if found == "parquet":
@@ -136,13 +125,20 @@ def _read_head(path: str) -> Head:
     """Return the first lines of the content of a file, without a line that the limit cuts.
 
     A line that the damage of an archive cuts is left out, too.
+
+    Raises:
+        InputError: see `open_bytes` and `refuse_other_content`.
     """
-    head = bytearray()
+    head, packed, damaged = bytearray(), False, False
     try:
         with open_bytes(path) as stream:
+            packed = isinstance(stream, DecompressedStream)
             while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
                 head += data
     except CorruptArchive:
+        damaged = True
+    refuse_other_content(path, bytes(head[:512]), packed)
+    if damaged:
         return Head(bytes(head[: head.rfind(b"\n") + 1]), False)
     is_all = len(head) < _HEAD
     if not is_all and b"\n" in head:
@@ -188,20 +184,7 @@ def _format_of_name(path: str) -> str | None:
     return None
 
 
-def _numbers(labels: Iterable[object]) -> Iterator[int]:
-    for label in labels:
-        if isinstance(label, bytes):
-            label = label.decode("utf-8", "replace")
-        if isinstance(label, bool):
-            yield from (0, 1)  # one boolean shows that the labels are booleans
-        number = whole_number(label)
-        if number is not None and number in SCALE_NUMBERS:
-            yield number
-
-
 def _known_scale(options: ReadOptions, column: str | None) -> str | None:
-    if options.label_scale != "auto":
-        return options.label_scale
     if options.labels == "optional":
         return "one_two"  # the labels are not read, so the scale does not matter
     return "stars" if column is not None and column.lower() in STAR_COLUMNS else None
@@ -214,6 +197,15 @@ def _layout(
     if known is None:
         return layout, labels
     return replace(layout, label_scale=known), None
+
+
+def _fasttext_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
+    def labels() -> Iterator[object]:
+        yield from fasttext.first_labels(head.data)
+        for lines in () if head.is_all else samples(path):
+            yield from fasttext.first_labels(lines)
+
+    return _layout(Layout("fasttext", neutral=options.neutral), None, options, labels())
 
 
 def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import re
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple, cast
 
 from apache_beam.io.filesystem import CompressionTypes
@@ -18,12 +21,7 @@ from preprocessing.reading.archives import (
     compression,
 )
 
-_EVERYTHING = ("*", "**", "**/*")
-# Files beside the data in a folder that was downloaded, or that Spark or Beam wrote.
-_NOT_DATA = re.compile(
-    r"[._].*|(readme|license|licence|changelog|citation)([._-].*)?|.*\.(md|rst|crc|md5|sha256)",
-    re.IGNORECASE,
-)
+_DATA_ONLY = ("*", globs.EVERYTHING, "**/*")
 
 
 class FoundFile(NamedTuple):
@@ -40,8 +38,8 @@ def find_files(base: str, pattern: str) -> list[FoundFile]:
     All code that reads, checks or fingerprints an input lists its files with this function.
     See `globs.compile_glob` for the pattern, which is relative to `base`. `base` is not a pattern,
     whatever characters it contains. With the pattern `*`, `**` or `**/*`, files that are not data
-    are left out: hidden files (`.name`, `_SUCCESS`), README, LICENSE and the like, Markdown and
-    checksums. With any other pattern every match counts.
+    are left out: files that are hidden (`.name`, `_SUCCESS`) or in a hidden folder, README, LICENSE
+    and the like, Markdown and checksums. With any other pattern every match counts.
 
     Raises:
         InputError: the folder is missing or is a file, no file matches, or a file or the folder
@@ -52,10 +50,13 @@ def find_files(base: str, pattern: str) -> list[FoundFile]:
     local = FileSystems.get_scheme(base) is None
     if local:
         _check_folder(base)
-    found = data_files(base, pattern) if pattern in _EVERYTHING else match_files(base, pattern)
+    found = match_files(base, pattern, pattern in _DATA_ONLY)
     if not found:
         raise InputError(
-            f"no file under {base} matches the glob '{pattern}': "
+            f"{base} and its subfolders contain no file of reviews: set data.input_base to another "
+            "folder (hidden files, READMEs, licences and checksums are not read)"
+            if pattern == globs.EVERYTHING
+            else f"no file under {base} matches the glob '{pattern}': "
             "data.splits takes file names or globs relative to data.input_base"
         )
     if local:
@@ -86,47 +87,89 @@ def _check_folder(base: str) -> None:
         )
 
 
-def data_files(base: str, pattern: str = "*") -> list[FoundFile]:
-    """Return the files under `base` that match `pattern`, sorted, without those that are not data.
+def data_files(base: str) -> list[FoundFile]:
+    """Return the files of a folder and its subfolders, sorted, without those that are not data.
 
     Raises:
         InputError: see `match_files`.
     """
-    found = match_files(base, pattern)
-    return sorted(file for file in found if _is_data(relative_path(base, file.path)))
+    return match_files(base, globs.EVERYTHING, data_only=True)
 
 
-def match_files(base: str, pattern: str) -> list[FoundFile]:
+def match_files(base: str, pattern: str, data_only: bool = False) -> list[FoundFile]:
     """Return the files under `base` that match `pattern`, sorted; see `find_files`.
 
+    With `data_only`, files that are not data are left out.
+
     Raises:
-        InputError: the folder or prefix cannot be listed.
+        InputError: the folder or prefix, or a subfolder that may contain matches, cannot be listed.
     """
     folder = base.rstrip("/") or "/"
     pattern = relative_path(folder, pattern)
-    prefix = globs.literal_prefix(pattern)
-    # Beam lists the files, and `globs` matches their names. In Beam's globs `**/` needs at least
-    # one folder, and `?` matches a slash.
-    everything = "" if globs.is_literal(pattern) else "**"
+    matches = globs.compile_glob(pattern).fullmatch
+
+    def is_wanted(relative: str) -> bool:
+        return matches(relative) is not None and (globs.is_data(relative) or not data_only)
+
+    if FileSystems.get_scheme(folder) is None:
+        try:
+            return sorted(_local_files(folder, pattern, is_wanted, data_only))
+        except OSError as error:
+            raise InputError(
+                f"{error.filename} cannot be read: {error.strerror}; remove it, or give this user "
+                "permission to read it"
+            ) from error
     try:
-        literal = re.sub(r"([\[*?])", r"[\1]", FileSystems.join(folder, prefix))
-        result = FileSystems.match([literal + everything])[0]
+        return sorted(_remote_files(folder, pattern, is_wanted))
     except Exception as error:  # every cloud client has exceptions of its own
         raise InputError(
             f"{base} cannot be listed: {error}; data.input_base must be a folder or "
             "a gs:// prefix that this user or service account may read"
         ) from error
-    matches = globs.compile_glob(pattern).fullmatch
-    return sorted(
-        FoundFile(found.path, int(found.size_in_bytes), float(found.last_updated_in_seconds or 0))
-        for found in result.metadata_list
+
+
+def _remote_files(
+    folder: str, pattern: str, is_wanted: Callable[[str], bool]
+) -> Iterator[FoundFile]:
+    # Beam lists the files, and `is_wanted` matches their names. In Beam's globs `**/` needs at
+    # least one folder, and `?` matches a slash.
+    prefix = re.sub(r"([\[*?])", r"[\1]", FileSystems.join(folder, globs.literal_prefix(pattern)))
+    [result] = FileSystems.match([prefix + ("" if globs.is_literal(pattern) else "**")])
+    for found in result.metadata_list:
         # On gs:// a "folder" can be an empty object whose name ends with a slash.
-        if not found.path.endswith("/") and matches(relative_path(folder, found.path))
-    )
+        if not found.path.endswith("/") and is_wanted(relative_path(folder, found.path)):
+            modified = float(found.last_updated_in_seconds or 0)
+            yield FoundFile(found.path, int(found.size_in_bytes), modified)
 
 
-def _is_data(relative: str) -> bool:
-    return not any(_NOT_DATA.fullmatch(part) for part in relative.split("/") if part)
+def _local_files(
+    folder: str, pattern: str, is_wanted: Callable[[str], bool], data_only: bool
+) -> Iterator[FoundFile]:
+    """Yield the wanted files; links to folders are followed, and each folder is listed once.
+
+    Beam's listing omits files that cannot be read, and files behind a link to a folder.
+    """
+    start, slash, _ = globs.literal_prefix(pattern).rpartition("/")
+    depth = sys.maxsize if "**" in pattern else pattern.count("/")
+    waiting = deque([start + slash] if os.path.isdir(os.path.join(folder, start)) else [])
+    listed: set[tuple[int, int]] = set()
+    while waiting:
+        inside = waiting.pop()
+        status = os.stat(os.path.join(folder, inside))
+        if (status.st_dev, status.st_ino) in listed:
+            continue  # a link to a folder with another name, perhaps above the link
+        listed.add((status.st_dev, status.st_ino))
+        for entry in os.scandir(os.path.join(folder, inside)):
+            relative = inside + entry.name
+            if not entry.is_dir():
+                if is_wanted(relative):
+                    status = entry.stat()
+                    path = os.path.join(folder, relative)
+                    yield FoundFile(path, status.st_size, status.st_mtime)
+            elif inside.count("/") < depth and (globs.is_data(relative) or not data_only):
+                # All folders are listed before all links.
+                add = waiting.appendleft if entry.is_symlink() else waiting.append
+                add(f"{relative}/")
 
 
 def open_bytes(path: str) -> BinaryIO:
@@ -136,7 +179,7 @@ def open_bytes(path: str) -> BinaryIO:
     of an archive are read. The stream of a file that is not compressed is seekable.
 
     Raises:
-        InputError: the file cannot be opened, or is an archive of an unsupported kind (zip, xz).
+        InputError: the file cannot be opened, see `open_raw` and `compression`.
         CorruptArchive: the file has the name of an archive and is empty. Reading the stream raises
             it too, after all content before the damage.
     """

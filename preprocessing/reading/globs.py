@@ -1,12 +1,25 @@
-"""Match globs against the paths of files, with the rules of the shell."""
+"""Match globs against the paths of files, and recognise the names of files that are not data."""
 
 from __future__ import annotations
 
 import re
 
+EVERYTHING = "**"
+"""The glob of all files of a folder and its subfolders."""
 _SPECIAL = "*?["
+# Files and folders beside the data in a folder that was downloaded, or that Spark or Beam wrote.
+_NOT_DATA = re.compile(
+    r"[._].*|lost\+found|(readme|license|licence|changelog|citation)([._-].*)?"
+    r"|.*\.(md|rst|crc|md5|sha256)",
+    re.IGNORECASE,
+)
 # A `]` directly after `[` or `[!` is a character of the set, and does not end the set.
 _SET = re.compile(r"\[(!?)(\][^\]/]*|[^\]/]+)\]")
+
+
+def is_data(relative: str) -> bool:
+    """Return whether a file or folder counts as data, by its path relative to the input folder."""
+    return not any(_NOT_DATA.fullmatch(part) for part in relative.split("/") if part)
 
 
 def literal_prefix(glob: str) -> str:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE, ReadOptions
 
-SCALES = ("stars", "zero_one", "one_two")
+TWO_NUMBERS = ("zero_one", "one_two")
+"""The scales without a neutral number."""
+SCALES = ("stars", *TWO_NUMBERS)
 WORDS = "words"  # the scale of files without numbers among their labels; it has no number
 NEUTRAL = -1
 SCALE_NUMBERS = range(6)
 """The numbers that occur on any of the scales."""
 
-_WHOLE_NUMBER = re.compile(r"\s*([0-9])(?:\.0*)?\s*", re.ASCII)
 _PREFIX = "__label__"
-_PREFIXED = {"1": 0, "2": 1}
+_WHOLE_NUMBER = re.compile(rf"\s*(?:{_PREFIX})?([0-9])(?:\.0*)?\s*", re.ASCII)
 _WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
 _NUMBERS = {
     "stars": {1: 0, 2: 0, 3: NEUTRAL, 4: 1, 5: 1},
@@ -31,8 +33,8 @@ _NEUTRAL_AS = {"leave_out": NEUTRAL, "negative": 0, "positive": 1}
 class LabelReader:
     """A reader of labels on one scale: stars (1-2, 3, 4-5), zero_one, one_two, or words only.
 
-    The words `positive`, `negative`, `pos`, `neg`, `neutral` and fastText's `__label__1`,
-    `__label__2` are valid on every scale.
+    The words `positive`, `negative`, `pos`, `neg` and `neutral` are valid on every scale. A
+    number or word may have fastText's prefix `__label__`.
 
     Args:
       scale: one of SCALES, or WORDS.
@@ -55,12 +57,7 @@ class LabelReader:
             return self._numbers.get(number)
         if not isinstance(value, str):
             return None
-        word = value.strip().lower()
-        if word.startswith(_PREFIX):
-            word = word[len(_PREFIX) :]
-            if word in _PREFIXED:
-                return _PREFIXED[word]
-        return self._words.get(word)
+        return self._words.get(_word(value))
 
     def reason(self, value: object) -> str:
         """Return why a value for which `read` returns None is rejected."""
@@ -86,8 +83,29 @@ def label_reader(layout: Layout) -> LabelReader:
     return LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
 
 
+def numbers_among(labels: Iterable[object]) -> Iterator[int]:
+    """Yield the SCALE_NUMBERS among labels, and NEUTRAL for the word `neutral`."""
+    for label in labels:
+        if isinstance(label, bytes):
+            label = label.decode("utf-8", "replace")
+        if isinstance(label, bool):
+            yield from (0, 1)  # one boolean shows that the labels are booleans
+        elif isinstance(label, str) and _WORDS.get(_word(label)) == NEUTRAL:
+            yield NEUTRAL
+        number = whole_number(label)
+        if number is not None and number in SCALE_NUMBERS:
+            yield number
+
+
+def _word(value: str) -> str:
+    return value.strip().lower().removeprefix(_PREFIX)
+
+
 def whole_number(value: object, booleans: bool = True) -> int | None:
-    """Return `4`, `4.0`, `"4"`, `"4.0"` as 4; with `booleans`, True as 1; other values as None."""
+    """Return `4`, `4.0`, `"4"`, `"4.0"`, `"__label__4"` as 4; with `booleans`, True as 1.
+
+    Other values are None.
+    """
     if isinstance(value, str):
         match = _WHOLE_NUMBER.fullmatch(value)
         return int(match[1]) if match else None

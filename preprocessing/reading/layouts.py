@@ -6,21 +6,20 @@ data, one file may contain only the labels 1 and 2, and only another file shows 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from core.errors import InputError
 from preprocessing.reading.columns import Layout
+from preprocessing.reading.copies import refuse_copies
 from preprocessing.reading.detect import Inspection, inspect
-from preprocessing.reading.find import REMEDY, SourceFile
-from preprocessing.reading.labels import SCALES, WORDS
+from preprocessing.reading.find import SourceFile
+from preprocessing.reading.labels import NEUTRAL, SCALES, TWO_NUMBERS, WORDS
 from preprocessing.reading.records import ReadOptions
 
 _FILES_AT_ONCE = 16
 """Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
-_MIN_COPY_BYTES = 4096
-"""Smallest size of files that count as copies. Shorter files may be equal by coincidence."""
 _SETTING = f"set data.label_scale to one of {', '.join(SCALES)}"
 
 
@@ -29,14 +28,16 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
 
     Raises:
         InputError: see `detect.inspect`. If labels are required, also: the labels fit no scale, or
-            fit several scales with opposite meanings; or two files of a group start with the same
-            content.
+            fit several scales with opposite meanings; a setting has no effect; or two files of a
+            group contain the same reviews.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         found = list(pool.map(lambda file: inspect(file.path, options), files))
-    if options.labels == "required":
-        _refuse_same_content(files, found)
-    return _with_common_titles(_with_scale(found))
+        layouts = _with_common_titles(_with_scale(found, options))
+        if options.labels == "required":
+            _refuse_settings_without_effect(found, layouts, options)
+            refuse_copies(files, layouts, pool)
+    return layouts
 
 
 def detect_format(path: str, options: ReadOptions) -> Layout:
@@ -45,45 +46,66 @@ def detect_format(path: str, options: ReadOptions) -> Layout:
     Raises:
         InputError: see `decide_layouts`.
     """
-    return _with_scale([inspect(path, options)])[0]
+    return _with_scale([inspect(path, options)], options)[0]
 
 
-def _refuse_same_content(files: Sequence[SourceFile], found: Sequence[Inspection]) -> None:
-    # Files of different groups are not compared: ReviewExampleGen rejects each review that is also
-    # in the files of a held-out split.
-    seen: dict[tuple[str, bytes], str] = {}
-    for file, item in zip(files, found, strict=True):
-        if item.size < _MIN_COPY_BYTES:
-            continue
-        other = seen.setdefault((file.group, item.digest), item.path)
-        if other != item.path:
-            same = "the same content" if item.is_all else f"the same first {item.size:,} bytes"
-            raise InputError(f"{other} and {item.path} have {same}, unpacked: {REMEDY}")
+def _refuse_settings_without_effect(
+    found: Sequence[Inspection], layouts: Sequence[Layout], options: ReadOptions
+) -> None:
+    for name in ("label", "title", "text"):
+        if getattr(options, name) and all(layout.columns is None for layout in layouts):
+            raise InputError(
+                f"data.columns.{name} is '{getattr(options, name)}', but every file is fastText, "
+                "which has no columns: remove the setting, or set data.format"
+            )
+    labels = {number for item in found for number in item.numbers or ()}
+    inspected = all(item.numbers is not None for item in found)
+    if options.label_scale != "auto" and inspected and not labels - {NEUTRAL}:
+        raise InputError(
+            f"data.label_scale is '{options.label_scale}', but no inspected label is a number from "
+            "0 to 5: remove the setting"
+        )
+    scales = {layout.label_scale for layout in layouts}
+    if options.neutral != "leave_out" and NEUTRAL not in labels and scales <= {*TWO_NUMBERS}:
+        raise InputError(
+            f"data.neutral is '{options.neutral}', but no label on the scale "
+            f"{' or '.join(sorted(scales))} is neutral: remove the setting"
+        )
 
 
-def _with_scale(found: Iterable[Inspection]) -> list[Layout]:
-    found = list(found)
-    scale = _find_scale(found)
+def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
+    if options.label_scale != "auto":
+        return [replace(item.layout, label_scale=options.label_scale) for item in found]
+    # fastText has no column of labels, so its labels may have a scale of their own.
+    scales = {
+        is_fasttext: _find_scale([item for item in found if _is_fasttext(item) == is_fasttext])
+        for is_fasttext in (True, False)
+    }
     return [
         item.layout
         if item.numbers is None
         # Words mean the same on every scale, so no number can contradict them.
         else replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
         for item in found
+        for scale in [scales[_is_fasttext(item)]]
     ]
+
+
+def _is_fasttext(item: Inspection) -> bool:
+    return item.layout.format == "fasttext"
 
 
 def _find_scale(found: Sequence[Inspection]) -> str:
     """Return the scale that fits all inspected labels.
 
-    A 0 means zero_one. Without a 0, a 3, 4 or 5 means stars; without these, a 2 means one_two. If
-    all numbers are 1, all three scales fit, with opposite meanings. CSV files without a header are
-    an exception: they come from one family of datasets, whose labels are 1 and 2. Without any
-    number the scale is WORDS.
+    A 0 means zero_one. Without a 0, a 4 or 5 means stars. So does a 3, unless there is a 2, which
+    means one_two without a 3. If all numbers are 1, all three scales fit, with opposite meanings.
+    fastText and CSV files without a header are an exception: they come from one family of datasets,
+    whose labels are 1 and 2. Without any number the scale is WORDS.
     """
     first: dict[int, Inspection] = {}  # number -> the first file that has it
     for item in found:
-        for number in item.numbers or ():
+        for number in (item.numbers or frozenset()) - {NEUTRAL}:
             first.setdefault(number, item)
     if not first:
         return WORDS
@@ -91,6 +113,11 @@ def _find_scale(found: Sequence[Inspection]) -> str:
         if max(first) > 1:
             raise InputError(_no_scale(first, 0, max(first)))
         return "zero_one"
+    if max(first) == 3 and 2 in first:
+        raise InputError(
+            f"{first[3].path} has the label 3, and no inspected label is 4 or 5: 2 is negative on "
+            f"the scale stars, and positive on one_two, which has no 3; {_SETTING}"
+        )
     if max(first) > 2:
         return "stars"
     stars = [item for item in found if item.layout.label_scale == "stars" and item.numbers is None]
@@ -101,7 +128,7 @@ def _find_scale(found: Sequence[Inspection]) -> str:
             f"stars in its column {column.label if column else 'label'}: 2 is positive on the "
             f"scale one_two and negative on stars; {_SETTING}, or read the files in two runs"
         )
-    if 2 in first or all(_is_headerless(item.layout) for item in found if item.numbers):
+    if 2 in first or all(_counts_from_one(item.layout) for item in found if item.numbers):
         return "one_two"
     raise InputError(
         f"{first[1].path}: every inspected label is 1, which is positive on the scale zero_one and "
@@ -109,8 +136,8 @@ def _find_scale(found: Sequence[Inspection]) -> str:
     )
 
 
-def _is_headerless(layout: Layout) -> bool:
-    return layout.format == "csv" and layout.header is None
+def _counts_from_one(layout: Layout) -> bool:
+    return layout.format == "fasttext" or (layout.format == "csv" and layout.header is None)
 
 
 def _no_scale(first: dict[int, Inspection], low: int, high: int) -> str:

@@ -29,6 +29,7 @@ from core import progress
 from core.errors import InputError, UserError
 from core.local_beam import make_pipeline
 from preprocessing.reading.cut import cut_file
+from preprocessing.reading.description import describe
 from preprocessing.reading.find import SourceFile, fingerprint
 from preprocessing.reading.layouts import decide_layouts
 from preprocessing.reading.records import ReadOptions
@@ -66,11 +67,19 @@ class Request(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """The numbers of scored reviews, of rejected lines by reason, and of resumed units."""
+    """The result of a batch.
+
+    Attributes:
+      reviews: the number of scored reviews.
+      rejected: reason -> rejected lines.
+      resumed: the number of units that an earlier run scored.
+      reading: the formats and columns of the files, in a few lines.
+    """
 
     reviews: int
     rejected: dict[str, int]
     resumed: int
+    reading: list[str]
 
 
 def score_files(request: Request) -> Summary:
@@ -104,7 +113,7 @@ def score_files(request: Request) -> Summary:
                 output.print_to_standard_streams(units, folder, names, request.format)
             else:
                 output.publish(units, folder, names, request.output)
-            summary = _summary(units, folder, resumed)
+            summary = _summary(units, folder, resumed, describe(layouts))
             work.remove(folder)
     return summary
 
@@ -202,11 +211,11 @@ def _reporting_finished_units(units: list[Unit], folder: str) -> Iterator[None]:
     report()
 
 
-def _summary(units: list[Unit], folder: str, resumed: int) -> Summary:
+def _summary(units: list[Unit], folder: str, resumed: int, reading: list[str]) -> Summary:
     rejected: Counter[str] = Counter()
     reviews = 0
     for unit in units:
         done = work.read_done(folder, unit.number)
         reviews += done.reviews
         rejected.update(done.counts)
-    return Summary(reviews, dict(rejected), resumed)
+    return Summary(reviews, dict(rejected), resumed, reading)

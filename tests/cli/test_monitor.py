@@ -111,6 +111,7 @@ def test_a_line_that_a_kill_cut_short_is_dropped():
 
 OUTCOME = {
     "event": "outcome",
+    "reading": ["CSV: label `stars` (1 to 5), title -, text `body`"],
     "lines": {"examples_train": 80, "examples_test": 10, "neutral": 7, "rejected_bad_label": 3},
     "accuracy": 0.91234,
     "auc": 0.95,
@@ -136,6 +137,7 @@ def test_a_pushed_model_is_exit_code_0_with_every_line_counted(tmp_path):
     assert (
         "100 read: 80 train, 0 eval, 10 test, 7 neutral left out, 3 rejected (bad_label 3)" in text
     )
+    assert "read as   CSV: label `stars` (1 to 5), title -, text `body`\n" in text
     assert "accuracy  0.9123   AUC 0.9500" in text
     assert "pushed to /serving/1" in text
 

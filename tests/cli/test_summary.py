@@ -39,7 +39,7 @@ def test_every_line_is_counted(lines, line):
 
 
 def test_the_next_command_has_the_settings_of_the_run():
-    outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": True}
+    outcome = {"lines": {}, "reading": [], "accuracy": 0.5, "auc": 0.5, "blessed": True}
     outcome |= {"baseline": "", "accuracy_change": 0.0}
     outcome |= {"refused": "", "reasons": [], "report": "report.html", "pushed_to": "/serving/7"}
     options = settings_options("my file.yaml", ["paths.root=r", "training.model=text_cnn"])
@@ -65,7 +65,7 @@ def test_the_next_command_has_the_settings_of_the_run():
     ],
 )
 def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, last):
-    outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": blessed}
+    outcome = {"lines": {}, "reading": [], "accuracy": 0.5, "auc": 0.5, "blessed": blessed}
     outcome |= {
         "baseline": "",
         "accuracy_change": 0.0,

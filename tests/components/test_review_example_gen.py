@@ -56,6 +56,7 @@ class Read:
             beam_pipeline_args=[*runner], tmp_dir=str(folder / "tmp")
         )
         Executor(context).Do({}, {"examples": [examples], "rejected": [rejected]}, properties)
+        self.reading = rejected.get_string_custom_property("reading")
         self.splits = {}
         for split in ("train", "eval", "test"):
             files = sorted(glob.glob(f"{examples.uri}/Split-{split}/*"))
@@ -102,6 +103,7 @@ def test_an_example_has_the_features_of_the_contract(tmp_path, inputs):
     read = read_files(tmp_path, inputs, {"all": "*"})
     examples = [example for split in read.splits.values() for example in split]
     assert len(examples) == 40
+    assert read.reading == "fastText: label (1 and 2)"
     for example in examples:
         number = int(_bytes(example, "body").split()[1])
         assert _bytes(example, "title") == b"Title %d" % number

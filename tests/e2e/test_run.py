@@ -19,6 +19,7 @@ def test_a_run_pushes_a_model_and_prints_its_path(finished):
     assert workspace.states(output) == {name: "done" for name in PIPELINE_NODES}
     assert "32,000 read: " in output
     assert ", 0 rejected" in output
+    assert "read as   fastText: label (1 and 2)\n" in output
     accuracy = float(re.search(r"accuracy  ([\d.]+)", output)[1])
     assert 0.85 <= accuracy < 1.0
     [pushed] = workspace.pushed()

@@ -1,4 +1,4 @@
-"""fastText: `__label__1 Title: body` on each line, where 1 is negative and 2 positive.
+"""fastText: `__label__2 Title: body` on each line, where the label is a number or a word.
 
 The title ends at the first `: `. Title and body keep every character, so `Review.text` equals the
 text of the line. If labels are optional, all labels at the start of a line are skipped.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from preprocessing.reading.batch import Batch
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.labels import LabelReader, label_reader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lines
 from preprocessing.reading.records import (
     BAD_LABEL,
@@ -26,9 +26,14 @@ from preprocessing.reading.records import (
 
 LINE = re.compile(rb"(__label__[^\s,]+)(?:[ \t](.*))?", re.DOTALL)
 _LABELS = re.compile(rb"(?:__label__[^\s,]+(?:[ \t]|$))*")
+_FIRST_LABELS = re.compile(rb"^__label__[^\s,]+(?=\s|$)", re.MULTILINE)
 _PREFIX = b"__label__"
-_USUAL = {b"__label__1 ": 0, b"__label__2 ": 1}
-_USUAL_LENGTH = 11
+_USUAL_LENGTH = len(b"__label__2 ")
+
+
+def first_labels(lines: bytes) -> list[bytes]:
+    """Return the labels at the start of lines."""
+    return _FIRST_LABELS.findall(lines)
 
 
 def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
@@ -38,9 +43,10 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     look-up, and its text is not copied into a `Review`. This takes a third of the time of `_parse`,
     which parses all other lines (`benchmarks.preprocessing`).
     """
-    labels = LabelReader("one_two", layout.neutral)
+    labels = label_reader(layout)
     optional = layout.labels == "optional"
-    usual = dict.fromkeys(_USUAL, 0) if optional else _USUAL
+    read = {b"__label__%d " % number: labels.read(number) for number in range(10)}
+    usual = {start: label for start, label in read.items() if label in (0, 1)}
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
@@ -87,9 +93,12 @@ def _parse(position: int, line: bytes, labels: LabelReader | None) -> Record:
         label, data = 0, _LABELS.sub(b"", line, count=1)
     else:
         match = LINE.fullmatch(line)
-        found = labels.read(match[1].decode("utf-8", "replace")) if match else None
-        if match is None or found is None:
+        if match is None:
             return rejected(position, BAD_LABEL, line)
+        given = match[1].decode("utf-8", "replace")
+        found = labels.read(given)
+        if found is None:
+            return rejected(position, labels.reason(given), line)
         label, data = found, match[2] or b""
     try:
         text = data.decode("utf-8")

@@ -78,6 +78,20 @@ def check_as_nobody(paths):
     return done.stdout
 
 
+@pytest.mark.parametrize("key", ["root", "serving"])
+def test_outputs_below_the_input_are_refused_because_they_would_be_read(tmp_path, key):
+    def check(place, **data):
+        paths = {"root": str(tmp_path / "elsewhere"), key: str(tmp_path / place)}
+        data = {"input_base": str(tmp_path / "in"), **data}
+        check_places(PipelineConfig.model_validate({"paths": paths, "data": data}))
+
+    with pytest.raises(ConfigError, match=rf"paths\.{key}: .*/in/runs is inside data\.input_base"):
+        check("in/runs")
+    for place in ("in/.runs", "input", "runs"):
+        check(place)
+    check("in/runs", splits={"train": "*.csv"})
+
+
 @pytest.mark.parametrize("key", ["root", "metadata", "serving", "checkpoints"])
 def test_a_folder_without_permission_is_named(key):
     # Not pytest's folder, which only its owner may enter.

@@ -7,7 +7,9 @@ from google.auth.exceptions import DefaultCredentialsError
 from core.errors import ConfigError, InputError
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, load_config
+from pipeline.inputs import input_files
 from platforms.local.preflight import check
+from preprocessing.reading.find import find_sources
 
 REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
 
@@ -62,6 +64,26 @@ def test_a_root_that_is_a_file_is_an_error(tmp_path):
         ConfigError, match=r"paths.root: .*runs cannot be created, because .* is a file"
     ):
         check(config(tmp_path))
+
+
+def test_without_splits_the_files_of_all_subfolders_are_read(tmp_path):
+    inputs = tmp_path / "input"
+    names = ["a.csv", "2024/b.csv", "2024/07/c.csv"]
+    for name in names:
+        (inputs / name).parent.mkdir(parents=True, exist_ok=True)
+        (inputs / name).write_text("rating,text\n1,bad\n5,good\n")
+    files = find_sources(*input_files(config(tmp_path, data={"input_base": str(inputs)})))
+    assert {file.path for file in files} == {str(inputs / name) for name in names}
+
+
+def test_a_folder_without_reviews_is_named(tmp_path):
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input/README.md").write_text("")
+    with pytest.raises(
+        InputError, match=r"input and its subfolders contain no file of rev"
+    ) as error:
+        check(config(tmp_path, data={"input_base": str(tmp_path / "input")}))
+    assert "glob" not in str(error.value)
 
 
 def test_every_named_split_needs_its_files(tmp_path):

@@ -19,6 +19,7 @@ from platforms.local import unchanged
 
 RUN = "2026-01-01T10:00:00"
 OUTCOME = {
+    "reading": ["fastText: label (1 and 2)"],
     "lines": {"examples_train": 8, "examples_eval": 1, "examples_test": 1},
     "accuracy": 0.9,
     "auc": 0.95,

@@ -72,9 +72,12 @@ def _fasttext(number: int, line: bytes, layout: Layout) -> Record:
     if not line.strip():
         return rejected(number, NO_TEXT, "a blank line")
     head = line.replace(b"\t", b" ").split(b" ")[0]
-    label = LabelReader("one_two", layout.neutral).read(head.decode("utf-8", "replace"))
-    if not head.startswith(b"__label__") or set(head) & set(b",\n\r\v\f") or label is None:
+    if not head.startswith(b"__label__") or set(head) & set(b",\n\r\v\f"):
         return rejected(number, BAD_LABEL, line)
+    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    label = labels.read(head.decode("utf-8", "replace"))
+    if label is None:
+        return rejected(number, labels.reason(head.decode("utf-8", "replace")), line)
     data = line[len(head) + 1 :]
     try:
         text = data.decode()

@@ -139,7 +139,7 @@ def test_labels_that_fit_scales_with_opposite_meanings_are_refused(folder: Path)
         ([True, True], "zero_one"),
         ([2, 1], "one_two"),
         (["2.0", "x"], "one_two"),
-        ([2, 1, 3], "stars"),
+        ([2, 1, 3, 5], "stars"),
         ([5.0], "stars"),
         (["4"], "stars"),
         (["pos", "neg", None, 9, 0.5], "words"),
@@ -174,9 +174,11 @@ def test_the_meaning_of_labels() -> None:
         assert reader.read(spell(0)) is None and reader.read(spell(6)) is None  # type: ignore[operator]
     for scale in ("stars", "zero_one", "one_two", "words"):
         reader = LabelReader(scale, "leave_out")
-        words = ["Positive", "neg", "__label__2", "__label__1", "__label__pos", "neutral"]
-        assert [reader.read(word) for word in words] == [1, 0, 1, 0, 1, NEUTRAL]
-        wrong: list[object] = [None, "", "good", "__label__3", "nan", [], {}, b"1"]
+        words = ["Positive", "neg", "__label__pos", "neutral"]
+        assert [reader.read(word) for word in words] == [1, 0, 1, NEUTRAL]
+        numbers = range(6)
+        assert [reader.read(f"__label__{n}") for n in numbers] == [reader.read(n) for n in numbers]
+        wrong: list[object] = [None, "", "good", "__label__6", "nan", [], {}, b"1"]
         wrong += [math.nan, math.inf, 4.5, 10**30]
         assert [reader.read(value) for value in wrong] == [None] * len(wrong)
     assert LabelReader("zero_one", "leave_out").read(True) == 1

@@ -120,6 +120,53 @@ def test_the_default_pattern_leaves_out_files_that_are_not_data(tmp_path: Path) 
     assert find_files(str(tmp_path), "_*") == [str(tmp_path / "_SUCCESS")]
 
 
+def test_the_default_leaves_out_folders_that_are_not_data(tmp_path: Path) -> None:
+    kept = write(tmp_path, "2024/part.csv")
+    others = ("__MACOSX/a.csv", "2024/_temporary/a.csv", "lost+found/a.csv", ".git/objects/a")
+    for name in others:
+        write(tmp_path, name)
+    assert find_files(str(tmp_path), "**") == [kept]
+
+
+def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
+    kept = [write(tmp_path, f"in/{name}") for name in ("a.csv", "deep/b.csv")]
+    write(tmp_path, "elsewhere/c.csv")
+    os.symlink(tmp_path / "elsewhere", tmp_path / "in/deep/a link")
+    os.symlink(tmp_path / "in", tmp_path / "in/deep/loop")
+    os.symlink(tmp_path / "in/deep", tmp_path / "in/another name")
+    linked = str(tmp_path / "in/deep/a link/c.csv")
+    assert find_files(str(tmp_path / "in"), "**") == [kept[0], linked, kept[1]]
+
+
+def test_a_link_without_a_target_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "a.csv")
+    os.symlink(tmp_path / "gone", tmp_path / "b.csv")
+    with pytest.raises(InputError) as error:
+        find_files(str(tmp_path), "**")
+    one_line(error, str(tmp_path / "b.csv"), "No such file")
+    assert find_files(str(tmp_path), "a*") == [str(tmp_path / "a.csv")]
+
+
+def test_a_subfolder_that_cannot_be_listed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A test that runs as root can list every folder.
+    path, locked = write(tmp_path, "a.csv"), tmp_path / "locked"
+    locked.mkdir()
+    scandir = os.scandir
+
+    def refuse(folder: str) -> Iterator[os.DirEntry[str]]:
+        if folder.startswith(str(locked)):
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(InputError) as error:
+        find_files(str(tmp_path), "**")
+    one_line(error, str(locked), "Permission denied")
+    assert find_files(str(tmp_path), "*.csv") == [path]
+
+
 @pytest.mark.parametrize(
     "name", ["with space", "a[1]b", "star*", "wh?at", "ünï", "reviews[2018]", "[!x]", "a]b"]
 )
@@ -198,7 +245,9 @@ class RemoteFileSystem(LocalFileSystem):
 def test_other_file_systems_are_read_through_beam(tmp_path: Path) -> None:
     write(tmp_path, "in/a.bz2", bz2.compress(b"content"))
     write(tmp_path, "in/_SUCCESS")
+    write(tmp_path, "in/2024/b.csv")
     base = f"remote:/{tmp_path}/in"
+    assert find_files(base, "**") == [base + "/2024/b.csv", base + "/a.bz2"]
     (path,) = find_files(base, "*")
     assert path == base + "/a.bz2"
     with open_bytes(path) as stream:

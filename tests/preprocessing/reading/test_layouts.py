@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,10 @@ def scales(folder: Path, options: ReadOptions | None = None) -> dict[str, str]:
     return {Path(file.path).name: layout.label_scale for file, layout in found}
 
 
+def fasttext(labels: Sequence[Any]) -> bytes:
+    return b"".join(b"__label__%d text %d\n" % pair for pair in zip(labels, count(), strict=False))
+
+
 def content(kind: str, labels: Sequence[Any], words: str = "") -> bytes:
     texts = [f"text {index} {words}" for index in range(len(labels))]
     if kind == "parquet":
@@ -46,6 +52,81 @@ def content(kind: str, labels: Sequence[Any], words: str = "") -> bytes:
         return csv_text([("label", "text"), *zip(labels, texts, strict=True)]).encode()
     rows = [{"label": label, "text": text} for label, text in zip(labels, texts, strict=True)]
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@pytest.mark.parametrize(
+    ("labels", "scale", "read_as"),
+    [
+        ([0, 1, 1], "zero_one", [0, 1, 1]),
+        ([0, 0], "zero_one", [0, 0]),
+        ([1, 2, 2], "one_two", [0, 1, 1]),
+        ([1, 1], "one_two", [0, 0]),
+        ([1, 4, 2, 5], "stars", [0, 1, 0, 1]),
+    ],
+)
+def test_the_labels_of_fasttext_are_on_the_scale_that_has_them(
+    tmp_path: Path, labels: list[int], scale: str, read_as: list[int]
+) -> None:
+    path = write(tmp_path, "a.ft.txt", fasttext(labels))
+    assert scales(tmp_path) == {"a.ft.txt": scale}
+    assert labels_of(read(path)) == read_as
+
+
+def test_a_configured_scale_applies_to_fasttext(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.ft.txt", fasttext([1, 2]))
+    assert labels_of(read(path, ReadOptions(label_scale="zero_one"))) == [1]
+    assert labels_of(read(path, ReadOptions(label_scale="stars"))) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "parts"),
+    [([0, 1, 2], ["labels 0 and 2"]), ([1, 2, 2, 3], ["label 3", "no inspected label is 4 or 5"])],
+)
+def test_labels_of_fasttext_that_fit_no_scale_are_refused(
+    tmp_path: Path, labels: list[int], parts: list[str]
+) -> None:
+    path = write(tmp_path, "a.ft.txt", fasttext(labels))
+    with pytest.raises(InputError) as error:
+        scales(tmp_path)
+    one_line(error, path, *parts, "data.label_scale")
+
+
+def test_fasttext_and_files_with_columns_have_scales_of_their_own(tmp_path: Path) -> None:
+    write(tmp_path, "a.ft.txt", fasttext([1, 2]))
+    write(tmp_path, "b.csv", content("csv", [0, 1]))
+    write(tmp_path, "c.csv", "rating,text\n1,x\n5,y\n")
+    assert scales(tmp_path) == {"a.ft.txt": "one_two", "b.csv": "zero_one", "c.csv": "stars"}
+
+
+@pytest.mark.parametrize(
+    ("options", "files", "key"),
+    [
+        (ReadOptions(label="stars"), {"a.ft.txt": fasttext([1, 2])}, "data.columns.label"),
+        (ReadOptions(title="head"), {"a.ft.txt": fasttext([1, 2])}, "data.columns.title"),
+        (ReadOptions(text="body"), {"a.ft.txt": fasttext([1, 2])}, "data.columns.text"),
+        (
+            ReadOptions(label_scale="one_two"),
+            {"a.ft.txt": b"__label__pos a\n__label__neg b\n", "b.csv": b"label,text\npos,c\n"},
+            "data.label_scale",
+        ),
+        (
+            ReadOptions(neutral="positive"),
+            {"a.ft.txt": fasttext([1, 2]), "b.csv": b"label,text\n0,c\n1,d\n"},
+            "data.neutral",
+        ),
+    ],
+)
+def test_a_setting_without_effect_is_refused_unless_a_file_needs_it(
+    tmp_path: Path, options: ReadOptions, files: dict[str, bytes], key: str
+) -> None:
+    for name, data in files.items():
+        write(tmp_path, name, data)
+    with pytest.raises(InputError) as error:
+        scales(tmp_path, options)
+    one_line(error, f"{key} is '", "remove the setting")
+    scales(tmp_path, replace(options, labels="optional"))
+    write(tmp_path, "z.csv", "stars,head,body,rating,text\n1,a,b,2,c\n3,d,e,4,f\n")
+    scales(tmp_path, options)
 
 
 KINDS = pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])
@@ -161,18 +242,6 @@ def test_a_later_number_of_another_scale_has_a_reason_of_its_own(
     configured = read(path, ReadOptions(label_scale="one_two"))
     assert reasons(configured)[-2:] == ["bad_label", "bad_label"]
     assert len(labels_of(configured)) == 2_000
-
-
-def test_copies_with_different_names_are_refused(tmp_path: Path) -> None:
-    data = content("csv", [0, 1] * 500)
-    one = write(tmp_path, "a.csv", data)
-    other = write(tmp_path, "copy of a.csv.gz", COMPRESS[".gz"](data))
-    with pytest.raises(InputError) as error:
-        scales(tmp_path)
-    one_line(error, one, other, "the same content", "data.splits")
-    write(tmp_path, "a.csv", content("csv", [0, 1]))
-    write(tmp_path, "copy of a.csv.gz", content("csv", [0, 1]))
-    assert len(scales(tmp_path)) == 2  # short files may be equal by coincidence
 
 
 def test_a_title_that_only_the_head_of_another_file_has_is_read(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.preprocessing.reading.reference import read_reviews
 from tests.preprocessing.reading.review_files import COMPRESS, csv_text, write
 
 POOL = ThreadPoolExecutor(2)
-FASTTEXT = ReadOptions(format="fasttext")
+FASTTEXT = ReadOptions(format="fasttext", label_scale="one_two")
 
 
 def batches(path: str, options: ReadOptions) -> list[tuple[Piece, list[Batch]]]:

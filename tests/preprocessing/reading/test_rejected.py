@@ -18,6 +18,7 @@ from preprocessing.reading.lines import MAX_LINE_BYTES
 from preprocessing.reading.records import ReadOptions, Rejected, Review
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
+    POLARITY,
     csv_text,
     got,
     parquet_bytes,
@@ -51,7 +52,7 @@ def test_rejected_fasttext_lines(folder: Path) -> None:
         (b"__label__neutral word", "Neutral"),
     ]
     path = write(folder, "wrong.txt", b"\r\n".join(line for line, _ in lines))
-    assert reasons(read(path)) == [reason for _, reason in lines]
+    assert reasons(read(path, POLARITY)) == [reason for _, reason in lines]
 
 
 def test_title_and_body_of_fasttext_lines(folder: Path) -> None:

@@ -65,7 +65,7 @@ def test_plain_text_without_any_label_is_a_review_on_each_line(folder: Path) -> 
     path = write(folder, "plain.txt", "good phone, really\nbad: very\n")
     assert found(path) == {1: "good phone, really", 2: "bad: very"}
     with pytest.raises(InputError, match="no known format"):
-        batches(path, ReadOptions())
+        batches(path, ReadOptions(label_scale="one_two"))
 
 
 @settings(max_examples=80)
@@ -75,7 +75,7 @@ def test_labelled_lines_have_the_same_text_as_with_required_labels(
 ) -> None:
     path = write(folder, "same.ft.txt", b"\n".join([b"__label__1 first", *lines]))
     optional = found(path)
-    for batch in batches(path, ReadOptions()):
+    for batch in batches(path, ReadOptions(label_scale="one_two")):
         for position, text in zip(batch.positions, batch.texts, strict=True):
             assert optional[position] == text.decode()
         for line in batch.rejected:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import pytest
 
 from core.errors import InputError
 from tests.preprocessing.reading.review_files import COMPRESS, parquet_bytes, write
+from tests.preprocessing.reading.test_contents import tar
 from tests.serving.batch.outputs import FILES, TEXTS, rejected, rows, wanted
 
 pytestmark = pytest.mark.slow
@@ -25,11 +27,22 @@ def test_an_empty_file_and_a_file_without_any_review(score, tmp_path):
     assert rows(tmp_path / "scores.parquet") == []
 
 
+def test_a_tar_archive_is_refused_as_a_file_and_as_standard_input(score, tmp_path, monkeypatch):
+    path = write(tmp_path, "reviews.txt.gz", gzip.compress(tar()))
+    with pytest.raises(InputError, match=r"reviews\.txt\.gz contains a tar archive: unpack it"):
+        score(path)
+    with open(path) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(InputError, match=r"standard-input.* contains a tar archive"):
+            score("-")
+    assert not (tmp_path / "scores.csv").exists()
+
+
 @pytest.mark.parametrize("compressed", COMPRESS)
 @pytest.mark.parametrize("name", ["in.txt", "in.ft.txt", "in.csv", "in.jsonl"])
 def test_an_empty_file_of_every_format_has_no_review(score, tmp_path, name, compressed):
     path = write(tmp_path, f"{name}{compressed}", COMPRESS[compressed](b""))
-    assert score(path) == (0, {}, 0)
+    assert score(path)[:3] == (0, {}, 0)
     assert rows(tmp_path / "scores.csv") == []
 
 
@@ -96,7 +109,7 @@ def test_a_parquet_file_with_a_damaged_row_group_loses_only_its_rows(score, tmp_
     path = write(tmp_path, "half.parquet", bytes(data))
     other = write(tmp_path, "other.txt", "good one\n")
     summary = score(path, other)
-    assert summary == (21, {"corrupt_archive": 10}, 0)
+    assert summary[:3] == (21, {"corrupt_archive": 10}, 0)
     found = rejected(tmp_path / "scores.csv.rejected.jsonl")
     assert found == {(path, position): "corrupt_archive" for position in range(11, 21)}
     around = wanted(path, texts[:10]) + wanted(path, texts[20:], first=21)
@@ -107,7 +120,7 @@ def test_a_parquet_file_with_a_damaged_row_group_loses_only_its_rows(score, tmp_
 def test_a_parquet_file_without_rows_has_no_review(score, tmp_path, compressed):
     data = parquet_bytes({"text": pa.array([], pa.string())})
     path = write(tmp_path, f"none.parquet{compressed}", COMPRESS[compressed](data))
-    assert score(path) == (0, {}, 0)
+    assert score(path)[:3] == (0, {}, 0)
     assert rows(tmp_path / "scores.csv") == []
 
 

@@ -114,10 +114,11 @@ def test_standard_input_and_output(root):
     ]
     # Before these lines, libraries warn about Python 3.10, because the test program does not
     # silence their import.
-    rejected, counts = error.decode().splitlines()[-2:]
+    rejected, counts, reading = error.decode().splitlines()[-3:]
     assert json.loads(rejected)["reason"] == "invalid_utf8"
     assert counts.startswith("2 reviews scored in")
     assert counts.endswith("1 line rejected (invalid_utf8 1): above")
+    assert reading == "read as lines of text"
 
 
 @pytest.mark.parametrize("changed", [False, True])

@@ -57,6 +57,8 @@ def test_several_files_globs_and_folders(score, tmp_path):
     for name in ("b.txt", "a.txt", "c.jsonl"):
         write(folder, name, '{"text": "good"}\n' if name == "c.jsonl" else "good one\nbad one\n")
     write(folder, "README.md", "no review")
+    (folder / "deep").mkdir()
+    d = write(folder / "deep", "d.txt", "good one\n")
     a, b, c = (str(folder / name) for name in ("a.txt", "b.txt", "c.jsonl"))
     output = tmp_path / "scores.csv"
 
@@ -66,7 +68,7 @@ def test_several_files_globs_and_folders(score, tmp_path):
 
     # The same reviews in two files are scored in both.
     lines = {a: [(a, 1), (a, 2)], b: [(b, 1), (b, 2)], c: [(c, 1)]}
-    assert files(folder) == lines[a] + lines[b] + lines[c]
+    assert files(folder) == lines[a] + lines[b] + lines[c] + [(d, 1)]
     assert files(c, b) == lines[c] + lines[b]
     assert files(f"{folder}/*.txt") == lines[a] + lines[b]
     assert files(b, f"{folder}/[bc].*") == lines[b] + lines[c]

@@ -1,0 +1,80 @@
+"""Refuse content that is not reviews, such as archives, documents and databases.
+
+The bytes are those behind bz2, gzip and zstd, so `reviews.tar.gz` is a tar archive.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+
+from core.errors import InputError
+
+_UNPACK = "unpack it into another folder, and read that folder"
+_EXPORT = "export its reviews as CSV (UTF-8), and read that file"
+_DOWNLOAD = "download the reviews again, because a server may send a page in place of a file"
+
+_KINDS = [
+    (re.compile(pattern, re.DOTALL), kind, remedy)
+    for pattern, kind, remedy in (
+        # The first member of an Office document has one of these names.
+        (rb"PK\x03\x04.{26}(\[Content_Types\]|_rels/|docProps/|xl/)", "an Excel workbook", _EXPORT),
+        (rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis", "an OpenDocument file", _EXPORT),
+        (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook", _EXPORT),
+        (rb"PK(\x03\x04|\x05\x06|\x07\x08)", "a zip archive", _UNPACK),
+        (rb"\xfd7zXZ\x00", "an xz archive", _UNPACK),
+        (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
+        (rb"Rar!\x1a\x07", "a rar archive", _UNPACK),
+        (rb"\x04\x22\x4d\x18", "an lz4 archive", _UNPACK),
+        (rb"\x1f[\x9d\xa0]", "a compress (.Z) archive", _UNPACK),
+        # A supported archive is decompressed once, so these are in another archive.
+        (rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "a bz2 archive", _UNPACK),
+        (rb"\x1f\x8b", "a gzip archive", _UNPACK),
+        (rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", "a zstd archive", _UNPACK),
+        (rb"SQLite format 3\x00", "an SQLite database", _EXPORT),
+        (rb"%PDF-", "a PDF document", _EXPORT),
+        (rb"ARROW1|FEA1", "an Arrow (Feather) file", _EXPORT),
+        (rb"Obj\x01", "an Avro file", _EXPORT),
+        (rb"\x89HDF\r\n\x1a\n", "an HDF5 file", _EXPORT),
+        (rb"\x93NUMPY", "a NumPy file", _EXPORT),
+        (rb"\x80[\x02-\x05][\x95}\]c]", "a Python pickle", _EXPORT),
+        (
+            rb"\x89PNG|\xff\xd8\xff|GIF8[79]a",
+            "an image",
+            "remove it, or name the other files in data.splits",
+        ),
+        (rb"(\xef\xbb\xbf)?\s*(?i:<(!doctype\s+html|html)\b)", "an HTML page", _DOWNLOAD),
+        (rb"(\xef\xbb\xbf)?\s*<\?xml\b", "an XML document", _EXPORT),
+        (
+            rb"version https://git-lfs",
+            "a pointer of Git LFS",
+            "get its content with `git lfs pull`",
+        ),
+        (rb"\xff\xfe|\xfe\xff", "text in UTF-16", "convert it to UTF-8"),
+    )
+]
+
+
+def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
+    """Raise InputError if content is of a known kind that is not reviews.
+
+    Args:
+      path: the file, for the message.
+      head: the first bytes of its decompressed content; 512 bytes are enough.
+      packed: whether the file is compressed.
+    """
+    found = [(kind, remedy) for pattern, kind, remedy in _KINDS if pattern.match(head)]
+    if not found and _is_tar(head):
+        found = [("a tar archive", _UNPACK)]
+    if found:
+        kind, remedy = found[0]
+        raise InputError(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
+
+
+def _is_tar(head: bytes) -> bool:
+    # The header of an old tar archive has no magic bytes. The header of each has a checksum.
+    try:
+        tarfile.TarInfo.frombuf(head[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True

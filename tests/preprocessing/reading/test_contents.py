@@ -1,0 +1,94 @@
+"""Files that are not reviews are named and refused, whatever their name and their compression."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import pickle
+import sqlite3
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from core.errors import InputError
+from preprocessing.reading.layouts import detect_format
+from preprocessing.reading.records import ReadOptions
+from tests.preprocessing.reading.review_files import COMPRESS, one_line, write
+
+REVIEWS = b"__label__1 Bad: It broke.\n__label__2 Good: It works.\n" * 20
+
+
+def tar(format: int = tarfile.PAX_FORMAT) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=format) as archive:
+        member = tarfile.TarInfo("train.ft.txt")
+        member.size = len(REVIEWS)
+        archive.addfile(member, io.BytesIO(REVIEWS))
+    return out.getvalue()
+
+
+def tar_without_magic() -> bytes:
+    """Return a tar archive of Unix version 7, whose header ends after the name of a link."""
+    data = bytearray(tar(tarfile.USTAR_FORMAT))
+    data[257:512] = bytes(255)
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    return bytes(data)
+
+
+def zipped(*members: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for member in members:
+            archive.writestr(member, REVIEWS)
+    return out.getvalue()
+
+
+def sqlite() -> bytes:
+    with sqlite3.connect(":memory:") as database:
+        database.execute("create table reviews (label, text)")
+        return database.serialize() if hasattr(database, "serialize") else b"SQLite format 3\0"
+
+
+CONTENTS = {
+    "a tar archive": [tar(), tar(tarfile.GNU_FORMAT), tar_without_magic()],
+    "a zip archive": [zipped("train.ft.txt"), zipped()],
+    "an Excel workbook": [zipped("[Content_Types].xml"), b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"],
+    "an xz archive": [lzma.compress(REVIEWS)],
+    "an SQLite database": [sqlite()],
+    "a PDF document": [b"%PDF-1.7\n"],
+    "an HTML page": [b"\n<!DOCTYPE html>\n<html>", b"<html lang='en'>"],
+    "a Python pickle": [pickle.dumps([REVIEWS, 1])],
+    "text in UTF-16": ["label,text\n1,good\n".encode("utf-16")],
+}
+
+
+@pytest.mark.parametrize("format", ["auto", "fasttext"])
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_content_that_is_not_reviews_is_refused(
+    folder: Path, kind: str, suffix: str, format: str
+) -> None:
+    for content in CONTENTS[kind]:
+        path = write(folder, "reviews.ft.txt", COMPRESS[suffix](content))
+        with pytest.raises(InputError) as error:
+            detect_format(path, ReadOptions(format=format))
+        one_line(error, f"{path} {'contains' if suffix else 'is'} {kind}: ")
+
+
+@pytest.mark.parametrize("suffix", [".bz2", ".gz", ".zst"])
+def test_an_archive_in_an_archive_is_refused(folder: Path, suffix: str) -> None:
+    for outer in (bz2.compress, gzip.compress):
+        path = write(folder, "twice.ft.txt", outer(COMPRESS[suffix](REVIEWS)))
+        with pytest.raises(InputError, match=r"contains a \w+ archive: unpack"):
+            detect_format(path, ReadOptions())
+
+
+def test_a_truncated_download_of_a_tar_archive_is_refused(folder: Path) -> None:
+    path = write(folder, "cut.tar.gz", gzip.compress(tar())[:-20])
+    with pytest.raises(InputError, match="contains a tar archive"):
+        detect_format(path, ReadOptions())

@@ -1,0 +1,100 @@
+"""Two files with the same reviews are refused, whatever their formats, and other files are not."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from core.errors import InputError
+from preprocessing.reading.find import find_sources
+from preprocessing.reading.layouts import decide_layouts
+from preprocessing.reading.records import ReadOptions
+from tests.preprocessing.reading.review_files import (
+    COMPRESS,
+    csv_text,
+    one_line,
+    parquet_bytes,
+    write,
+)
+
+Row = tuple[int, str, str]
+NAMES = ("overall", "summary", "reviewText")
+
+
+def rows(count: int, first: int = 0) -> list[Row]:
+    """Return reviews; every third has a text that other files have, too."""
+    texts = ["Great product", "The switch of lamp {} fell off.", "Lamp {} is bright\nand small."]
+    return [
+        (1 + 4 * (number % 2), "Great", texts[number % 3].format(number))
+        for number in range(first, first + count)
+    ]
+
+
+def content(kind: str, reviews: Sequence[Row]) -> bytes:
+    if kind == "fasttext":
+        lines = (f"__label__{1 + r // 4} {t}: {' '.join(b.split())}\n" for r, t, b in reviews)
+        return "".join(lines).encode()
+    if kind == "csv":
+        return csv_text([NAMES, *reviews]).encode()
+    if kind == "parquet":
+        return parquet_bytes(dict(zip(NAMES, zip(*reviews, strict=True), strict=True)))
+    objects = (dict(zip(NAMES, review, strict=True)) for review in reviews)
+    return "".join(json.dumps(fields) + "\n" for fields in objects).encode()
+
+
+def decide(folder: Path, **patterns: str) -> int:
+    """Decide the layouts of the files; return their number."""
+    files = find_sources(str(folder), patterns or {"all": "**"})
+    return len(decide_layouts(files, ReadOptions()))
+
+
+@pytest.mark.parametrize("count", [3, 40, 300])
+@pytest.mark.parametrize("kind", ["csv", "fasttext", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_the_same_reviews_in_two_formats_are_refused(
+    tmp_path: Path, kind: str, suffix: str, count: int
+) -> None:
+    one = write(tmp_path, "reviews", content("jsonl", rows(count)))
+    other = write(tmp_path, "the same" + suffix, COMPRESS[suffix](content(kind, rows(count))))
+    with pytest.raises(InputError) as error:
+        decide(tmp_path)
+    one_line(error, f"{one} and {other} contain the same reviews", "data.splits")
+    # The remedies of the message.
+    assert decide(tmp_path, train="re*") == 1
+    Path(other).unlink()
+    assert decide(tmp_path) == 1
+
+
+def test_copies_in_another_order_and_with_other_titles_are_refused(tmp_path: Path) -> None:
+    reviews = rows(80)
+    write(tmp_path, "a.csv", content("csv", reviews))
+    for seed, changed in enumerate([reviews, [(r, f"{b[:3]}…", b) for r, _, b in reviews]]):
+        random.Random(seed).shuffle(changed)
+        write(tmp_path, "b.csv", content("csv", changed))
+        with pytest.raises(InputError, match=r"\(54 of the first 54 are equal\)"):
+            decide(tmp_path)
+
+
+def test_shards_that_share_some_texts_are_read(tmp_path: Path) -> None:
+    for shard in range(5):
+        write(tmp_path, f"{shard}.csv", content("csv", rows(60, 60 * shard)))
+    # Half of the reviews of this file are also in the first shard.
+    write(tmp_path, "5.csv", content("csv", rows(60, 30)))
+    assert decide(tmp_path) == 6
+
+
+def test_small_files_with_the_same_short_texts_are_read(tmp_path: Path) -> None:
+    reviews = [(5, "", "Great product"), (1, "", "Broken"), (5, "", "Works as it should.")]
+    for name in ("a.csv", "b.csv"):
+        write(tmp_path, name, content("csv", reviews))
+    assert decide(tmp_path) == 2
+
+
+def test_files_of_different_splits_may_share_reviews(tmp_path: Path) -> None:
+    for name in ("train.csv", "test.csv"):
+        write(tmp_path, name, content("csv", rows(50)))
+    assert decide(tmp_path, train="train.csv", test="test.csv") == 2
