@@ -16,6 +16,7 @@ from tfx.utils import path_utils
 
 from components.saved_models import copy_model, identity
 from core.errors import InputError
+from core.files import without_magic
 from serving.signing.model import SignatureError, verified
 from serving.versions import MODEL_FILE, is_complete, versions
 
@@ -126,6 +127,6 @@ def _read(model: str) -> None:
     with fileio.open(os.path.join(model, MODEL_FILE), "rb") as file:
         if not saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs:
             raise ValueError(f"{MODEL_FILE} contains no graph")
-    weights = tf.train.load_checkpoint(os.path.join(model, "variables", "variables"))
+    weights = tf.train.load_checkpoint(os.path.join(without_magic(model), "variables", "variables"))
     for name in weights.get_variable_to_shape_map():
         weights.get_tensor(name)
