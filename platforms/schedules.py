@@ -68,7 +68,9 @@ def show(config: PipelineConfig, target: ClusterTarget, report: Report) -> int:
 
 
 def delete(config: PipelineConfig, target: ClusterTarget, name: str, report: Report) -> int:
-    """Delete the schedule with a name; its runs continue.
+    """Delete the schedule with a name.
+
+    Runs in progress continue on Vertex AI. Kubeflow deletes their Workflows with the schedule.
 
     Raises:
       InputError: there is no such schedule.

@@ -45,9 +45,9 @@ class KubernetesExecutor(RemoteExecutor):
 
 def _last_checkpoint(folder: str) -> str:
     """Return the name of the last checkpoint in a folder; empty if none can be read."""
-    import tensorflow as tf
+    from trainer_module.loop.checkpoints import READ_ERRORS, CheckpointError, latest_checkpoint
 
     try:
-        return tf.train.latest_checkpoint(folder) or ""
-    except tf.errors.OpError:
+        return latest_checkpoint(folder) or ""
+    except (CheckpointError, *READ_ERRORS):
         return ""
