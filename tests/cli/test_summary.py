@@ -98,7 +98,14 @@ def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, la
     ],
 )
 def test_the_result_names_the_baseline(baseline, change, destination, line):
-    outcome = {"lines": {}, "accuracy": 0.5, "auc": 0.5, "blessed": True, "refused": ""}
+    outcome = {
+        "lines": {},
+        "reading": [],
+        "accuracy": 0.5,
+        "auc": 0.5,
+        "blessed": True,
+        "refused": "",
+    }
     outcome |= {"baseline": baseline, "accuracy_change": change, "report": "r", "pushed_to": "p"}
     settings = {"push": {"destination": destination}, "paths": {"serving": "/s"}}
     printed = StringIO()

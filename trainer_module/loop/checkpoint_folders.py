@@ -60,8 +60,8 @@ def name(job: TrainingJob, code: str) -> str:
     digest.update(_digests(list_files(assets)).encode())
     if job.base_model:
         # The index contains the checksums of all weights.
-        index = os.path.join(job.base_model, "variables", "variables.index")
-        digest.update(_digests([index]).encode())
+        variables = os.path.join(job.base_model, "variables")
+        digest.update(_digests(list_files(variables, "variables.index")).encode())
     execution = hashlib.sha256(job.serving_model_dir.encode()).hexdigest()
     return f"{digest.hexdigest()[:16]}-{execution[:8]}"
 
