@@ -49,9 +49,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; exit with the code of a UserError, and with 130 after Ctrl-C."""
-        ignored = processes.ignore_other_jobs()
-        if ignored:
-            print(ignored, file=sys.stderr)
+        processes.ignore_other_jobs()
         try:
             return super().invoke(ctx)
         except UserError as error:

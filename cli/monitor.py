@@ -27,7 +27,7 @@ _REFRESH_PER_SECOND = 4
 _SECONDS_TO_SAVE = 40.0
 """Seconds for an interrupted training to exit. Its processes have less for their checkpoint."""
 _SECONDS_TO_END = 10.0
-"""Seconds for a pipeline's process to exit after its last event."""
+"""Seconds for a pipeline's process to exit after it closed the pipe of its events."""
 _INTERRUPTED_CODES = (-signal.SIGINT, exit_codes.INTERRUPTED)
 
 

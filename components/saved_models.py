@@ -14,11 +14,15 @@ _FINGERPRINT = "fingerprint.pb"
 
 def identity(model: str) -> bytes:
     """Return the same bytes for each copy of a SavedModel, and others for every other model."""
-    path = os.path.join(model, _FINGERPRINT)
-    if not fileio.exists(path):  # A TensorFlow older than 2.12 saved the model.
-        path = os.path.join(model, MODEL_FILE)
-    with fileio.open(path, "rb") as file:
-        content: bytes = file.read()
+    paths = [os.path.join(model, _FINGERPRINT)]
+    if not fileio.exists(paths[0]):  # A TensorFlow older than 2.12 saved the model.
+        # The index contains the checksums of all weights.
+        index = os.path.join(model, "variables", "variables.index")
+        paths = [os.path.join(model, MODEL_FILE), *([index] if fileio.exists(index) else [])]
+    content = b""
+    for path in paths:
+        with fileio.open(path, "rb") as file:
+            content += file.read()
     return content
 
 

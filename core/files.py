@@ -8,10 +8,11 @@ import os
 
 
 def list_files(folder: str, names: str = "*") -> list[str]:
-    """Return the sorted paths of the files in a local or remote folder; [] if it does not exist.
+    """Return the sorted paths of the files in a folder; [] if it does not exist.
 
     Args:
-      folder: the folder, in which `[`, `*` and `?` are ordinary characters.
+      folder: a local or remote folder without subfolders. In its path `[`, `*` and `?` are ordinary
+        characters.
       names: a pattern of the names of the files, such as `lines*`.
     """
     import tensorflow as tf
@@ -20,9 +21,7 @@ def list_files(folder: str, names: str = "*") -> list[str]:
         found = tf.io.gfile.listdir(folder)
     except tf.errors.NotFoundError:
         return []
-    # The names of remote folders end with a slash.
-    matching = sorted(name for name in fnmatch.filter(found, names) if not name.endswith("/"))
-    return [os.path.join(folder, name) for name in matching]
+    return [os.path.join(folder, name) for name in sorted(fnmatch.filter(found, names))]
 
 
 def without_magic(folder: str) -> str:

@@ -1,4 +1,4 @@
-"""Processes that depend on nothing but what their parent or their user gives them."""
+"""Start child processes that do not depend on the working directory or on other jobs."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ def command(module: str, *arguments: str, ends_with_parent: bool = True) -> list
     Args:
       module: dotted name of the module, which runs as `__main__`.
       arguments: the arguments of the module.
-      ends_with_parent: whether the child is killed when this process ends, or the thread of this
-        process that started the child.
+      ends_with_parent: whether the kernel kills the child when the thread that started it ends.
     """
     parent = os.getpid() if ends_with_parent else 0
     return [sys.executable, _START, str(parent), module, *arguments]
 
 
 def end_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent ends, whatever either of them does then.
+    """Let the kernel kill this process when its parent ends, even if it is stopped or busy.
 
     Args:
       parent: the process id of the parent, which may have ended already.
@@ -56,17 +55,16 @@ def end_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def ignore_other_jobs() -> str:
+def ignore_other_jobs() -> None:
     """Remove what other jobs export from the environment of this process and of its children.
 
-    Variables that only change the speed of TensorFlow, its log or its devices stay.
-
-    Returns:
-      One line that names the variables that were set to other values; empty if there were none.
+    One line on standard error names the variables. Variables that only change the speed of
+    TensorFlow, its log or its devices stay.
     """
     ours = {**dict.fromkeys(_OF_OTHER_JOBS), **_KERAS}
     ignored = [name for name, value in ours.items() if os.environ.get(name, value) != value]
     for name in _OF_OTHER_JOBS:
         os.environ.pop(name, None)
     os.environ.update(_KERAS)
-    return f"ignored environment variables of other jobs: {', '.join(ignored)}" if ignored else ""
+    if ignored:
+        print(f"ignored environment variables of other jobs: {', '.join(ignored)}", file=sys.stderr)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CODE_KEY = "code"
 
 _ROOT = Path(__file__).parents[1]
-_PACKAGES = (
+PACKAGES = (
     "cli",
     "components",
     "core",
@@ -35,7 +35,7 @@ _PACKAGES = (
     "trainer_module",
 )
 _DATA = "templates/*"
-_DOTTED_NAME = re.compile(rf"\b(?:{'|'.join(_PACKAGES)})(?:\.\w+)+")
+_DOTTED_NAME = re.compile(rf"\b(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
 _LIBRARIES = (
     "apache-beam",
     "tensorflow",
@@ -91,7 +91,7 @@ def all_code() -> str:
 
     It does not parse the sources, and takes a quarter of a second.
     """
-    files = (file for name in _PACKAGES for file in (_ROOT / name).rglob("*") if file.is_file())
+    files = (file for name in PACKAGES for file in (_ROOT / name).rglob("*") if file.is_file())
     return _digest(sorted(file for file in files if file.parent.name != "__pycache__"))
 
 
@@ -129,7 +129,7 @@ def _files(name: str) -> list[Path]:
     """
     found: list[Path] = []
     parts = name.split(".")
-    for count in range(1, len(parts) + 1 if parts[0] in _PACKAGES else 1):
+    for count in range(1, len(parts) + 1 if parts[0] in PACKAGES else 1):
         place = _ROOT.joinpath(*parts[:count])
         if not (place / "__init__.py").is_file():
             module = place.with_name(f"{place.name}.py")

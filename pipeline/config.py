@@ -195,7 +195,8 @@ class PipelineConfig(Section):
         if not self.evaluation.batched and glob.has_magic(self.paths.root):
             raise ValueError(
                 "evaluation.batched: false runs TFX's Evaluator, which cannot load models from "
-                f"{self.paths.root}, because the path contains [, * or ?; set it to true"
+                f"{self.paths.root}, because the path contains [, * or ?; set "
+                "evaluation.batched: true, or another paths.root"
             )
         return self
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
+from preprocessing.reading.globs import is_data
 from trainer_module import combinations
 
 Target = Literal["local", "vertex", "kubeflow"]
@@ -21,6 +22,23 @@ def check_splits(config: PipelineConfig) -> None:
         raise missing("data.input_base", "data.splits", "the folder that contains the files")
 
 
+def check_outside_input(config: PipelineConfig) -> None:
+    """Raise ConfigError if what a run writes would be read as reviews by the next run."""
+    base = (config.data.input_base or "").rstrip("/")
+    # With `data.splits` only the files that match its globs are read.
+    if not base or config.data.splits:
+        return
+    for key in ("root", "metadata", "serving", "checkpoints"):
+        place = getattr(config.paths, key)
+        inside = place.removeprefix(base + "/")
+        if inside != place and is_data(inside):
+            raise ConfigError(
+                f"paths.{key}: {place} is inside data.input_base ({base}), all files of which are "
+                "read as reviews; set a folder outside of it, or name the review files in "
+                "data.splits"
+            )
+
+
 def cluster_name(config: PipelineConfig) -> str:
     """Return the pipeline's name with dashes, for a cluster that allows no underscores."""
     return config.name.replace("_", "-")
@@ -30,10 +48,11 @@ def check_compiled(config: PipelineConfig, target: str) -> None:
     """Check the settings that both clusters require.
 
     Raises:
-      ConfigError: `cluster.image` is missing, `name` has characters that are not allowed, or the
-        training does not fit the GPUs of each process.
+      ConfigError: `cluster.image` is missing, a path is inside `data.input_base`, `name` has
+        characters that are not allowed, or the training does not fit the GPUs of each process.
     """
     check_splits(config)
+    check_outside_input(config)
     if not config.cluster.image:
         raise missing("cluster.image", target, "HOST/PROJECT/amazon-reviews:TAG")
     if not re.fullmatch("[a-z0-9][a-z0-9-]{0,127}", cluster_name(config)):
@@ -60,8 +79,8 @@ def check_baseline(config: PipelineConfig, target: str) -> None:
     """Raise ConfigError if `evaluation.baseline_model` is set."""
     if config.evaluation.baseline_model:
         raise ConfigError(
-            f"evaluation.baseline_model: requires --target kubeflow, because {target} finds the "
-            "baseline itself; remove the setting"
+            f"evaluation.baseline_model: requires --target kubeflow; on {target} the baseline is "
+            "the served model; remove the setting"
         )
 
 

@@ -149,7 +149,7 @@ def _end(run: Run, status: Status, tasks: list[Task], seconds: float, report: Re
         report(f"{run.name} succeeded after {int(seconds) // 60} min {int(seconds) % 60} s")
         return exit_codes.PUSHED
     # The tasks that a cancellation ends are FAILED too.
-    failed = [task for task in tasks if task.state == status.state == "FAILED"]
+    failed = [task for task in tasks if status.state == "FAILED" and task.state == "FAILED"]
     for task in failed:
         report(f"{task.name} failed: {one_line(task.error) or _NO_MESSAGE}")
     if status.state != "FAILED":

@@ -13,8 +13,8 @@ _RUNNERS = {"local": "pipeline/local_runner.py", "vertex": "kubeflow/runner.py"}
 def check_engine(own: str) -> bool:
     """Check that the TFX command line reads the pipeline for the engine of a runner file.
 
-    For its own engine TFX replaces `run` of the runner. The runner of another engine would really
-    run.
+    TFX replaces `run` only in the runner of its own engine. The runner of another engine would
+    start the pipeline.
 
     Args:
       own: the engine of the runner file.

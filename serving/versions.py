@@ -35,7 +35,7 @@ def versions(folder: str) -> Iterator[str]:
 
 
 def next_version(folder: str) -> int:
-    """Return the number for a new version: the seconds since 1970, or more if it is not the newest.
+    """Return the number of a new version: the seconds since 1970, or the newest + 1 if greater.
 
     Incomplete versions count, because TensorFlow Serving may load them later.
 
@@ -81,7 +81,7 @@ def _names(folder: str) -> list[str]:
         except tf.errors.NotFoundError:
             # `listdir` raises this error for every folder that it cannot read, `stat` does not.
             tf.io.gfile.stat(folder)
-            raise
+            return []
     except tf.errors.NotFoundError:
         return []
     except tf.errors.OpError as error:

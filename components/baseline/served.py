@@ -66,11 +66,12 @@ def served_model(
     would pass any threshold.
 
     Raises:
+      InputError: the candidate was deleted.
       SignatureError: see `serving.signing.model.verified`. A model that is not valid is not
         skipped. Otherwise a change of the newest model would make an older one the baseline.
       OSError: the folder cannot be read.
     """
-    own = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
+    own = identity(_existing(candidate)) if candidate else None
     with contextlib.ExitStack() as stack:
         for path in versions(folder):
             try:
@@ -83,6 +84,16 @@ def served_model(
                 yield Served(f"version {os.path.basename(path)}", path, trusted)
                 return
     yield None
+
+
+def _existing(candidate: types.Artifact) -> str:
+    folder: str = path_utils.serving_model_path(candidate.uri)
+    if not is_complete(folder):
+        raise InputError(
+            f"{candidate.uri}: the model was deleted, although ML Metadata lists it; run once with "
+            "--set cache=false to train it again"
+        )
+    return folder
 
 
 def write_no_model(model: types.Artifact) -> None:

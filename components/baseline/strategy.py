@@ -29,7 +29,7 @@ CANDIDATE_KEY = "candidate"
 _VERSION_PROPERTY = artifact_utils.ARTIFACT_TFX_VERSION_CUSTOM_PROPERTY_KEY
 
 
-class ServedModel(ResolverStrategy):
+class ServedBaseline(ResolverStrategy):
     """The model that `serving` serves, and never the candidate.
 
     The strategy copies the model to an artifact in `copies`. An unchanged second run gets the same
@@ -67,7 +67,7 @@ class ServedModel(ResolverStrategy):
             problem = (
                 str(error)
                 if isinstance(error, UserError)
-                else f"paths.serving: {self._serving} cannot be read: {error}"
+                else f"the model in {self._serving} cannot be copied to {self._copies}: {error}"
             )
             found = _new_model(PROBLEM_PROPERTY, problem)
         # TFX requires every key of the input in the result.

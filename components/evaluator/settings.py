@@ -15,7 +15,7 @@ class Evaluation(Section):
     max_accuracy_drop: Fraction = 0.01
     """Greatest drop of the accuracy below that of the model in production."""
     baseline_model: str | None = None
-    """Kubeflow only: SavedModel of the baseline; None: the last pushed model."""
+    """Kubeflow only: SavedModel of the baseline; None: the served model."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
     """Features by which the metrics are also broken down."""
     batched: bool = True

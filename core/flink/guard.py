@@ -1,9 +1,9 @@
 """Run a command until it ends or the parent of this process dies; then cancel Flink's jobs.
 
-The arguments are ADDRESS PREFIX FOLDER COMMAND... Standard input is a pipe from the parent. It
-closes when the parent ends, also after `kill -9`. Then this process ends the command, and cancels
-the jobs at ADDRESS whose names start with PREFIX. At the end it removes FOLDER. If this process is
-killed, the command ends with it.
+The arguments are ADDRESS, PREFIX, FOLDER and the words of the command. Standard input is a pipe
+from the parent. It closes when the parent ends, also after `kill -9`. Then this process ends the
+command, and cancels the jobs at ADDRESS whose names start with PREFIX. At the end it removes
+FOLDER. If this process is killed, the command ends with it.
 """
 
 from __future__ import annotations

@@ -30,9 +30,7 @@ def main() -> int:
     The exit code is also 0 if the model was not blessed, as in TFX.
     """
     arguments = _parser().parse_args()
-    ignored = processes.ignore_other_jobs()
-    if ignored:
-        print(ignored, file=sys.stderr)
+    processes.ignore_other_jobs()
     logging.set_verbosity(logging.INFO)
     # TFX logs the connection to ML Metadata, including the password.
     logging.get_absl_logger().addFilter(has_no_password)

@@ -79,7 +79,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
     metrics = overall_metrics(evaluation)
     blessed = blessing.custom_properties["blessed"].int_value == 1
     baseline = blessing.custom_properties[BASELINE_PROPERTY].string_value
-    base_accuracy = overall_metrics(evaluation, BASELINE)[ACCURACY] if baseline else None
+    base = overall_metrics(evaluation, BASELINE).get(ACCURACY, metrics[ACCURACY])
     return Outcome(
         lines={
             name: value.int_value
@@ -90,7 +90,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         accuracy=metrics[ACCURACY],
         auc=metrics["auc"],
         baseline=baseline,
-        accuracy_change=0.0 if base_accuracy is None else metrics[ACCURACY] - base_accuracy,
+        accuracy_change=metrics[ACCURACY] - base,
         blessed=blessed,
         reasons=[] if blessed else missed_thresholds(evaluation),
         refused=check[CAUSE_PROPERTY].string_value,

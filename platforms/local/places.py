@@ -8,7 +8,7 @@ from pathlib import Path
 from core.errors import ConfigError
 from core.metadata import mysql_url
 from pipeline.config import PipelineConfig, log_folder
-from preprocessing.reading.globs import is_data
+from platforms.checks import check_outside_input
 
 _SQLITE_HEADER = b"SQLite format 3\0"
 
@@ -25,8 +25,7 @@ def check_places(config: PipelineConfig) -> None:
     _check_folder("paths.serving", paths.serving)
     _check_folder("paths.checkpoints", paths.checkpoints)
     _check_database("paths.metadata", paths.metadata)
-    for key in ("root", "metadata", "serving", "checkpoints"):
-        _check_outside_input(f"paths.{key}", getattr(paths, key), config)
+    check_outside_input(config)
 
 
 def make_folder(key: str, folder: str) -> None:
@@ -53,17 +52,6 @@ def _check_folder(key: str, folder: str) -> None:
         raise ConfigError(f"{key}: {folder} cannot be created, because {existing} is {kind}")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise ConfigError(f"{key}: {folder} cannot be written: no permission for {existing}")
-
-
-def _check_outside_input(key: str, place: str, config: PipelineConfig) -> None:
-    base = (config.data.input_base or "").rstrip("/")
-    inside = place.removeprefix(base + "/")
-    # With `data.splits` only the files that match its globs are read.
-    if base and not config.data.splits and inside != place and is_data(inside):
-        raise ConfigError(
-            f"{key}: {place} is inside data.input_base ({base}), all files of which are read as "
-            "reviews; set a folder outside of it, or name the review files in data.splits"
-        )
 
 
 def _check_database(key: str, file: str) -> None:

@@ -10,7 +10,7 @@ from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
-from components.baseline.strategy import CANDIDATE_KEY, CHECK_KEY, ServedModel
+from components.baseline.strategy import CANDIDATE_KEY, CHECK_KEY, ServedBaseline
 from components.trainer.component import Trainer
 from core.metadata import connection_config
 from pipeline.beam import component_beam_args
@@ -63,7 +63,7 @@ class Local:
             "pushes": self._config.push.destination != "none",
         }
         checks = Channel(type=standard_artifacts.InfraBlessing)
-        return resolve_model(ServedModel, node_id, config, **{CHECK_KEY: checks}, **channels)
+        return resolve_model(ServedBaseline, node_id, config, **{CHECK_KEY: checks}, **channels)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         # `run_fn` starts the processes of a local cluster itself.

@@ -17,7 +17,7 @@ from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
 from platforms.local import checks
-from serving.versions import versions
+from serving.versions import MODEL_FILE, versions
 
 
 def fingerprint(config: PipelineConfig) -> str | None:
@@ -114,5 +114,10 @@ def _input(config: PipelineConfig) -> Iterator[bytes]:
 
 
 def _state(config: PipelineConfig, before: str) -> str:
-    content = "\0".join([before, *versions(config.paths.serving)])
+    # Somebody may have replaced a model without a change of its version.
+    models = [
+        f"{path}\0{os.stat(os.path.join(path, MODEL_FILE)).st_mtime_ns}"
+        for path in versions(config.paths.serving)
+    ]
+    content = "\0".join([before, *models])
     return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()

@@ -35,6 +35,7 @@ def refuse_copies(
     the files may lack. Files of different groups are not compared: ReviewExampleGen rejects each
     review that is also in the files of a held-out split.
     """
+    # A task may not wait for another task of its pool. The reader of a whole file starts none.
     starts = list(pool.map(partial(_first_reviews, pool=pool), files, layouts))
     seen: dict[tuple[str, _Review], int] = {}  # group and review -> the first file that has it
     for number, (file, start) in enumerate(zip(files, starts, strict=True)):

@@ -29,7 +29,7 @@ def describe(layouts: Iterable[Layout]) -> list[str]:
 
 
 def _way(layout: Layout) -> str:
-    """Return such as ``JSON lines: label `stars` (1 to 5), title -, text `review_body` ``."""
+    """Return a line, such as ``JSON lines: label `stars` (1 to 5), title -, text `body` ``."""
     format = _FORMATS.get(layout.format, layout.format)
     scale = f"({_SCALES[layout.label_scale]})"
     if layout.columns is None:

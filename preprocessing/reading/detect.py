@@ -53,14 +53,16 @@ class Inspection(NamedTuple):
 
     Attributes:
         path: the file.
-        layout: how to read the file; its scale is not final, above all if `numbers` is not None.
+        layout: how to read the file; `layouts` decides its scale, unless `numbers` is None.
         numbers: the numbers from 0 to 5 among the inspected labels, and NEUTRAL for the word
             `neutral`; None if the column determines the scale, or labels are not read.
+        complete: whether all labels of the file were inspected.
     """
 
     path: str
     layout: Layout
     numbers: frozenset[int] | None
+    complete: bool
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
@@ -82,7 +84,7 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     layout, labels = _detect(path, head, options)
     layout = replace(layout, labels=options.labels)
     numbers = None if labels is None else frozenset(numbers_among(labels))
-    return Inspection(path, layout, numbers)
+    return Inspection(path, layout, numbers, head.is_all)
 
 
 _Detected = tuple[Layout, Iterable[object] | None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -133,7 +132,7 @@ def _remote_files(
 ) -> Iterator[FoundFile]:
     # Beam lists the files, and `is_wanted` matches their names. In Beam's globs `**/` needs at
     # least one folder, and `?` matches a slash.
-    prefix = re.sub(r"([\[*?])", r"[\1]", FileSystems.join(folder, globs.literal_prefix(pattern)))
+    prefix = glob.escape(FileSystems.join(folder, globs.literal_prefix(pattern)))
     [result] = FileSystems.match([prefix + ("" if globs.is_literal(pattern) else "**")])
     for found in result.metadata_list:
         # On gs:// a "folder" can be an empty object whose name ends with a slash.

@@ -58,11 +58,14 @@ def _refuse_settings_without_effect(
                 f"data.columns.{name} is '{getattr(options, name)}', but every file is fastText, "
                 "which has no columns: remove the setting, or set data.format"
             )
+    # Labels behind the inspected ones may need the settings of labels.
+    if not all(item.complete for item in found):
+        return
     labels = {number for item in found for number in item.numbers or ()}
     inspected = all(item.numbers is not None for item in found)
     if options.label_scale != "auto" and inspected and not labels - {NEUTRAL}:
         raise InputError(
-            f"data.label_scale is '{options.label_scale}', but no inspected label is a number from "
+            f"data.label_scale is '{options.label_scale}', but no label is a number from "
             "0 to 5: remove the setting"
         )
     scales = {layout.label_scale for layout in layouts}

@@ -17,7 +17,7 @@ from tfx.types.standard_artifacts import InfraBlessing, Model, ModelBlessing
 from tfx.utils import path_utils
 
 from components.baseline.served import existing_model
-from components.baseline.strategy import ServedModel
+from components.baseline.strategy import ServedBaseline
 from components.pusher.component import VersionPusher
 from components.saved_models import identity
 from core.errors import InputError
@@ -74,7 +74,7 @@ class Runs:
         self.settings += 1
         candidate = Importer(str(self.folder / name), Model, reimport=False).with_id("Candidate")
         baseline = Resolver(
-            strategy_class=ServedModel,
+            strategy_class=ServedBaseline,
             config={
                 "serving": str(self.serving),
                 "copies": str(self.folder / "copies"),

@@ -9,20 +9,10 @@ import psutil
 import pytest
 
 from core import processes
+from pipeline.code_version import PACKAGES
 from tests.waiting import wait
 
 BIN = Path(sys.executable).parent
-PACKAGES = (
-    "cli",
-    "components",
-    "core",
-    "pipeline",
-    "platforms",
-    "preprocessing",
-    "sample_data",
-    "serving",
-    "trainer_module",
-)
 PARENT = """
 import subprocess, sys, time
 from core import processes
@@ -79,13 +69,15 @@ def test_a_child_whose_parent_has_already_ended_ends_at_once():
     assert subprocess.run(shell, stderr=subprocess.DEVNULL).returncode == 128 + 9
 
 
-def test_only_variables_of_other_jobs_are_ignored_and_named(monkeypatch):
+def test_only_variables_of_other_jobs_are_ignored_and_named(monkeypatch, capsys):
     knobs = {"OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": "0", "TF_CPP_MIN_LOG_LEVEL": "1"}
     others = {"TF_CONFIG": "{}", "KERASTUNER_TUNER_ID": "chief", "KERAS_BACKEND": "jax"}
     for name, value in {**knobs, **others, "TF_USE_LEGACY_KERAS": "1"}.items():
         monkeypatch.setenv(name, value)
-    line = processes.ignore_other_jobs()
+    processes.ignore_other_jobs()
+    [line] = capsys.readouterr().err.splitlines()
     assert line.endswith(" jobs: TF_CONFIG, KERASTUNER_TUNER_ID, KERAS_BACKEND")
     assert {name: os.environ[name] for name in knobs} == knobs
     assert "TF_CONFIG" not in os.environ and os.environ["KERAS_BACKEND"] == "tensorflow"
-    assert processes.ignore_other_jobs() == ""
+    processes.ignore_other_jobs()
+    assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""Features that are off by default: a warm start from the latest blessed model, and the Tuner."""
+"""Features that are off by default: a warm start from the served model, and the Tuner."""
 
 import json
 

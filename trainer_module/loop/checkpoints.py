@@ -45,8 +45,7 @@ def latest_checkpoint(folder: str) -> str | None:
     except ValueError as error:
         raise unreadable(listed, error) from error
     if state is not None and tf.io.gfile.exists(f"{state.model_checkpoint_path}.index"):
-        latest: str = state.model_checkpoint_path
-        return latest
+        return str(state.model_checkpoint_path)
     if tf.io.gfile.exists(listed):
         raise unreadable(listed, FileNotFoundError("no checkpoint in this list exists"))
     return None
