@@ -170,7 +170,7 @@ def test_every_other_change_is_found(finished, change):
 @pytest.mark.parametrize("file", ["cli/app.py", "preprocessing/schema/schema.pbtxt"])
 def test_changed_code_is_found(finished, file, tmp_path, monkeypatch):
     checkout = Path(code_version.__file__).parents[1]
-    for name in code_version._PACKAGES:
+    for name in code_version.PACKAGES:
         shutil.copytree(checkout / name, tmp_path / "code" / name)
     monkeypatch.setattr(code_version, "_ROOT", tmp_path / "code")
     assert unchanged.find_unchanged(finished.config()) is not None
