@@ -103,7 +103,7 @@ def components():
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A copy of the sources that a test may change."""
-    for package in (*code_version._PACKAGES, "docs"):
+    for package in (*code_version.PACKAGES, "docs"):
         shutil.copytree(CHECKOUT / package, tmp_path / package)
     (tmp_path / "tests").mkdir()
     shutil.copy(CHECKOUT / "tests/conftest.py", tmp_path / "tests")
@@ -157,7 +157,7 @@ print(*(name for name in sys.modules if name.split(".")[0] in %r))
 
 def test_every_module_that_a_component_imports_is_in_its_key(components):
     roots = {root for component in components.values() for root in code_version.roots(component)}
-    program = IMPORTS % (code_version._PACKAGES,)
+    program = IMPORTS % (code_version.PACKAGES,)
     done = subprocess.run(
         [sys.executable, "-c", program, *roots],
         cwd=CHECKOUT,
