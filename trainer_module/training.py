@@ -206,13 +206,15 @@ def _hyperparameters(training: Training) -> Any:
 
 
 def _settings(job: TrainingJob) -> dict[str, Any]:
-    """Return key -> JSON value of the settings that define the training."""
+    """Return key -> JSON value of what defines the training."""
     sections = {"training": job.training, "transform": job.transform}
-    return {
+    settings = {
         f"{name}.{key}": value
         for name, section in sections.items()
         for key, value in section.model_dump(mode="json").items()
+        if key not in ("checkpoint_steps", "profile_steps")
     }
+    return {"input": checkpoint_folders.input_digest(job), **settings}
 
 
 def _set_first_weights(

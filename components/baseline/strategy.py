@@ -88,8 +88,8 @@ class ServedBaseline(ResolverStrategy):
         if model is None:
             model = _new_model(BASELINE_PROPERTY, served.name)
             model.uri = uri
-        if not is_complete(path_utils.serving_model_path(uri)):
-            served.copy_to(model)
+        # Each run copies the model again, because somebody may have deleted a part of the copy.
+        served.copy_to(model)
         return model
 
     def _last_blessed(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:

@@ -20,7 +20,7 @@ _KINDS = [
         # The first member of an Office document has one of these names.
         (rb"PK\x03\x04.{26}(\[Content_Types\]|_rels/|docProps/|xl/)", "an Excel workbook", _EXPORT),
         (rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis", "an OpenDocument file", _EXPORT),
-        (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook", _EXPORT),
+        (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel or Word document", _EXPORT),
         (rb"PK(\x03\x04|\x05\x06|\x07\x08)", "a zip archive", _UNPACK),
         (rb"\xfd7zXZ\x00", "an xz archive", _UNPACK),
         (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
@@ -33,7 +33,9 @@ _KINDS = [
         (rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", "a zstd archive", _UNPACK),
         (rb"SQLite format 3\x00", "an SQLite database", _EXPORT),
         (rb"%PDF-", "a PDF document", _EXPORT),
-        (rb"ARROW1|FEA1", "an Arrow (Feather) file", _EXPORT),
+        (rb"ARROW1\x00\x00|FEA1.{0,200}\x00", "an Arrow (Feather) file", _EXPORT),
+        (rb"ORC[\x00-\x08\x0e-\x1f\x80-\xff]", "an ORC file", _EXPORT),
+        (rb"\{\\rtf", "an RTF document", _EXPORT),
         (rb"Obj\x01", "an Avro file", _EXPORT),
         (rb"\x89HDF\r\n\x1a\n", "an HDF5 file", _EXPORT),
         (rb"\x93NUMPY", "a NumPy file", _EXPORT),
@@ -43,7 +45,12 @@ _KINDS = [
             "an image",
             "remove it, or name the other files in data.splits",
         ),
-        (rb"(\xef\xbb\xbf)?\s*(?i:<(!doctype\s+html|html)\b)", "an HTML page", _DOWNLOAD),
+        # A review may begin with <html>, but hardly with two elements.
+        (
+            rb"(\xef\xbb\xbf)?\s*(<!--.{0,400}?-->\s*)?(?i:<!doctype\s+html\b|<html(\s+[a-z]+=|[^>]*>\s*<))",
+            "an HTML page",
+            _DOWNLOAD,
+        ),
         (rb"(\xef\xbb\xbf)?\s*<\?xml\b", "an XML document", _EXPORT),
         (
             rb"version https://git-lfs",

@@ -22,8 +22,11 @@ _SAME = 0.9
 _MIN_BYTES, _MIN_LONG = 16, 2
 """The length and number of the texts that two copies share. Shorter ones may be a coincidence."""
 
-_Review = tuple[int, bool]
-"""The hash of a body, and whether the body is long enough."""
+_VARIED = 0.5
+"""Fraction of different reviews below which a file is not compared, because it repeats phrases."""
+
+_Start = frozenset[tuple[int, bool]]
+"""Of each of the first reviews: the hash, and whether the review is long enough."""
 
 
 def refuse_copies(
@@ -31,13 +34,19 @@ def refuse_copies(
 ) -> None:
     """Raise InputError if two files of a group have the same reviews.
 
-    The sets of the first bodies of each file are compared, without titles and labels, which one of
-    the files may lack. Files of different groups are not compared: ReviewExampleGen rejects each
-    review that is also in the files of a held-out split.
+    The first reviews of each file are compared as sets, without labels: once without the titles,
+    which one of the files may lack, and once with them, because a column of one file may contain
+    both. Files of different groups are not compared: ReviewExampleGen rejects each review that is
+    also in the files of a held-out split.
     """
     # A task may not wait for another task of its pool. The reader of a whole file starts none.
-    starts = list(pool.map(partial(_first_reviews, pool=pool), files, layouts))
-    seen: dict[tuple[str, _Review], int] = {}  # group and review -> the first file that has it
+    starts = list(pool.map(partial(_starts, pool=pool), files, layouts))
+    for of_files in zip(*starts, strict=True):
+        _refuse(files, of_files)
+
+
+def _refuse(files: Sequence[SourceFile], starts: Sequence[_Start]) -> None:
+    seen: dict[tuple[str, tuple[int, bool]], int] = {}  # group and review -> the first file
     for number, (file, start) in enumerate(zip(files, starts, strict=True)):
         holders = Counter(seen.setdefault((file.group, review), number) for review in start)
         for other, _ in holders.most_common(2):
@@ -50,11 +59,19 @@ def refuse_copies(
                 )
 
 
-def _first_reviews(
-    file: SourceFile, layout: Layout, pool: ThreadPoolExecutor
-) -> frozenset[_Review]:
+def _starts(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> tuple[_Start, _Start]:
+    """Return the first reviews of a file, without and with their titles."""
     whole = Piece(file.path, replace(layout, labels="optional"), 0, 0, None, False, file.size)
-    bodies = (
-        b" ".join(body.split()) for batch in read_batches(whole, pool) for body in batch.bodies
+    reviews = (
+        review
+        for batch in read_batches(whole, pool)
+        for review in zip(batch.bodies, batch.texts, strict=True)
     )
-    return frozenset((hash(body), len(body) >= _MIN_BYTES) for body in islice(bodies, _REVIEWS))
+    first = list(islice(reviews, _REVIEWS))
+    return _start([body for body, _ in first]), _start([text for _, text in first])
+
+
+def _start(reviews: Sequence[bytes]) -> _Start:
+    words = [b" ".join(review.split()) for review in reviews]
+    found = frozenset((hash(review), len(review) >= _MIN_BYTES) for review in words)
+    return found if len(found) >= _VARIED * len(words) else frozenset()

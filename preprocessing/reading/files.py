@@ -163,6 +163,8 @@ def _local_files(
             if not entry.is_dir():
                 if is_wanted(relative):
                     status = entry.stat()
+                    if not entry.is_file():
+                        raise OSError(0, "it is not a regular file", entry.path)
                     path = os.path.join(folder, relative)
                     yield FoundFile(path, status.st_size, status.st_mtime)
             elif inside.count("/") < depth and (globs.is_data(relative) or not data_only):

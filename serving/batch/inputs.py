@@ -31,7 +31,7 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
     """
     found: dict[str, FoundFile] = {}
     for word in words:
-        for file in _files(_absolute(word)):
+        for file in _files(word if "://" in word else os.path.abspath(os.path.expanduser(word))):
             found.setdefault(file.path, file)
     return [SourceFile(_GROUP, *file) for file in found.values()]
 
@@ -55,8 +55,7 @@ def _files(word: str) -> Sequence[FoundFile]:
         status = os.stat(word)
         files = [FoundFile(word, file_size(word), status.st_mtime)]
     else:
-        # The folder is the part of the path before the component with the first special character.
-        base = globs.literal_prefix(word).rpartition("/")[0] or "/"
+        base = _existing_folder(word) if is_local else globs.literal_prefix(word).rpartition("/")[0]
         files = match_files(base, word.removeprefix(base).lstrip("/"))
         if not files and not is_local and globs.is_literal(word):
             files = data_files(word)
@@ -65,5 +64,9 @@ def _files(word: str) -> Sequence[FoundFile]:
     return files
 
 
-def _absolute(word: str) -> str:
-    return word if "://" in word else os.path.abspath(os.path.expanduser(word))
+def _existing_folder(path: str) -> str:
+    """Return the longest beginning of an absolute path that is a folder; it is not a pattern."""
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder

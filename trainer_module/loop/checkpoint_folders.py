@@ -50,9 +50,17 @@ _ATTEMPTS = 3
 
 def name(job: TrainingJob, code: str) -> str:
     """Return the name of the folder for an execution of `job` with the code fingerprint `code`."""
-    digest = hashlib.sha256()
     settings = job.model_dump(mode="json", exclude=_PLACES | _OUTPUTS)
-    digest.update(json.dumps([settings, code], sort_keys=True).encode())
+    identity = json.dumps([settings, code, input_digest(job)], sort_keys=True)
+    identity, execution = (
+        hashlib.sha256(text.encode()).hexdigest() for text in (identity, job.serving_model_dir)
+    )
+    return f"{identity[:16]}-{execution[:8]}"
+
+
+def input_digest(job: TrainingJob) -> str:
+    """Return a digest of what a training reads, which does not depend on where it is."""
+    digest = hashlib.sha256()
     for patterns in (job.train_files, job.eval_files):
         digest.update(content.digest(patterns).encode())
     # The vocabulary defines the meaning of the ids in the Examples.
@@ -62,8 +70,7 @@ def name(job: TrainingJob, code: str) -> str:
         # The index contains the checksums of all weights.
         variables = os.path.join(job.base_model, "variables")
         digest.update(_digests(list_files(variables, "variables.index")).encode())
-    execution = hashlib.sha256(job.serving_model_dir.encode()).hexdigest()
-    return f"{digest.hexdigest()[:16]}-{execution[:8]}"
+    return digest.hexdigest()[:16]
 
 
 @contextlib.contextmanager

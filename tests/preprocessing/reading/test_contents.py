@@ -57,11 +57,17 @@ def sqlite() -> bytes:
 CONTENTS = {
     "a tar archive": [tar(), tar(tarfile.GNU_FORMAT), tar_without_magic()],
     "a zip archive": [zipped("train.ft.txt"), zipped()],
-    "an Excel workbook": [zipped("[Content_Types].xml"), b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"],
+    "an Excel workbook": [zipped("[Content_Types].xml")],
+    "an old Excel or Word document": [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"],
+    "an Arrow (Feather) file": [b"ARROW1\0\0\xff\xff"],
     "an xz archive": [lzma.compress(REVIEWS)],
     "an SQLite database": [sqlite()],
     "a PDF document": [b"%PDF-1.7\n"],
-    "an HTML page": [b"\n<!DOCTYPE html>\n<html>", b"<html lang='en'>"],
+    "an HTML page": [
+        b"\n<!DOCTYPE html>\n<html>",
+        b"<html lang='en'>",
+        b"<!-- saved -->\n<HTML>\n<head>",
+    ],
     "a Python pickle": [pickle.dumps([REVIEWS, 1])],
     "text in UTF-16": ["label,text\n1,good\n".encode("utf-16")],
 }
@@ -78,6 +84,12 @@ def test_content_that_is_not_reviews_is_refused(
         with pytest.raises(InputError) as error:
             detect_format(path, ReadOptions(format=format))
         one_line(error, f"{path} {'contains' if suffix else 'is'} {kind}: ")
+
+
+@pytest.mark.parametrize("start", [b"ARROW1 cable works", b"<html> code in the box", b"%PDF"])
+def test_a_review_may_begin_like_other_content(folder: Path, start: bytes) -> None:
+    path = write(folder, "reviews.ft.txt", b"__label__2 fine\n".join([start + b"\n", b""]))
+    assert detect_format(path, ReadOptions(format="fasttext")).format == "fasttext"
 
 
 @pytest.mark.parametrize("suffix", [".bz2", ".gz", ".zst"])

@@ -79,6 +79,23 @@ def test_copies_in_another_order_and_with_other_titles_are_refused(tmp_path: Pat
             decide(tmp_path)
 
 
+def test_a_copy_whose_column_has_title_and_body_is_refused(tmp_path: Path) -> None:
+    reviews = rows(60)
+    write(tmp_path, "a.ft.txt", content("fasttext", reviews))
+    joined = [("label", "text"), *((1 + r // 4, f"{t}: {b}") for r, t, b in reviews)]
+    write(tmp_path, "b.csv", csv_text(joined).encode())
+    with pytest.raises(InputError, match="contain the same reviews"):
+        decide(tmp_path)
+
+
+def test_files_that_repeat_a_few_phrases_are_read(tmp_path: Path) -> None:
+    phrases = ["I use this product every day.", "It arrived in two days."]
+    for name in ("a", "b"):
+        reviews = [(1 + 4 * (n % 2), f"Title {n} of {name}", phrases[n % 2]) for n in range(100)]
+        write(tmp_path, f"{name}.csv", content("csv", reviews))
+    assert decide(tmp_path) == 2
+
+
 def test_shards_that_share_some_texts_are_read(tmp_path: Path) -> None:
     for shard in range(5):
         write(tmp_path, f"{shard}.csv", content("csv", rows(60, 60 * shard)))

@@ -252,3 +252,10 @@ def test_other_file_systems_are_read_through_beam(tmp_path: Path) -> None:
     assert path == base + "/a.bz2"
     with open_bytes(path) as stream:
         assert stream.read() == b"content"
+
+
+def test_a_named_pipe_is_an_error_and_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError) as error:
+        files.data_files(str(tmp_path))
+    one_line(error, f"{tmp_path}/pipe cannot be read: it is not a regular file")

@@ -93,9 +93,10 @@ def test_the_identity_depends_on_the_input_and_the_settings(execution):
 def test_different_examples_of_the_same_size_have_different_identities(execution):
     job = execution.job()
     [file] = tf.io.gfile.glob(job.eval_files[0])
-    before = checkpoint_folders.name(job, "1")
+    before = checkpoint_folders.name(job, "1"), checkpoint_folders.input_digest(job)
     relabel(file)
-    assert checkpoint_folders.name(job, "1") != before
+    assert checkpoint_folders.name(job, "1") != before[0]
+    assert checkpoint_folders.input_digest(job) != before[1]
 
 
 def test_examples_with_the_same_digest_of_transform_have_the_same_identity(tmp_path):
