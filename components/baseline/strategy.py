@@ -67,7 +67,8 @@ class ServedBaseline(ResolverStrategy):
             problem = (
                 str(error)
                 if isinstance(error, UserError)
-                else f"the model in {self._serving} cannot be copied to {self._copies}: {error}"
+                else f"paths.serving: the model in {self._serving} cannot be copied to "
+                f"{self._copies}: {error}"
             )
             found = _new_model(PROBLEM_PROPERTY, problem)
         # TFX requires every key of the input in the result.

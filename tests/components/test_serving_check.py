@@ -89,7 +89,7 @@ def test_a_good_model_passes_with_all_results(workspace):
     values = {result["name"]: result["value"] for result in found["results"]}
     assert values.keys() == {
         *("process", "signatures", "load_seconds", "memory_mb", "p99_ms", "reviews_per_second"),
-        *("largest_difference", "accuracy_difference", "golden"),
+        *("largest_difference", "evaluation_difference", "accuracy_difference", "golden"),
     }
     assert values["signatures"] == "predict_text, serving_default, transform_features"
     assert values["golden"] == 1.0
