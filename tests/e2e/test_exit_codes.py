@@ -40,7 +40,7 @@ def test_predict_without_a_pushed_model_is_exit_code_2_and_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("reviews", "data", "message"),
     [
-        ({}, {}, "no file under"),
+        ({}, {}, "contain no file of reviews"),
         ({"a.txt": fasttext(1, 3)}, {"splits": {"train": "*.csv"}}, "matches the glob '*.csv'"),
         ({"a.bin": "neither nor"}, {}, "a.bin"),
         (
