@@ -24,7 +24,7 @@ def list_files(folder: str, names: str = "*") -> list[str]:
     return [os.path.join(folder, name) for name in sorted(fnmatch.filter(found, names))]
 
 
-def without_magic(folder: str) -> str:
+def without_magic(folder: str | os.PathLike[str]) -> str:
     """Return another path of an existing local folder if its own contains `[`, `*` or `?`.
 
     TensorFlow's loaders of SavedModels and checkpoints, its CheckpointManager, TFMA's writers and
@@ -33,6 +33,7 @@ def without_magic(folder: str) -> str:
     characters. It is valid until this process ends. Other paths are returned unchanged; the
     settings refuse remote ones with such characters.
     """
+    folder = os.fspath(folder)
     if not glob.has_magic(folder) or not os.path.isdir(folder):
         return folder
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
