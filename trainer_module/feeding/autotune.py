@@ -23,8 +23,8 @@ _create_device_dataset = multi_device_iterator_ops._create_device_dataset
 def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Return the dataset without autotuning, also for the iterators of a strategy's devices.
 
-    tf.data.AUTOTUNE then stands for as many parallel calls as there are CPU cores, and for a buffer
-    of prefetched elements that grows on demand.
+    tf.data.AUTOTUNE then means one parallel call for each CPU core, and a buffer of prefetched
+    elements that grows on demand.
     """
     multi_device_iterator_ops._create_device_dataset = _untuned_device_dataset
     return _untuned(dataset)
