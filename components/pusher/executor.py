@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import os
 import tempfile
@@ -27,8 +28,40 @@ KEY = "private_key"
 """The key of `custom_config` with the file of the private key."""
 
 
-class BlessedExecutor(tfx_executor.Executor):
-    """TFX's executor, for which a blessing that is missing is not a blessing."""
+class BlessedExecutor(tfx_executor.Executor, abc.ABC):
+    """Pushes the model by `push` if it has both blessings; a missing one is not a blessing."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's Pusher, and `push` for the errors."""
+        self._log_startup(input_dict, output_dict, exec_properties)
+        pushed = artifact_utils.get_single_instance(
+            output_dict[standard_component_specs.PUSHED_MODEL_KEY]
+        )
+        if not self.CheckBlessing(input_dict):
+            self._MarkNotPushed(pushed)
+            return
+        destination, version = self.push(input_dict, pushed.uri, exec_properties)
+        self._MarkPushed(pushed, pushed_destination=destination, pushed_version=version)
+        logging.info("Pushed to %s: version %s", destination, version)
+
+    @abc.abstractmethod
+    def push(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        uri: str,
+        exec_properties: dict[str, Any],
+    ) -> tuple[str, str]:
+        """Push the model; return the destination and the version.
+
+        Args:
+          input_dict, exec_properties: those of `Do`.
+          uri: the folder of the `PushedModel`.
+        """
 
     def CheckBlessing(self, input_dict: dict[str, list[types.Artifact]]) -> bool:
         """Return whether the model has both blessings; TFX ignores a missing one."""
@@ -40,27 +73,20 @@ class BlessedExecutor(tfx_executor.Executor):
 
 
 class Executor(BlessedExecutor):
-    """Pushes the model if it has both blessings and is not the newest version already."""
+    """Copies the model to a new version, unless it is the newest version already."""
 
-    def Do(
+    def push(
         self,
         input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
+        uri: str,
         exec_properties: dict[str, Any],
-    ) -> None:
-        """See TFX's Pusher.
+    ) -> tuple[str, str]:
+        """See `BlessedExecutor`.
 
         Raises:
           ConfigError: the private key cannot be used.
           InputError: no version can be newer than the newest one.
         """
-        self._log_startup(input_dict, output_dict, exec_properties)
-        pushed = artifact_utils.get_single_instance(
-            output_dict[standard_component_specs.PUSHED_MODEL_KEY]
-        )
-        if not self.CheckBlessing(input_dict):
-            self._MarkNotPushed(pushed)
-            return
         destination = pusher_pb2.PushDestination()
         proto_utils.json_to_proto(
             exec_properties[standard_component_specs.PUSH_DESTINATION_KEY], destination
@@ -70,12 +96,9 @@ class Executor(BlessedExecutor):
         key = private_key(config[KEY]) if config.get(KEY) else None
         with _signed(self.GetModelPath(input_dict), key) as model:
             # A retry of a push whose end was not recorded pushes no second copy.
-            version = _served(serving, model, key) or _push(model, serving)
-            io_utils.copy_dir(model, pushed.uri)
-        self._MarkPushed(
-            pushed, pushed_destination=version, pushed_version=os.path.basename(version)
-        )
-        logging.info("Model pushed to %s", version)
+            version = _if_newest(serving, model, key) or _push(model, serving)
+            io_utils.copy_dir(model, uri)
+        return version, os.path.basename(version)
 
 
 @contextlib.contextmanager
@@ -91,7 +114,7 @@ def _signed(model: str, key: bytes | None) -> Iterator[str]:
         yield signed
 
 
-def _served(serving: str, model: str, key: bytes | None) -> str | None:
+def _if_newest(serving: str, model: str, key: bytes | None) -> str | None:
     """Return the newest version if it is the model, with a valid signature if there is a key."""
     newest = next(versions(serving), None)
     if newest is None or identity(newest) != identity(model):

@@ -8,7 +8,7 @@ from typing import Any
 
 from absl import logging
 from tfx import types
-from tfx.types import artifact_utils, standard_component_specs
+from tfx.types import standard_component_specs
 from tfx.utils import io_utils, json_utils
 
 from components.pusher.executor import BlessedExecutor
@@ -21,40 +21,29 @@ _VERSION = "1"
 
 
 class Executor(BlessedExecutor):
-    """Deploys the model if it has both blessings; a retry continues a push that was killed."""
+    """Deploys the model; a retry continues a push that was killed."""
 
-    def Do(
+    def push(
         self,
         input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
+        uri: str,
         exec_properties: dict[str, Any],
-    ) -> None:
-        """See TFX's Pusher.
+    ) -> tuple[str, str]:
+        """See `BlessedExecutor`.
 
         Raises:
           InputError: Vertex AI refuses a setting.
           RuntimeError: Vertex AI does not respond, or failed to deploy the model.
         """
-        self._log_startup(input_dict, output_dict, exec_properties)
-        pushed = artifact_utils.get_single_instance(
-            output_dict[standard_component_specs.PUSHED_MODEL_KEY]
-        )
-        if not self.CheckBlessing(input_dict):
-            self._MarkNotPushed(pushed)
-            return
         config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
         settings = EndpointSettings(**config[ENDPOINT_KEY])
-        for attempt in range(1, ATTEMPTS + 1):
+        for _ in range(1, ATTEMPTS):
             try:
-                endpoint, model_id = self._push(input_dict, pushed.uri, settings)
-                break
+                return self._push(input_dict, uri, settings)
             except RuntimeError as error:
-                if attempt == ATTEMPTS:
-                    raise
                 logging.warning("%s; retrying", error)
                 time.sleep(settings.poll_seconds)
-        self._MarkPushed(pushed, pushed_destination=endpoint, pushed_version=model_id)
-        logging.info("%s serves %s", endpoint, model_id)
+        return self._push(input_dict, uri, settings)
 
     def _push(
         self, input_dict: dict[str, list[types.Artifact]], uri: str, settings: EndpointSettings
