@@ -46,7 +46,7 @@ DEPENDS_ON = {
     "Tuner": ("trainer_module/tuner.py", "trainer_module/training.py"),
     "Trainer": (
         "components/trainer/executor.py",
-        "components/baseline/pushed.py",
+        "components/baseline/served.py",
         "trainer_module/run_fn.py",
         "trainer_module/loop/loops.py",
         "trainer_module/distribute/local_cluster.py",
@@ -59,7 +59,7 @@ DEPENDS_ON = {
         "components/evaluator/sums.py",
         "components/evaluator/scoring.py",
         "components/evaluator/sampled.py",
-        "components/baseline/pushed.py",
+        "components/baseline/served.py",
         "serving/predict_text.py",
         "preprocessing/fast/ngrams.py",
     ),
