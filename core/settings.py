@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,6 +21,9 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    removed: ClassVar[Mapping[str, str]] = {}
+    """A key of the last release -> what to set or do instead, as a whole clause."""
 
 
 AnySection = TypeVar("AnySection", bound=Section)
@@ -75,8 +78,13 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     path = [inside, *(str(part) for part in location if part != "[key]")]
     key = ".".join(filter(None, path))
     if problem["type"] == "extra_forbidden":
-        known = _known_keys(section, location[:-1])
-        close = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.7)
+        name = str(location[-1])
+        inner = _section_at(section, location[:-1])
+        removed = getattr(inner, "removed", {})
+        if name in removed:
+            return f"{key}: was removed; {removed[name]}"
+        known = list(inner.model_fields) if inner else []
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
         hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
         text = f"{key}: unknown key, {hint}"
     else:
@@ -88,10 +96,12 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     return text + (f" (and {more} more)" if more else "")
 
 
-def _known_keys(section: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+def _section_at(
+    section: type[BaseModel], location: tuple[int | str, ...]
+) -> type[BaseModel] | None:
     for name in location:
         field = section.model_fields.get(str(name))
         if field is None or not isinstance(field.annotation, type):
-            return []
+            return None
         section = field.annotation
-    return list(section.model_fields)
+    return section
