@@ -52,6 +52,7 @@ def test_a_single_process_does_not_wait(monkeypatch):
     peer.agreement.wait_for_all()
     assert peer.sums == 0
 
+
 def test_a_long_wait_is_logged_with_the_processes_that_are_waited_for(monkeypatch, caplog):
     monkeypatch.setattr(agreement, "_SECONDS_BEFORE_LOG", 0.01)
     with caplog.at_level("INFO", logger="absl"), agreement.waiting_for("worker 1"):
