@@ -38,8 +38,8 @@ def serve(
 
     settings = load_config(config, overrides or ())
     folder, public_key = settings.paths.serving, verification_key(settings.signing)
-    limits = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
-    listener = open_socket(limits)
+    address = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
+    listener = open_socket(address)
     # Otherwise TensorFlow logs each request whose Examples cannot be parsed, with their content.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # TensorFlow logs while it is imported, before it can be configured.
@@ -48,12 +48,12 @@ def serve(
         import tensorflow  # noqa: F401
     _log_to_stderr()
 
-    def ready(address: str, version: int) -> None:
+    def ready(url: str, version: int) -> None:
         print_line(f"version {version} of {folder}")
-        print_line(f"try it at {address}/ (Ctrl-C ends the server)")
+        print_line(f"try it at {url}/ (Ctrl-C ends the server)")
         sys.stdout.flush()
 
-    serve_models(folder, limits, listener, ready, public_key)
+    serve_models(folder, listener, ready, public_key)
 
 
 def _log_to_stderr() -> None:
