@@ -7,7 +7,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from core.errors import ConfigError
@@ -62,7 +61,6 @@ def serve(
     folder: str,
     listener: socket.socket,
     ready: Callable[[str, int], object],
-    public_key: bytes | None = None,
     limits: Limits | None = None,
 ) -> None:
     """Serve the models in `folder` until SIGTERM or SIGINT, and then answer accepted requests.
@@ -71,7 +69,6 @@ def serve(
       folder: the serving folder or its URL.
       listener: the socket that `open_socket` returned.
       ready: called with the address and the version once the server accepts requests.
-      public_key: PEM of the key that a model must be signed by; None: any model is served.
       limits: the limits of the server; None: the default ones.
 
     Raises:
@@ -82,11 +79,10 @@ def serve(
 
     from serving.rest.limits import Limits
     from serving.rest.metrics import Metrics
-    from serving.rest.model import LoadedModel
     from serving.rest.versions import ServedVersions
 
     metrics = Metrics()
-    versions = ServedVersions(folder, metrics, partial(LoadedModel, public_key=public_key))
+    versions = ServedVersions(folder, metrics)
     # A collection then skips the modules, which are most of the objects; it pauses every request.
     # The models are loaded afterwards, so that a replaced one is still collected.
     gc.freeze()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -21,7 +20,7 @@ class Serve(Section):
     port: Annotated[int, Field(ge=0, le=65535)] = 8501
     """TCP port; 0: any free port, which the command prints."""
 
-    removed: ClassVar[Mapping[str, str]] = dict.fromkeys(
+    removed = dict.fromkeys(
         ("max_body_bytes", "max_batch_size", "max_queue", "read_timeout", "poll_seconds"),
-        "it is a constant, see serving.rest.limits.Limits",
+        "its default is a constant",
     )

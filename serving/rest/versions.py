@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,15 +32,9 @@ class ServedVersions:
 
     current: LoadedModel
 
-    def __init__(
-        self,
-        folder: str,
-        metrics: Metrics,
-        load: Callable[[str], LoadedModel] = LoadedModel,
-    ):
+    def __init__(self, folder: str, metrics: Metrics):
         self.folder = folder
         self._metrics = metrics
-        self._load = load
         self._states: dict[int, tuple[str, str]] = {}  # version -> state, error
         # Path -> `_files` of a rejected version when it was loaded, and at the last poll.
         self._rejected: dict[str, tuple[Files, Files]] = {}
@@ -142,7 +135,7 @@ class ServedVersions:
         number, found = _number(path), _files(path)
         self._states[number] = ("LOADING", "")
         try:
-            model = self._load(path)
+            model = LoadedModel(path)
         except BrokenModelError as error:
             self._states[number] = ("END", str(error))
             self._rejected[path] = (found, found)
