@@ -22,6 +22,7 @@ from kfp_server_api.rest import RESTClientObject
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
+from platforms.checks import PORT_FORWARD
 from platforms.follow import (
     NoResponse,
     Status,
@@ -31,7 +32,6 @@ from platforms.follow import (
     one_line,
     possibly_submitted,
 )
-from platforms.kubeflow.checks import PORT_FORWARD
 from platforms.kubeflow.failed_pods import last_errors, log_command
 from platforms.kubeflow.input_cache import file_to_send
 from platforms.package import Package
