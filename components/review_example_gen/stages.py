@@ -19,7 +19,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from components.review_example_gen import splits
 from components.review_example_gen.account import Account
-from components.review_example_gen.cap import Cap
+from components.review_example_gen.example_limit import Limits, is_over
 from components.review_example_gen.shards import Shards
 from components.review_example_gen.units import Unit
 from components.tfrecords import cores
@@ -49,7 +49,7 @@ class Done(NamedTuple):
 
 
 class ReadUnit(beam.DoFn):
-    """(Unit, its held-out keys) -> Done."""
+    """Unit -> Done."""
 
     def __init__(self, named: frozenset[str], scratch: str):
         """Construct the function.
@@ -61,17 +61,14 @@ class ReadUnit(beam.DoFn):
         self._named = named
         self._scratch = scratch
 
-    def process(
-        self, element: tuple[Unit, splits.HeldOut], everywhere: splits.HeldOut, cap: Cap
-    ) -> Iterator[Done]:
+    def process(self, unit: Unit, held_out: splits.HeldOut, limits: Limits) -> Iterator[Done]:
         """Read every line of the unit, assign its split, encode it and write it.
 
         Args:
-          element, everywhere: see `held_out.with_held_out`.
-          cap: the limits of `max_examples`.
+          unit: the pieces.
+          held_out: the keys of the held-out files.
+          limits: the limits of `max_examples`.
         """
-        unit, own = element
-        held_out = {**everywhere, **own}
         # Beam may retry a bundle: the files of the first attempt are then never published.
         name = FileSystems.join(self._scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
         lines = [0] * len(unit.sources)
@@ -86,7 +83,7 @@ class ReadUnit(beam.DoFn):
                 routed = splits.route(batch, group, self._named, held_out)
                 counts = account.add(piece, routed)
                 kept = routed.duplicate_in == ""
-                over = cap.is_over(routed.split, routed.keys, batch.positions, piece)
+                over = is_over(routed.split, routed.keys, limits)
                 counts["over_max_examples"] += int(np.count_nonzero(kept & over))
                 shards.write(routed, kept & ~over, counts)
                 lines[place] += batch.lines

@@ -9,7 +9,6 @@ import pytest
 
 import components
 from components import tfrecords
-from components.review_example_gen.cap import Cap
 from components.review_example_gen.stages import ReadUnit
 from components.review_example_gen.units import Source, in_units
 from preprocessing.reading import decompress
@@ -49,7 +48,7 @@ def path(tmp_path, monkeypatch):
     threading.setprofile(trace)
     sys.setprofile(trace)
     try:
-        [done] = ReadUnit(frozenset(), str(tmp_path)).process((unit, {}), {}, Cap())
+        [done] = ReadUnit(frozenset(), str(tmp_path)).process(unit, {}, {})
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
