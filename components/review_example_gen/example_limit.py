@@ -56,7 +56,8 @@ def find_limits(
         units
         | "CountRanges" >> beam.ParDo(CountRanges(named, frozenset(max_examples)), held_out)
         | "SumRanges" >> beam.CombinePerKey(_sum)
-        | "FindLimits" >> beam.MapTuple(lambda split, n: (split, find_limit(n, max_examples[split])))
+        | "FindLimits"
+        >> beam.MapTuple(lambda split, n: (split, find_limit(n, max_examples[split])))
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from components.review_example_gen import splits
 from components.review_example_gen.units import Source, Unit, in_units
 from components.tfrecords import cores
-from preprocessing.reading.find import HELD_OUT
+from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.read import read_batches
 
 _KEYS_AT_ONCE = 1 << 20
@@ -50,6 +50,6 @@ class ReadKeys(beam.DoFn):
         with ThreadPoolExecutor(cores()) as pool:
             for group, piece in unit.sources:
                 found = [splits.text_keys(batch.texts) for batch in read_batches(piece, pool)]
-                keys = np.unique(np.concatenate(found)) if found else ()
+                keys = np.unique(np.concatenate([splits.text_keys([]), *found]))
                 for start in range(0, len(keys), _KEYS_AT_ONCE):
                     yield group, keys[start : start + _KEYS_AT_ONCE]

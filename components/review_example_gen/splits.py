@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from preprocessing.reading.batch import Batch
-from preprocessing.reading.find import HELD_OUT
+from preprocessing.reading.files import HELD_OUT
+from preprocessing.reading.records import Batch
 
 SPLITS = ("train", "eval", "test")
 ALL_FILES = "all"

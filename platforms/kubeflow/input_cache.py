@@ -24,7 +24,7 @@ from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from platforms.package import Package
-from preprocessing.reading.find import find_sources, fingerprint
+from preprocessing.reading.files import find_sources, fingerprint
 
 _TASK = "ReviewExampleGen"
 

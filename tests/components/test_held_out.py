@@ -7,7 +7,7 @@ import pytest
 from components.review_example_gen import held_out
 from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
-from preprocessing.reading import cut
+from preprocessing.reading import pieces
 from tests.components.test_review_example_gen import RUNNERS, line, read_files, write
 
 pytestmark = pytest.mark.slow
@@ -18,7 +18,7 @@ LIMITS = {"train": 300, "test": 50}
 @pytest.fixture
 def many_units(monkeypatch):
     # A unit has several pieces, and its keys are in several elements.
-    monkeypatch.setattr(cut, "_PLAIN_BYTES", 2_000)
+    monkeypatch.setattr(pieces, "_PLAIN_BYTES", 2_000)
     monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_UNIT", 10_000)
     monkeypatch.setattr(held_out, "_KEYS_AT_ONCE", 20)
 
