@@ -23,13 +23,6 @@ def command() -> None:
     main()
 
 
-def beam_worker() -> None:
-    """Run `amazon-reviews-beam-worker`."""
-    from core.flink.worker import main
-
-    main()
-
-
 if __name__ == "__main__":
     import runpy
 

@@ -14,11 +14,9 @@ epoch of training in a folder of its own:
 
 StatisticsGen reads a sample without Beam, as it does by default; with
 `--set data.statistics_examples=null` it reads all Examples through Beam. The memory of a kind is
-the greatest sum of the resident memory of its processes while a Beam component runs; below it is
-that of its largest process. In *all together* a page that several processes share counts once; if
-processes of other programs share it, only a part counts. *Sent* is what the tasks of a cluster
-write for other tasks, by the counters of Flink. Seconds depend on the machine and its load; quote
-only the ratio.
+the greatest sum of the resident memory of its processes while a Beam component runs. In *all
+together* a page that several processes share counts once; if processes of other programs share it,
+only a part counts. Seconds depend on the machine and its load; quote only the ratio.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ import json
 import platform
 import shutil
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,26 +40,24 @@ from benchmarks import usage
 from benchmarks.process_tree import ProcessTree
 from cli.monitor import local_runner, run_watched
 from core.errors import UserError
-from core.flink import rest
-from core.flink.names import WORKER
 from pipeline.beam import flink_jars
 from pipeline.flink_settings import Flink
 from platforms.flink import check_java
 from sample_data.generate import reviews
-from tools.flink_cluster.cluster import FlinkCluster
+from tools.flink_cluster import FlinkCluster
 
 BEAM_COMPONENTS = ("ReviewExampleGen", "StatisticsGen", "Transform", "Evaluator")
 _ALL, _TOGETHER = "all four", "all together"
 _GUARD = "guards"
-_PEAKS = ("memory", "largest")
-"""The figures that have no sum."""
 _KINDS = {
     # A guard has the command line of its child in its own.
     "core.flink.guard": _GUARD,
     "FlinkJobServerDriver": "job server",
     "StandaloneSessionClusterEntrypoint": "JobManager",
     "TaskManagerRunner": "TaskManagers",
-    WORKER: "Python workers",
+    # A fork server, and the workers that it forks, which keep its command line.
+    "multiprocessing.forkserver": "Python workers",
+    "core.flink.worker_pool": "Python workers",
     "pipeline.local_runner": "pipeline",
 }
 
@@ -163,11 +158,13 @@ def measure(
         cluster = None
         if setup.task_managers:
             cluster = stack.enter_context(
-                FlinkCluster(flink_jars(Flink()), root / "cluster", setup.task_managers)
+                FlinkCluster(
+                    flink_jars(Flink()), root / "cluster", setup.task_managers, worker_pools=True
+                )
             )
             beam["flink"] = {
                 "master": cluster.address,
-                "environment": "PROCESS",
+                "worker_pool": cluster.worker_pool,
                 "parallelism": setup.task_managers,
             }
         settings = {
@@ -194,27 +191,7 @@ def measure(
             "seconds": {name: end - start for name, (start, end) in spans.items()},
             "cpu": {name: tree.cpu_seconds(*span) for name, span in spans.items()},
             "memory": {**peaks.of_kinds, _TOGETHER: peaks.together},
-            "largest": peaks.of_processes,
-            "sent": sent(cluster.address, spans) if cluster else {},
         }
-
-
-def sent(address: str, spans: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-    """Return component -> the bytes that the tasks of its jobs wrote for other tasks.
-
-    Args:
-      address: REST address of the cluster.
-      spans: component -> its start and end on the monotonic clock.
-    """
-    offset = time.time() - time.monotonic()
-    found = dict.fromkeys(spans, 0)
-    for job in rest.get(address, "/jobs/overview")["jobs"]:
-        began = job["start-time"] / 1000 - offset
-        for name, (start, end) in spans.items():
-            if start <= began <= end:
-                vertices = rest.get(address, f"/jobs/{job['jid']}")["vertices"]
-                found[name] += sum(each["metrics"]["write-bytes"] for each in vertices)
-    return found
 
 
 def _reviews(root: Path) -> int:
@@ -225,19 +202,13 @@ def _reviews(root: Path) -> int:
 
 
 def tables(figures: dict[str, Any]) -> list[Table]:
-    """Return the tables of seconds, CPU seconds, memory and bytes, with the ratios to `direct`."""
+    """Return the tables of seconds, CPU seconds and memory, with the ratios to `direct`."""
     kinds = [kind for kind in _KINDS.values() if kind != _GUARD]
-    found = [
+    return [
         _table("seconds", figures, "seconds", BEAM_COMPONENTS, 1.0),
         _table("CPU seconds", figures, "cpu", BEAM_COMPONENTS, 1.0),
         _table("peak memory, MiB", figures, "memory", (*kinds, _TOGETHER), usage.MEBIBYTE),
-        _table("largest process, MiB", figures, "largest", kinds, usage.MEBIBYTE),
     ]
-    if any(each["sent"] for each in figures.values()):
-        found.append(
-            _table("sent through Flink, MiB", figures, "sent", BEAM_COMPONENTS, usage.MEBIBYTE)
-        )
-    return found
 
 
 def _table(
@@ -247,7 +218,7 @@ def _table(
     headings = [*figures, *(f"{name} / direct" for name in others)]
     table = Table(title, *[Column(heading, justify="right") for heading in headings])
     rows: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
-    if key not in _PEAKS:
+    if key != "memory":
         rows[_ALL] = tuple(names)
     for title_of_row, parts in rows.items():
         values = {
@@ -258,7 +229,7 @@ def _table(
             f"{values[other] / values['direct']:.2f}" if values["direct"] else ""
             for other in others
         ]
-        digits = 0 if key in _PEAKS else 1
+        digits = 0 if key == "memory" else 1
         cells = [f"{value:,.{digits}f}" if value else "" for value in values.values()]
         table.add_row(title_of_row, *cells, *ratios)
     if key == "seconds":

@@ -14,7 +14,6 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from glob import glob
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -109,16 +108,6 @@ def with_training(job: TrainingJob, changes: Mapping[str, Any]) -> TrainingJob:
     """Return `job` with other values for some settings of its section `training`."""
     training = Training.model_validate(job.training.model_dump() | changes)
     return job.model_copy(update={"training": training})
-
-
-def repeated(job: TrainingJob, times: int, folder: Path) -> TrainingJob:
-    """Return `job` with each of its train files `times` times, as links in `folder`."""
-    folder.mkdir(parents=True)
-    for pattern in job.train_files:
-        for file in glob(pattern):
-            for copy in range(times):
-                (folder / f"{copy}-{Path(file).name}").symlink_to(file)
-    return job.model_copy(update={"train_files": [str(folder / "*")]})
 
 
 def _run_to_transform(settings: str, job: str, *overrides: str) -> None:

@@ -1,6 +1,6 @@
 """Train our models and their peers on the same files, one after the other, each in a process.
 
-    python -m benchmarks.peers TRAIN TEST [--only PEER,…] [--seeds N] [--repeat K]
+    python -m benchmarks.peers TRAIN TEST [--only PEER,…] [--seeds N]
                                [--reference-steps N | --reference-full]
                                [--set KEY=VALUE] [--json FILE]
 
@@ -22,7 +22,7 @@ that of the model's files; those of ours also contain the preprocessing. The acc
 is measured with `predict_text` of the exported SavedModel. `benchmarks.peer_results` describes the
 two intervals of an accuracy. Seconds depend on the machine and its load; quote only the ratio.
 
-`python -m benchmarks.peer_chart` draws the figures of --json.
+`python -m benchmarks.peer_results` draws the figures of --json.
 """
 
 from __future__ import annotations
@@ -93,9 +93,6 @@ def _arguments() -> argparse.Namespace:
     reference.add_argument(
         "--reference-full", action="store_true", help="train the reference for a whole epoch"
     )
-    parser.add_argument(
-        "--repeat", type=int, default=1, help=f"train {MODELS[0]} also on K copies of TRAIN"
-    )
     parser.add_argument("--set", default=[], action="append", help="settings for ours, KEY=VALUE")
     parser.add_argument("--json", type=Path, help="output file for the figures")
     parser.add_argument("--scratch", help="folder for temporary files")
@@ -110,10 +107,6 @@ def _trainings(arguments: argparse.Namespace, root: Path) -> dict[str, Train]:
         files = {"train": arguments.train, "test": arguments.test}
         return peer_ours.prepare(root / f"prepared-{model}", files, model, arguments.set)
 
-    @functools.cache
-    def repeated() -> TrainingJob:
-        return peer_ours.repeated(job(MODELS[0]), arguments.repeat, root / "links")
-
     found: dict[str, Train] = {}
     for name in arguments.only:
         if name in _COMMANDS:
@@ -123,10 +116,6 @@ def _trainings(arguments: argparse.Namespace, root: Path) -> dict[str, Train]:
         prepared = functools.partial(job, model)
         compressed = name == _COMPRESSED
         found[name] = functools.partial(_ours, prepared, compressed, arguments, root / name)
-        if arguments.repeat > 1 and name == MODELS[0]:
-            found[f"{name}, {arguments.repeat} x TRAIN"] = functools.partial(
-                _ours, repeated, False, arguments, root / "repeated"
-            )
     return found
 
 

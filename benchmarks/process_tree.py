@@ -26,7 +26,6 @@ class Sample:
       time: of the monotonic clock.
       cpu: CPU seconds of all processes so far, including those that have ended.
       resident: kind -> resident memory of its processes, in bytes.
-      largest: kind -> resident memory of the largest of its processes, in bytes.
       together: memory of all processes in bytes. Of a page that several processes share, each has
         a part (PSS).
     """
@@ -34,7 +33,6 @@ class Sample:
     time: float
     cpu: float
     resident: Mapping[str, int]
-    largest: Mapping[str, int]
     together: int
 
 
@@ -43,12 +41,10 @@ class Peaks(NamedTuple):
 
     Attributes:
       of_kinds: kind -> that of all of its processes.
-      of_processes: kind -> that of one process.
       together: that of all processes.
     """
 
     of_kinds: dict[str, int]
-    of_processes: dict[str, int]
     together: int
 
 
@@ -90,16 +86,12 @@ class ProcessTree:
 
     def peaks(self, intervals: Sequence[tuple[float, float]]) -> Peaks:
         """Return the peaks of the memory in some intervals of the monotonic clock."""
-        found = Peaks({}, {}, 0)
+        found = Peaks({}, 0)
         for sample in self._samples:
             if not any(start <= sample.time <= end for start, end in intervals):
                 continue
-            for peaks, sizes in (
-                (found.of_kinds, sample.resident),
-                (found.of_processes, sample.largest),
-            ):
-                for kind, size in sizes.items():
-                    peaks[kind] = max(peaks.get(kind, 0), size)
+            for kind, size in sample.resident.items():
+                found.of_kinds[kind] = max(found.of_kinds.get(kind, 0), size)
             found = found._replace(together=max(found.together, sample.together))
         return found
 
@@ -115,7 +107,6 @@ class ProcessTree:
 
     def _sample(self) -> Sample:
         resident: Counter[str] = Counter()
-        largest: dict[str, int] = {}
         together = 0
         for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
@@ -124,10 +115,9 @@ class ProcessTree:
                 self._cpu[process] = sum(process.cpu_times()[:2])
                 kind = self._kind(command)
                 resident[kind] += memory.rss
-                largest[kind] = max(largest.get(kind, 0), memory.rss)
                 together += memory.pss
         cpu = sum(self._cpu.values())
-        return Sample(time.monotonic(), cpu, dict(resident), largest, together)
+        return Sample(time.monotonic(), cpu, dict(resident), together)
 
     def _kind(self, command: str) -> str:
         return next((kind for word, kind in self._kinds.items() if word in command), self._other)

@@ -25,7 +25,6 @@ COMMANDS = {
     "submit": "cli.submit",
     "kserve": "cli.kserve",
     "runtime": "cli.runtime",
-    "flink": "cli.flink",
     "image": "cli.image",
     "data": "cli.data",
 }

@@ -51,7 +51,6 @@ def score(
     outputs = [("--output", target), ("paths.serving", config.paths.serving)]
     flink.check_paths(config, [*files, *outputs])
     flink.check_local(config)
-    flink.check_job(config)
     with silent_stderr():
         from pipeline.beam import beam_args
         from pipeline.inputs import read_options

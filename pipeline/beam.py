@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
-from core.flink.names import RUNNER, WORKER, WORKER_LOG, WORKER_LOG_VARIABLE
+from core.flink.names import LOCAL, RUNNER
 from pipeline.config import PipelineConfig, log_folder
 from pipeline.flink_settings import Flink
 
@@ -63,11 +61,6 @@ def flink_jars(flink: Flink) -> Path:
     return Path(flink.jars or _ROOT / ".cache" / "flink" / "lib")
 
 
-def worker_command(flink: Flink) -> str:
-    """Return the command that starts a Python worker in the environment `PROCESS`."""
-    return flink.worker_command or str(Path(sys.executable).with_name(WORKER))
-
-
 def _flink_args(flink: Flink, logs: str) -> list[str]:
     options = {
         "runner": RUNNER,
@@ -76,23 +69,11 @@ def _flink_args(flink: Flink, logs: str) -> list[str]:
         "flink_jars": None if flink.job_endpoint else flink_jars(flink),
         "flink_logs": None if flink.job_endpoint else logs,
         "flink_timeout_seconds": flink.timeout_seconds,
-        "flink_job_server_memory": flink.job_server_memory,
-        "flink_network_memory": flink.network_memory,
         "parallelism": flink.parallelism,
-        "sdk_worker_parallelism": flink.workers_per_task_manager,
         # TFX would build a package of its sources, and stage it for workers that have them already.
         # With an image it does not; no environment of Flink uses this name.
         "sdk_container_image": _NO_IMAGE,
-        "environment_type": flink.environment,
-        "environment_config": _environment_config(flink, logs),
+        "environment_type": "LOOPBACK" if flink.master == LOCAL else "EXTERNAL",
+        "environment_config": None if flink.master == LOCAL else flink.worker_pool,
     }
     return [f"--{name}={value}" for name, value in options.items() if value is not None]
-
-
-def _environment_config(flink: Flink, logs: str) -> str | None:
-    if flink.environment == "EXTERNAL":
-        return flink.worker_pool
-    if flink.environment == "PROCESS":
-        environ = {WORKER_LOG_VARIABLE: f"{logs}/{WORKER_LOG}"} if flink.on_this_machine else {}
-        return json.dumps({"command": worker_command(flink), "env": environ})
-    return None

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import shutil
 import socket
 import subprocess
 from collections.abc import Iterable
 
-from core import processes
 from core.errors import ConfigError
 from core.flink import rest
 from core.flink.names import JAVA, LOCAL
-from pipeline.beam import beam_args, flink_jars, worker_command
+from pipeline.beam import flink_jars
 from pipeline.config import PipelineConfig
 from pipeline.flink_settings import Flink
 from platforms.checks import missing, places
@@ -63,40 +60,8 @@ def check_local(config: PipelineConfig) -> None:
         check_java(flink)
     if flink.master != LOCAL:
         _check_cluster(flink)
-    if flink.environment == "PROCESS" and flink.on_this_machine:
-        command = worker_command(flink)
-        if not os.access(command, os.X_OK):
-            raise ConfigError(
-                f"beam.flink.worker_command: {command} is not an executable file; install this "
-                "package there, or remove the setting"
-            )
-    if flink.environment == "EXTERNAL" and flink.on_this_machine:
+    if flink.master != LOCAL and flink.on_this_machine:
         _check_reachable("beam.flink.worker_pool", flink.worker_pool)
-
-
-def check_job(config: PipelineConfig) -> None:
-    """Check that the cluster runs a job of a job server that runs already.
-
-    A job server does not return its version. The job takes some seconds, so it is the last check.
-
-    Raises:
-      ConfigError: the cluster cannot run it, such as one of another version of Flink.
-    """
-    flink = config.beam.flink
-    if config.beam.runner != "flink" or not flink.job_endpoint:
-        return
-    # A process of its own, because the import of Beam takes seconds and prints warnings.
-    command = processes.command("core.flink.probe", *beam_args(config))
-    done = subprocess.run(command, capture_output=True, text=True)
-    lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
-    if done.returncode or lines:
-        cluster = flink.master
-        with contextlib.suppress(OSError, ValueError, LookupError):
-            cluster += f" (Flink {rest.get(flink.master, '/overview')['flink-version']})"
-        raise ConfigError(
-            f"beam.flink.job_endpoint: {flink.job_endpoint} cannot run a job on {cluster}: "
-            f"{lines[-1] if lines else f'exit code {done.returncode}'}"
-        )
 
 
 def check_compiled(config: PipelineConfig) -> None:
@@ -110,11 +75,6 @@ def check_compiled(config: PipelineConfig) -> None:
         return
     if not flink.job_endpoint:
         raise missing("beam.flink.job_endpoint", "a compiled pipeline with Flink", "HOST:PORT")
-    if flink.environment == "LOOPBACK":
-        raise ConfigError(
-            "beam.flink.environment: LOOPBACK requires Flink on the machine of the component; set "
-            "EXTERNAL"
-        )
     if flink.on_this_machine:
         raise ConfigError(
             f"beam.flink.master: {flink.master} is not reachable from a container; set the address "

@@ -9,9 +9,6 @@
 | `guard` | end the job server, and cancel its jobs, after the death of their parent |
 | `rest` | call Flink's REST API |
 | `watch` | report the progress of a job, and limit the time without progress |
-| `probe` | run a job without work, to check a job server and its cluster |
 | `failures` | the cause of a failed job in one line |
-| `loopback` | Python workers in this process |
-| `worker` | the command that a TaskManager or a worker pool starts for a Python worker |
-| `fork_server` | fork the workers from a process that has imported their libraries |
+| `worker_pool` | Python workers: processes of a pool, or threads of this process |
 """

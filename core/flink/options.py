@@ -17,5 +17,3 @@ class FlinkJobOptions(PipelineOptions):
         add("--flink_jars", help="Folder with the jars of the job server and of Flink.")
         add("--flink_logs", help="Folder for the log of the job server.")
         add("--flink_timeout_seconds", type=int, help="See beam.flink.timeout_seconds.")
-        add("--flink_job_server_memory", help="Java heap, such as 2g.")
-        add("--flink_network_memory", help="Network buffers of [local].")

@@ -27,22 +27,6 @@ def get(address: str, path: str) -> dict[str, Any]:
     return answer
 
 
-def metrics(address: str, path: str, *names: str) -> dict[str, float]:
-    """Return the metrics with these names, such as those of `/jobmanager`.
-
-    Flink requests them from its processes at most every ten seconds, after it has answered.
-
-    Raises:
-      OSError: see `get`.
-      ValueError: the answer is not a list of metrics.
-    """
-    answer = json.loads(_call(address, f"{path}/metrics?get={','.join(names)}", "GET"))
-    try:
-        return {each["id"]: float(each["value"]) for each in answer}
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} has no list of metrics: {error!r}") from None
-
-
 def jobs(address: str, prefix: str = "") -> list[dict[str, Any]]:
     """Return Flink's overview of the jobs whose names start with `prefix`.
 

@@ -25,10 +25,10 @@ from core.errors import UserError
 from core.flink import failures, guard, rest
 from core.flink.failures import FlinkError
 from core.flink.job_server import JobServer, Settings, shared_job_server
-from core.flink.loopback import start_pool
 from core.flink.names import ARTIFACT_PORT, LOCAL
 from core.flink.options import FlinkJobOptions
 from core.flink.watch import Watch
+from core.flink.worker_pool import start_threads
 
 PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
 """Start of the names of this process's jobs."""
@@ -65,7 +65,7 @@ class FlinkRunner(portable_runner.PortableRunner):
         # Without it Flink ends the workers between two stages of a job, and starts new ones.
         portable.environment_cache_millis = _MILLISECONDS_WITHOUT_WORK
         if portable.environment_type == "LOOPBACK":
-            portable.environment_config, self._pool = start_pool(options)
+            portable.environment_config, self._pool = start_threads(options)
             portable.environment_type = "EXTERNAL"
         return environments.Environment.from_options(portable)
 
@@ -81,8 +81,6 @@ class FlinkRunner(portable_runner.PortableRunner):
             Settings(
                 jars=own.flink_jars,
                 master=options.view_as(FlinkRunnerOptions).flink_master,
-                memory=own.flink_job_server_memory,
-                network_memory=own.flink_network_memory,
                 slots=options.view_as(FlinkRunnerOptions).parallelism,
                 logs=own.flink_logs,
             ),
@@ -204,16 +202,15 @@ class FlinkResult(runner.PipelineResult):
             self._result.cancel()
 
     def _hint(self) -> str:
-        """Return the last error of the job server, the last line of the workers, and their log."""
+        """Return the last error of the job server, and the file of its log."""
         error = self._server.last_error() if self._server else ""
         return (f": {error}" if error else "") + self._log()
 
     def _log(self) -> str:
-        """Return the last line that a worker wrote, and the file of the job server's log."""
+        """Return where the logs are."""
         if self._server is None:
             return f"; see the logs of the TaskManagers of {self._master}"
-        line = self._server.last_line_of_workers()
-        return (f"; last line of the workers: {line}" if line else "") + f"; see {self._server.log}"
+        return f"; see {self._server.log}"
 
     def _error(self, error: BaseException) -> UserError:
         if isinstance(error, grpc.RpcError):

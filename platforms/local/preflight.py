@@ -11,7 +11,6 @@ from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from pipeline.hyperparameters import check_hyperparameters
 from pipeline.inputs import input_files, read_options
-from platforms import flink
 from platforms.google_cloud.credentials import find_credentials
 from platforms.local.places import check_places
 from platforms.targets import check_target
@@ -48,4 +47,3 @@ def check(config: PipelineConfig) -> None:
         raise ConfigError(str(error)) from None
     check_hyperparameters(config)
     decide_layouts(find_sources(*input_files(config)), read_options(config))
-    flink.check_job(config)

@@ -94,7 +94,6 @@ CLUSTER = (
     [
         ("kserve", *CLUSTER),
         ("runtime",),
-        ("flink", *CLUSTER),
         ("compile", "--target", "kubeflow", *CLUSTER),
     ],
     ids=lambda words: words[0],

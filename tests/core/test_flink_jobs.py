@@ -1,25 +1,27 @@
 """Jobs on a real Flink: their errors, their end, and the end of every process."""
 
-import contextlib
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import psutil
 import pytest
+from apache_beam.options.pipeline_options import PortableOptions
+from apache_beam.portability.api import beam_fn_api_pb2
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 
-from core.flink import rest
+from components.review_example_gen.executor import Executor
+from core.flink import rest, worker_pool
 from core.flink.job_server import JobServer, Settings
-from core.flink.names import WORKER
+from core.flink.runner import FlinkRunner
 from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
-from platforms.flink import check_job, check_local
+from platforms.flink import check_local
 from tests.exhaustive import exhaustive
 from tests.waiting import wait
-from tools.flink_cluster.cluster import FlinkCluster
+from tools.flink_cluster import FlinkCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("flink")]
 
@@ -88,6 +90,25 @@ def test_every_process_ends_with_a_killed_parent(start, tmp_path):
     wait(lambda: not any(alive(process) for process in processes[1:]))
 
 
+@pytest.fixture(scope="module")
+def cluster(flink_jars, tmp_path_factory):
+    """Return a cluster with one TaskManager and its worker pool, which all tests here share."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with FlinkCluster(flink_jars, folder, task_managers=1, worker_pools=True) as started:
+        yield started
+
+
+def on(cluster):
+    """Return the settings of a job on the cluster."""
+    return {"master": cluster.address, "worker_pool": cluster.worker_pool}
+
+
+def last_state(cluster):
+    """Wait until no job runs; return the state of the last one."""
+    wait(lambda: not rest.running_jobs(cluster.address, ""))
+    return max(rest.jobs(cluster.address), key=lambda job: job["start-time"])["state"]
+
+
 @pytest.mark.parametrize(
     ("sent", "last_line"),
     [
@@ -96,157 +117,105 @@ def test_every_process_ends_with_a_killed_parent(start, tmp_path):
     ],
 )
 def test_a_process_that_ends_cancels_its_job_on_a_cluster(
-    start, flink_jars, tmp_path, sent, last_line
+    start, cluster, tmp_path, sent, last_line
 ):
-    with FlinkCluster(flink_jars, tmp_path / "cluster", task_managers=1) as cluster:
-        job = start("endless", master=cluster.address, environment="PROCESS")
-        wait((tmp_path / "working").exists, 300)
-        job.send_signal(sent)
-        assert job.communicate(timeout=60)[0].strip() == last_line
-        assert_cancelled(cluster.address)
+    job = start("endless", **on(cluster))
+    wait((tmp_path / "working").exists, 300)
+    job.send_signal(sent)
+    assert job.communicate(timeout=60)[0].strip() == last_line
+    assert last_state(cluster) == "CANCELED"
 
 
-@contextlib.contextmanager
-def cluster_and_job_server(jars, folder):
-    """Start a cluster and a job server for it; yield the server and the settings of a job."""
-    with (
-        FlinkCluster(jars, folder / "cluster", 1, worker_pools=True) as cluster,
-        job_server(jars, folder, cluster.address) as (server, flink),
-    ):
-        yield server, {**flink, "environment": "EXTERNAL", "worker_pool": cluster.worker_pool}
-
-
-@contextlib.contextmanager
-def job_server(jars, folder, master):
-    """Start a job server for a cluster; yield it and the settings of a job."""
+@pytest.fixture
+def job_server(flink_jars, cluster, tmp_path):
+    """Return a job server for the cluster, and the settings of a job that uses it."""
     server = JobServer(
-        Settings(str(jars), master, "1g", "512m", 1, str(folder / "server")), "of-the-server-"
+        Settings(str(flink_jars), cluster.address, 1, str(tmp_path / "server")), "of-the-server-"
     )
-    try:
-        log = server.log.read_text()
-        [port] = re.findall(r"ArtifactStagingService started on \S+:(\d+)", log)
-        artifacts = [f"--artifact_endpoint=localhost:{port}"]
-        yield server, {"args": artifacts, "job_endpoint": server.endpoint, "master": master}
-    finally:
-        server.stop()
+    log = server.log.read_text()
+    [port] = re.findall(r"ArtifactStagingService started on \S+:(\d+)", log)
+    artifacts = [f"--artifact_endpoint=localhost:{port}"]
+    yield server, {"args": artifacts, "job_endpoint": server.endpoint, **on(cluster)}
+    server.stop()
 
 
-def test_a_job_server_that_runs_already(start, flink_jars, tmp_path):
-    with cluster_and_job_server(flink_jars, tmp_path) as (_, flink):
-        config = settings(tmp_path, **flink)
-        check_local(config)
-        check_job(config)
-        assert run(start("count", **flink)) == ("done", 0)
-        job = start("endless", **flink)
-        wait((tmp_path / "working").exists, 300)
-        job.kill()
-        assert_cancelled(flink["master"], "FINISHED", "FINISHED")
+def test_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
+    _, flink = job_server
+    check_local(settings(tmp_path, **flink))
+    assert run(start("count", **flink)) == ("done", 0)
+    job = start("endless", **flink)
+    wait((tmp_path / "working").exists, 300)
+    job.kill()
+    assert last_state(cluster) == "CANCELED"
 
 
 @pytest.mark.exhaustive
-def test_the_loss_of_a_job_server_that_runs_already(start, flink_jars, tmp_path):
-    with cluster_and_job_server(flink_jars, tmp_path) as (server, flink):
-        job = start("endless", **flink)
-        wait((tmp_path / "working").exists, 300)
-        server.stop()
-        assert run(job)[0] == (
-            "FlinkError: the Flink job server ended before the job; see the logs of the "
-            f"TaskManagers of {flink['master']}"
-        )
-        assert_cancelled(flink["master"])
+def test_the_loss_of_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
+    server, flink = job_server
+    job = start("endless", **flink)
+    wait((tmp_path / "working").exists, 300)
+    server.stop()
+    assert run(job)[0] == (
+        "FlinkError: the Flink job server ended before the job; see the logs of the "
+        f"TaskManagers of {cluster.address}"
+    )
+    assert last_state(cluster) == "CANCELED"
 
 
-def assert_cancelled(address, *others):
-    """Wait until no job runs; one was cancelled, and the others have these states."""
-    wait(lambda: not rest.running_jobs(address, ""))
-    states = [job["state"] for job in rest.get(address, "/jobs/overview")["jobs"]]
-    assert sorted(states) == ["CANCELED", *others]
-
-
-@pytest.mark.parametrize("victim", [exhaustive("client"), "fork server"])
-def test_a_job_continues_after_the_loss_of_its_worker(
-    start, flink_jars, tmp_path, monkeypatch, victim
-):
-    # The address of a socket has at most 107 characters.
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setenv("TMPDIR", folder)
-        with FlinkCluster(flink_jars, tmp_path / "cluster", task_managers=1) as cluster:
-            job = start("endless once", master=cluster.address, environment="PROCESS")
-            wait((tmp_path / "working").exists, 300)
-            client = next(each for each in below(cluster.task_managers[0]) if is_worker(each))
-            # The first client has forked the server.
-            [server] = client.children()
-            (client if victim == "client" else server).kill()
-            assert run(job) == ("done", 0)
-            assert server.is_running() is (victim == "client")
-        wait(lambda: not workers(folder))
-
-
-def test_workers_of_a_pool(start, tmp_path):
-    with worker_pool() as address:
-        assert run(start("count", environment="EXTERNAL", worker_pool=address)) == ("done", 0)
+@pytest.mark.parametrize("victim", ["worker", exhaustive("fork server")])
+def test_a_job_continues_after_the_loss_of_its_worker(start, cluster, tmp_path, victim):
+    job = start("endless once", **on(cluster))
+    wait((tmp_path / "working").exists, 300)
+    workers = [each for each in below(cluster.worker_pools[0]) if is_forked(each)]
+    server = workers[0].parent()
+    if victim == "fork server":
+        server.kill()
+    for worker in workers:
+        worker.kill()
+    assert run(job) == ("done", 0)
     assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["2", "1"]
 
 
-def test_a_worker_that_never_comes_up_ends_the_job_after_the_timeout(start, tmp_path):
-    worker = script(tmp_path, "echo still loading >>$BEAM_WORKER_LOG; exec sleep 600")
-    job = start("count", environment="PROCESS", worker_command=worker, timeout_seconds=15)
-    line, code = run(job)
+def test_a_job_without_progress_ends_after_the_timeout(start, tmp_path):
+    line, code = run(start("endless", timeout_seconds=15))
     assert line.startswith(
         "FlinkError: the Flink job made no progress for 15 s (beam.flink.timeout_seconds)"
     )
-    assert f"; last line of the workers: still loading; see {tmp_path}/logs/flink-job-" in line
+    assert f"; see {tmp_path}/logs/flink-job-" in line
     assert code == 1
 
 
-def test_the_error_of_a_worker_of_a_pool_ends_the_job_before_the_timeout(start, tmp_path):
-    worker = script(tmp_path, "echo no such library >&2; exit 3")
-    with worker_pool(f"--worker={worker}") as address:
-        job = start("count", environment="EXTERNAL", worker_pool=address, timeout_seconds=600)
-        line, _ = run(job)
+class Broken(worker_pool.WorkerPool):
+    """A pool that starts no worker."""
+
+    def StartWorker(self, start_worker_request, unused_context):
+        error = "the Python worker ended with exit code 3"
+        return beam_fn_api_pb2.StartWorkerResponse(error=error)
+
+
+def test_the_error_of_a_pool_ends_the_job_before_the_timeout(start):
+    address, server = worker_pool.serve(Broken(), "localhost:0")
+    args = ["--environment_type=EXTERNAL", f"--environment_config={address}"]
+    line, _ = run(start("count", args, timeout_seconds=600))
+    server.stop(None)
     assert line.startswith("FlinkError: the Flink job failed: ")
-    assert "the Python worker ended with exit code 3: no such library; see " in line
+    assert "the Python worker ended with exit code 3; see " in line
 
 
-@pytest.mark.exhaustive
-def test_the_last_line_of_a_worker_that_ends_at_once(start, tmp_path):
-    worker = script(tmp_path, "echo no such library >>$BEAM_WORKER_LOG; exit 3")
-    line, _ = run(start("count", environment="PROCESS", worker_command=worker))
-    assert line.startswith("FlinkError: the Flink job failed: Process died with exit code 3")
-    assert "last line of the workers: no such library" in line
+@pytest.mark.parametrize("master", ["[local]", "localhost:8081"])
+def test_nothing_is_staged_and_workers_remain_between_two_stages(master, tmp_path):
+    config = settings(tmp_path, master=master)
+    context = BaseBeamExecutor.Context(beam_pipeline_args=beam_args(config), tmp_dir="")
+    pipeline = Executor(context)._make_beam_pipeline()
+    assert isinstance(pipeline.runner, FlinkRunner)
+    found = pipeline.runner.default_environment(pipeline.options).to_runner_api(None)
+    pipeline.runner.stop_workers()
+    assert list(found.dependencies) == []
+    assert pipeline.options.view_as(PortableOptions).environment_cache_millis > 0
 
 
-def script(folder, commands):
-    """Write a script of the shell that is the command of a worker; return its path."""
-    file = folder / "worker"
-    file.write_text(f"#!/bin/sh\n{commands}\n")
-    file.chmod(0o755)
-    return str(file)
-
-
-@contextlib.contextmanager
-def worker_pool(*options):
-    """Run a pool whose workers are processes, and return its address."""
-    command = [sys.executable, "-m", "core.flink.pool", "localhost:0", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as pool:
-        try:
-            yield pool.stdout.readline().removeprefix("worker pool at ").strip()
-        finally:
-            pool.terminate()
-
-
-def workers(folder):
-    """Return the clients, servers and workers that have this temporary folder."""
-    found = []
-    for each in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if is_worker(each) and each.environ().get("TMPDIR") == folder:
-                found.append(each)
-    return found
-
-
-def is_worker(process):
-    return any(word.endswith(WORKER) for word in process.cmdline())
+def is_forked(process):
+    return "forkserver" in process.cmdline()[-1] and "forkserver" in process.parent().cmdline()[-1]
 
 
 def alive(process):

@@ -1,80 +1,100 @@
-"""The worker pool: when a worker counts as started, and the error of one that does not start."""
+"""The worker pool: when a worker counts as started, the error of one that does not, and its end."""
 
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
 import psutil
 import pytest
-from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.portability.api import (
+    beam_fn_api_pb2,
+    beam_fn_api_pb2_grpc,
+    beam_provision_api_pb2,
+    beam_provision_api_pb2_grpc,
+)
 
-from core.flink import pool
-from core.flink.names import WORKER_IS_READY
-
-READY = WORKER_IS_READY.decode().strip()
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Return a function that starts a worker with a script; it returns the error and the worker."""
-    started = []
-
-    def function(script):
-        command = tmp_path / "worker"
-        command.write_text(f"#!/bin/sh\n{script}\n")
-        command.chmod(0o755)
-        workers = pool.WorkerPool(str(command))
-        request = beam_fn_api_pb2.StartWorkerRequest(worker_id="1-1")
-        answer = workers.StartWorker(request, None)
-        started.extend(workers._worker_processes.values())
-        return answer.error, workers
-
-    yield function
-    for process in started:
-        process.kill()
-        process.wait()
+from core import processes
+from core.flink import worker_pool
+from tests.waiting import wait
 
 
-def test_a_worker_that_is_ready_has_started_and_can_be_stopped(start):
-    error, workers = start(f"echo loading; echo {READY}; exec sleep 600")
-    assert error == ""
-    [process] = workers._worker_processes.values()
-    assert process.poll() is None
-    workers.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id="1-1"), None)
-    assert process.poll() is not None
+class Provision(beam_provision_api_pb2_grpc.ProvisionServiceServicer):
+    """The provision service of a TaskManager that does not exist."""
+
+    def GetProvisionInfo(self, request, context):
+        [worker] = [value for key, value in context.invocation_metadata() if key == "worker_id"]
+        if worker == "bad":
+            context.abort(grpc.StatusCode.INTERNAL, "no such worker")
+        info = beam_provision_api_pb2.ProvisionInfo()
+        info.control_endpoint.url = info.logging_endpoint.url = "localhost:1"
+        return beam_provision_api_pb2.GetProvisionInfoResponse(info=info)
 
 
-def test_the_last_line_of_a_worker_that_ends_is_the_error(start, capfd):
-    error, workers = start("echo loading; echo first >&2; echo no such library >&2; exit 3")
-    assert error == "the Python worker ended with exit code 3: no such library"
-    assert workers._worker_processes == {}
-    assert capfd.readouterr().err == "first\nno such library\n"
+@pytest.fixture(scope="module")
+def provision():
+    server = grpc.server(ThreadPoolExecutor())
+    beam_provision_api_pb2_grpc.add_ProvisionServiceServicer_to_server(Provision(), server)
+    port = server.add_insecure_port("localhost:0")
+    server.start()
+    yield f"localhost:{port}"
+    server.stop(None)
 
 
-def test_a_worker_that_ends_without_a_word(start):
-    assert start("exit 1")[0] == "the Python worker ended with exit code 1: it wrote no error"
+def request(worker_id, url):
+    found = beam_fn_api_pb2.StartWorkerRequest(worker_id=worker_id)
+    found.provision_endpoint.url = url
+    return found
 
 
-def test_a_worker_that_does_not_become_ready_is_ended(start, monkeypatch):
-    monkeypatch.setattr(pool, "_SECONDS_TO_START", 0.5)
-    error, workers = start("echo still loading >&2; exec sleep 600")
-    assert error == "the Python worker did not start within 0.5 s: still loading"
-    assert workers._worker_processes == {}
-    children = [each.cmdline() for each in psutil.Process().children()]
-    assert ["sleep", "600"] not in children
+@pytest.mark.slow
+def test_workers_start_stop_and_end_with_a_killed_pool(provision, tmp_path):
+    # A module of the user, which the fork server does not import.
+    (tmp_path / "tensorflow.py").write_text("raise SystemExit('of the user')")
+    command = processes.command("core.flink.worker_pool", "localhost:0")
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as pool:
+        address = pool.stdout.readline().removeprefix("worker pool at ").strip()
+        stub = beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolStub(grpc.insecure_channel(address))
+        problem = stub.StartWorker(request("bad", provision)).error
+        assert (
+            problem.startswith("the Python worker did not start: ") and "no such worker" in problem
+        )
+        for worker_id in ("1-1", "1-2"):
+            assert stub.StartWorker(request(worker_id, provision)).error == ""
+        below = psutil.Process(pool.pid).children(recursive=True)
+        [server] = [each for each in below if each.children()]
+        first, second = server.children()
+        stub.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id="1-1"))
+        wait(lambda: not alive(first))
+        assert alive(second)
+        pool.kill()
+    wait(lambda: not any(alive(each) for each in below))
 
 
-def test_a_command_that_redirects_the_output_of_its_worker_is_no_error(start, monkeypatch):
-    monkeypatch.setattr(pool, "_SECONDS_TO_END", 0.2)
-    assert start("exec >/dev/null; exec sleep 600")[0] == ""
+def alive(process):
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
-def test_a_worker_that_cannot_be_started():
-    request = beam_fn_api_pb2.StartWorkerRequest()
-    answer = pool.WorkerPool("/no/such/worker").StartWorker(request, None)
-    assert answer.error.startswith("no worker can be started: ")
-    assert "/no/such/worker" in answer.error
+def test_a_worker_that_ends_or_does_not_become_ready_is_an_error(monkeypatch):
+    class Worker:
+        exitcode = -9
+
+        def join(self, seconds):
+            pass
+
+    pool = worker_pool.WorkerPool()
+    received, sent = pool._context.Pipe(duplex=False)
+    monkeypatch.setattr(worker_pool, "_SECONDS_TO_START", 0.1)
+    assert worker_pool._problem(Worker(), received) == (
+        "the Python worker did not start within 0.1 s"
+    )
+    sent.close()
+    assert worker_pool._problem(Worker(), received) == "the Python worker ended with exit code -9"
 
 
-def test_a_pool_whose_address_is_used_ends_with_one_line(capsys, monkeypatch):
-    address, server = pool.serve(pool.WorkerPool("/bin/false"), "127.0.0.1:0")
-    monkeypatch.setattr("sys.argv", ["pool", address])
+def test_a_pool_whose_address_is_used_ends_with_one_line(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    address, server = worker_pool.serve(worker_pool.WorkerPool(), "127.0.0.1:0")
+    monkeypatch.setattr("sys.argv", ["worker_pool", address])
     with pytest.raises(SystemExit, match=f"the worker pool cannot listen at {address}: "):
-        pool.main()
+        worker_pool.main()
     server.stop(None)

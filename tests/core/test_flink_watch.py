@@ -35,9 +35,6 @@ class Flink:
                     for name, state in jobs
                 ]
             }
-        if "?get=" in path:
-            _, _, names = path.partition("?get=")
-            return [{"id": name, "value": "1.5E3"} for name in names.split(",")]
         return {"vertices": [{"metrics": {"read-records": self.read}}]}
 
 
@@ -147,16 +144,6 @@ def test_an_ended_job_is_not_cancelled(flink):
     flink.state = "FINISHED"
     rest.cancel_jobs(flink.address, "another")
     assert flink.cancelled == ["/jobs/another?mode=cancel"]
-
-
-def test_the_metrics_of_a_process_are_numbers(flink):
-    assert rest.metrics(flink.address, "/jobmanager", "A.B", "C") == {"A.B": 1500.0, "C": 1500.0}
-    assert flink.paths == ["/jobmanager/metrics?get=A.B,C"]
-
-
-def test_an_answer_without_metrics_is_an_error(flink):
-    with pytest.raises(ValueError, match="/jobs/overview# has no list of metrics"):
-        rest.metrics(flink.address, "/jobs/overview#", "A")
 
 
 def test_a_server_that_does_not_speak_http_is_not_reachable():

@@ -33,7 +33,6 @@ ctypes.PyDLL(None).pause()
     "command",
     [
         [BIN / "amazon-reviews", "--help"],
-        [BIN / "amazon-reviews-beam-worker", "--help"],
         processes.command("trainer_module.task", "--help"),
     ],
     ids=lambda command: command[0] if isinstance(command[0], str) else command[0].name,

@@ -17,14 +17,13 @@ from sample_data.generate import render
 from tests.e2e.harness import Workspace
 from tests.e2e.test_tfx_cli import CREATE, RUN, tfx
 from tests.waiting import wait
-from tools.flink_cluster.cluster import FlinkCluster
+from tools.flink_cluster import FlinkCluster
 
 # One process, because the tests share the run of the direct runner.
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("flink")]
 
 FILES, REVIEWS_PER_FILE = 4, 1500
 JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
-WORKER = "amazon-reviews-beam-worker"
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +87,7 @@ def test_flink_in_the_job_server_and_the_loss_of_that_server(
 
 def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars, tmp_path):
     with FlinkCluster(flink_jars, tmp_path / "cluster", worker_pools=True) as cluster:
-        flink = {
-            "master": cluster.address,
-            "environment": "EXTERNAL",
-            "worker_pool": cluster.worker_pool,
-        }
+        flink = {"master": cluster.address, "worker_pool": cluster.worker_pool}
         workspace = Workspace(tmp_path / "work", on_flink(settings, flink_jars, **flink))
 
         run = workspace.start()
@@ -145,7 +140,9 @@ def kill_workers_until_restart(run, cluster, job):
 
 
 def workers(pools):
-    return [pid for pool in pools for pid in descendants(pool.pid, WORKER)]
+    """Return the pids of the processes that the fork servers of the pools have forked."""
+    servers = [pid for pool in pools for pid in descendants(pool.pid, "forkserver")[:1]]
+    return [pid for server in servers for pid in descendants(server, "forkserver")]
 
 
 def restarts(cluster, job):

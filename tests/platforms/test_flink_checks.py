@@ -10,8 +10,7 @@ import pytest
 
 from core.errors import ConfigError
 from pipeline.config import load_config
-from platforms.flink import check_job, check_local, check_paths
-from platforms.local import preflight
+from platforms.flink import check_local, check_paths
 from platforms.targets import check_target
 from tests.platforms.settings import settings
 
@@ -103,19 +102,25 @@ def flink(version, slots=4):
 
 def test_a_cluster_of_the_same_version(machine):
     with flink("1.19.3") as address:
-        check_local(load(machine("17"), f"beam.flink.master={address}"))
+        check_local(
+            load(machine("17"), f"beam.flink.master={address}", f"beam.flink.worker_pool={address}")
+        )
 
 
 def test_a_cluster_of_another_version(machine):
     line = r"^beam.flink.master: \S+ runs Flink 2.0, and the jars are of Flink 1.19; start a"
     with flink("2.0.0") as address, pytest.raises(ConfigError, match=line):
-        check_local(load(machine("17"), f"beam.flink.master={address}"))
+        check_local(
+            load(machine("17"), f"beam.flink.master={address}", f"beam.flink.worker_pool={address}")
+        )
 
 
 def test_a_cluster_with_too_few_slots(machine):
     line = r"^beam.flink.parallelism: 2 is more than the 1 slots of localhost"
     with flink("1.19.0", slots=1) as address, pytest.raises(ConfigError, match=line):
-        check_local(load(machine("17"), f"beam.flink.master={address}"))
+        check_local(
+            load(machine("17"), f"beam.flink.master={address}", f"beam.flink.worker_pool={address}")
+        )
 
 
 def test_a_cluster_that_is_not_reachable(machine):
@@ -123,14 +128,15 @@ def test_a_cluster_that_is_not_reachable(machine):
         pass
     line = f"^beam.flink.master: {address} does not answer as Flink's REST API: .*; start the"
     with pytest.raises(ConfigError, match=line):
-        check_local(load(machine("17"), f"beam.flink.master={address}"))
+        check_local(
+            load(machine("17"), f"beam.flink.master={address}", f"beam.flink.worker_pool={address}")
+        )
 
 
 @pytest.mark.parametrize(
     ("key", "more"),
     [
         ("job_endpoint", ("beam.flink.master=localhost:1",)),
-        ("worker_pool", ("beam.flink.environment=EXTERNAL",)),
     ],
 )
 def test_a_server_that_is_not_reachable(machine, key, more):
@@ -140,49 +146,22 @@ def test_a_server_that_is_not_reachable(machine, key, more):
         check_local(load(machine("17"), f"beam.flink.{key}={address}", *more))
 
 
-def test_the_checks_of_a_run_end_with_a_job(monkeypatch, tmp_path):
-    checked = []
-    monkeypatch.setattr("platforms.flink.check_job", checked.append)
-    config = load_config("sample", (f"paths.root={tmp_path}",), environ={})
-    preflight.check(config)
-    assert checked == [config]
+def test_the_worker_pool_of_a_cluster_on_this_machine_is_reachable(machine):
+    jars = machine("17")
+    with flink("1.19.0") as address:
+        for pool in ("localhost:1", "a..b:50000"):
+            more = (f"beam.flink.master={address}", f"beam.flink.worker_pool={pool}")
+            with pytest.raises(ConfigError, match=f"^beam.flink.worker_pool: {pool} is not reach"):
+                check_local(load(jars, *more))
 
 
-def test_without_a_job_server_that_runs_already_no_job_is_necessary(machine, monkeypatch):
-    monkeypatch.setattr("subprocess.run", None)
-    check_job(load(machine("17")))
-    check_job(load_config("sample", environ={}))
-
-
-def test_a_server_whose_name_is_no_name_of_a_host(machine):
-    pool = ("beam.flink.environment=EXTERNAL", "beam.flink.worker_pool=a..b:50000")
-    with pytest.raises(ConfigError, match=r"^beam.flink.worker_pool: a..b:50000 is not reachable"):
-        check_local(load(machine("17"), *pool))
-
-
-def test_a_worker_that_does_not_exist(machine):
-    more = ("beam.flink.environment=PROCESS", "beam.flink.worker_command=/no/such/worker")
-    line = "^beam.flink.worker_command: /no/such/worker is not an executable file; install"
-    with pytest.raises(ConfigError, match=line):
-        check_local(load(machine("17"), *more))
-
-
-@pytest.mark.parametrize(
-    ("more", "line"),
-    [
-        ("beam.flink.job_endpoint=jobs.example:8099", "job_endpoint requires the REST address"),
-        (
-            "beam.flink.master=flink.example:8081,beam.flink.environment=PROCESS",
-            "environment PROCESS requires worker_command, the path of amazon-reviews-beam-worker",
-        ),
-    ],
-)
-def test_settings_that_contradict_each_other(more, line):
-    with pytest.raises(ConfigError, match=f"beam.flink: {line}"):
+def test_a_job_server_needs_the_address_of_its_cluster():
+    more = "beam.flink.job_endpoint=jobs.example:8099"
+    with pytest.raises(ConfigError, match=r"beam.flink: job_endpoint requires the REST address"):
         load_config("sample", environ={"PIPELINE_SET": more})
 
 
-REMOTE = ("beam.flink.master=flink.example:8081", "beam.flink.environment=EXTERNAL")
+REMOTE = ("beam.flink.master=flink.example:8081",)
 
 
 @pytest.mark.parametrize(
@@ -211,11 +190,6 @@ def test_a_remote_cluster_reads_shared_folders_and_buckets(machine, monkeypatch)
     )
 
 
-def test_workers_in_this_process_need_a_cluster_on_this_machine(tmp_path):
-    with pytest.raises(ConfigError, match="environment LOOPBACK requires a cluster on this mach"):
-        load(tmp_path, REMOTE[0])
-
-
 COMPILED = ("beam.runner=flink", *REMOTE)
 ENDPOINT = "beam.flink.job_endpoint=jobs.example:8099"
 
@@ -225,17 +199,10 @@ def test_a_compiled_pipeline_needs_a_job_server():
         check_target(settings("kubeflow", more=",".join(COMPILED)), "kubeflow")
 
 
-@pytest.mark.parametrize(
-    ("environment", "line"),
-    [
-        ("LOOPBACK", "beam.flink.environment: LOOPBACK requires Flink on the machine"),
-        ("EXTERNAL", "beam.flink.master: localhost:8081 is not reachable from a container"),
-    ],
-)
-def test_a_compiled_pipeline_does_not_run_on_this_machine(environment, line):
-    here = f"beam.flink.master=localhost:8081,beam.flink.environment={environment}"
-    with pytest.raises(ConfigError, match=f"^{line}"):
-        check_target(settings("kubeflow", more=f"beam.runner=flink,{here},{ENDPOINT}"), "kubeflow")
+def test_a_compiled_pipeline_does_not_run_on_this_machine():
+    here = f"beam.runner=flink,beam.flink.master=localhost:8081,{ENDPOINT}"
+    with pytest.raises(ConfigError, match=r"^beam.flink.master: localhost:8081 is not reachable"):
+        check_target(settings("kubeflow", more=here), "kubeflow")
 
 
 @pytest.mark.parametrize("option", ["--input", "--output"])

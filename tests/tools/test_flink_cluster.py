@@ -44,7 +44,7 @@ def test_the_printed_command_uses_the_cluster_and_ctrl_c_ends_it(tmp_path):
             assert [each["state"] for each in jobs] == ["FINISHED"]
             processes = psutil.Process(cluster.pid).children(recursive=True)
             commands = " ".join(word for each in processes for word in each.cmdline())
-            for part in ("StandaloneSessionCluster", "TaskManagerRunner", "core.flink.pool"):
+            for part in ("StandaloneSessionCluster", "TaskManagerRunner", "core.flink.worker_pool"):
                 assert part in commands
             cluster.send_signal(signal.SIGINT)
             assert cluster.communicate(timeout=120)[0] == "the cluster has ended\n"

@@ -1,14 +1,19 @@
-"""Start a JobManager and TaskManagers that listen on loopback, and end them.
+"""Run a Flink cluster on loopback until Ctrl-C, and print how to use it: `make flink-cluster`.
 
-Flink's own scripts compute the memory of a TaskManager and write it into the configuration. Without
-them every part of the memory has to be given.
+The cluster is a JobManager and TaskManagers, each a process of its own. Flink's own scripts compute
+the memory of a TaskManager and write it into the configuration. Without them every part of the
+memory has to be given.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
+import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -22,6 +27,9 @@ from core.flink.names import (
     QUICK_START,
     restart_strategy,
 )
+from pipeline.beam import flink_jars
+from pipeline.flink_settings import Flink
+from platforms.flink import check_java
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -54,7 +62,6 @@ class FlinkCluster:
         slots: int = 1,
         *,
         worker_pools: bool = False,
-        beam_jars: bool = True,
     ):
         """Prepare a cluster; the context manager starts it.
 
@@ -63,17 +70,9 @@ class FlinkCluster:
           folder: a folder for configuration, logs and temporary files.
           task_managers: number of TaskManagers.
           slots: slots of each TaskManager.
-          worker_pools: whether each TaskManager gets a worker pool, for `EXTERNAL`.
-          beam_jars: whether the class path has Beam's jars. If not, each job loads the classes of
-            Beam from the jars that it brings, as on other clusters.
+          worker_pools: whether each TaskManager gets a pool of Python workers.
         """
-        self._class_path, self._class_loading = f"{jars}/*", {}
-        if beam_jars:
-            # Every job loads Beam's classes from the class path, so that metaspace does not grow.
-            self._class_loading["classloader.resolve-order"] = "parent-first"
-        else:
-            others = [jar for jar in jars.glob("*.jar") if not jar.name.startswith("beam-")]
-            self._class_path = ":".join(map(str, others))
+        self._class_path = f"{jars}/*"
         self._folder = folder
         self._number = task_managers
         self._slots = slots
@@ -119,7 +118,9 @@ class FlinkCluster:
         hosts.write_text(f"{address} localhost\n127.0.0.1 {socket.gethostname()}\n")
         port = self.worker_pool.rpartition(":")[2]
         # The guard of `_start` ends it.
-        command = processes.command("core.flink.pool", f"{address}:{port}", ends_with_parent=False)
+        command = processes.command(
+            "core.flink.worker_pool", f"{address}:{port}", ends_with_parent=False
+        )
         self.worker_pools.append(self._start(f"worker-pool-{number}", *command))
         return (f"-Djdk.net.hosts.file={hosts}",)
 
@@ -208,7 +209,8 @@ class FlinkCluster:
             "heartbeat.interval": "1000",
             "heartbeat.timeout": "10000",
             **restart_strategy(_RESTARTS, seconds=5),
-            **self._class_loading,
+            # Every job loads Beam's classes from the class path, so that metaspace does not grow.
+            "classloader.resolve-order": "parent-first",
             "io.tmp.dirs": temporary,
         }
         text = "".join(f"{key}: {value}\n" for key, value in values.items())
@@ -221,3 +223,40 @@ def _free_ports(number: int) -> list[int]:
     for each in sockets:
         each.close()
     return ports
+
+
+def main() -> int:
+    """Start the cluster, wait for Ctrl-C, end the cluster."""
+    parser = argparse.ArgumentParser(description="Run a Flink cluster on this machine.")
+    parser.add_argument("--task-managers", type=int, default=2, metavar="N")
+    parser.add_argument("--slots", type=int, default=1, help="slots of each TaskManager")
+    arguments = parser.parse_args()
+    if min(arguments.task_managers, arguments.slots) < 1:
+        parser.error("--task-managers and --slots must be at least 1")
+    try:
+        check_java(Flink())
+        _run(arguments.task_managers, arguments.slots)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("the cluster has ended")
+    return 0
+
+
+def _run(task_managers: int, slots: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="flink-cluster-"))
+    jars = flink_jars(Flink())
+    with FlinkCluster(jars, folder, task_managers, slots, worker_pools=True) as cluster:
+        print(f"Flink: http://{cluster.address}  logs: {folder}")
+        print(
+            f"amazon-reviews run --config flink --set beam.flink.master={cluster.address} "
+            f"--set beam.flink.worker_pool={cluster.worker_pool} "
+            f"--set beam.flink.parallelism={task_managers * slots}",
+            flush=True,
+        )
+        signal.pause()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

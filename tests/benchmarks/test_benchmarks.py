@@ -1,0 +1,183 @@
+"""Each benchmark runs on a part of the sample; and the figures that a table derives."""
+
+import bz2
+import dataclasses
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sample_data
+from benchmarks import usage, whole_files
+from benchmarks.peer_results import Result, by_peer, read, table, write
+from benchmarks.strategies import Row, scaling_efficiency, setups
+from benchmarks.whole import ratios_table
+
+SAMPLE = Path(sample_data.__file__).parent / "reviews.ft.txt"
+SMALL = ["--set", "training.batch_size_per_replica=32"]
+FEW_BUCKETS = ["--set", "transform.ngram_buckets=65536"]
+RUNS = {
+    "pipeline": (["TRAIN", "--test", "TEST", *SMALL], "until training"),
+    "peers": (["TRAIN", "TEST", "--seeds=1", "--reference-steps=2", *SMALL], "scikit-learn"),
+    "reference_table": (
+        ["--from", "FOLDER", "--train=3000", "--eval=500", "--models=ngram_linear", "--batches=32"],
+        "ngram_linear, batch 32",
+    ),
+    "strategies": (["TRAIN", "--only=one_device", "--epochs=1", "--batches=32"], "one_device"),
+    "whole": (
+        ["--from", "FOLDER", "--train=3000", "--test=500", *SMALL, *FEW_BUCKETS],
+        "peak memory",
+    ),
+}
+"""Script -> its arguments, and a text of its output."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with labelled reviews, one of the files compressed."""
+    found = tmp_path_factory.mktemp("reviews")
+    lines = SAMPLE.read_text().splitlines(keepends=True)
+    (found / "train.ft.txt").write_text("".join(lines[:6000]))
+    (found / "test.ft.txt.bz2").write_bytes(bz2.compress("".join(lines[6000:7000]).encode()))
+    return found
+
+
+def run(script, *words):
+    command = [sys.executable, "-m", f"benchmarks.{script}", *map(str, words)]
+    return subprocess.run(command, cwd=usage.REPOSITORY, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("script", RUNS)
+def test_the_benchmark_runs(folder, tmp_path, script):
+    words, text = RUNS[script]
+    files = {
+        "FOLDER": folder,
+        "TRAIN": folder / "train.ft.txt",
+        "TEST": folder / "test.ft.txt.bz2",
+    }
+    done = run(script, *(files.get(word, word) for word in words), "--scratch", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert text in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.xdist_group("flink")
+def test_the_benchmark_of_the_beam_runners_runs(flink_jars, tmp_path):
+    words = ["--reviews=3000", "--files=3", "--only=direct,one", "--scratch", tmp_path]
+    done = run("beam_runners", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "one / direct" in done.stdout
+
+
+@pytest.mark.parametrize("script", ["whole", "reference_table"])
+def test_a_folder_without_reviews_is_refused(tmp_path, script):
+    done = run(script, "--from", tmp_path)
+    assert done.returncode == 2
+    assert "no train.ft.txt.bz2, and not without .bz2" in done.stderr
+
+
+def test_the_error_of_a_failed_part_contains_the_path_of_its_log(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"no_such_module failed with exit code 1; log: "):
+        usage.figures_of("benchmarks.no_such_module", log=tmp_path / "log")
+    assert "No module named" in (tmp_path / "benchmark-failed.log").read_text()
+
+
+def cells(drawn):
+    """Return title -> cell, of each row of a table."""
+    titles = [str(column.header) for column in drawn.columns]
+    rows = zip(*[list(column.cells) for column in drawn.columns], strict=True)
+    return [dict(zip(titles, row, strict=True)) for row in rows]
+
+
+FASTTEXT = Result("fasttext", 1, 20.0, 200_000, 5, 0.951, 300 * 2**20, 400_000_000)
+REFERENCE = Result("reference", 1, 800.0, 200_000, 1, None, 2**30, 10**7, extrapolated=True)
+NGRAM_LINEAR = Result("ngram_linear", 1, 9.0, 180_000, 2, 0.955, 2**30, 8 * 10**6)
+
+
+def test_peers_are_compared_by_the_reviews_that_they_trained_on():
+    others = [
+        dataclasses.replace(FASTTEXT, seed=2, seconds=90.0, accuracy=0.952),
+        dataclasses.replace(FASTTEXT, seed=3, seconds=22.0, accuracy=0.953),
+    ]
+    peers = by_peer([FASTTEXT, NGRAM_LINEAR, REFERENCE, *others], test_reviews=10_000)
+    fasttext, ours, reference = cells(table(peers))
+    assert (fasttext["s per 1M reviews"], ours["s per 1M reviews"]) == ("110", "50")
+    assert (fasttext["one epoch, s per 1M"], ours["one epoch, s per 1M"]) == ("22", "25")
+    assert (fasttext["s per 1M / ours"], ours["s per 1M / ours"]) == ("2.20", "1.00")
+    # Student's t with two degrees of freedom is 4.303 at 0.975; the deviation is 0.001.
+    assert (fasttext["accuracy"], fasttext["over seeds"]) == ("0.9520", "± 0.0025")
+    assert ours["over seeds"] == ""
+    # Wilson's interval of 9,520 of 10,000, by its formula.
+    assert fasttext["test set"] == "0.9476-0.9560"
+    assert (reference["train, s"], reference["accuracy"]) == ("~800.0", "")
+
+
+def test_the_chart_has_every_complete_peer(tmp_path):
+    figures, chart = tmp_path / "peers.json", tmp_path / "peers.svg"
+    write([FASTTEXT, NGRAM_LINEAR, REFERENCE], 10_000, figures)
+    assert [peer.name for peer in read(figures)] == ["fasttext", "ngram_linear", "reference"]
+    done = run("peer_results", figures, chart)
+    assert done.stdout.splitlines() == [
+        "left out, because its training was not complete: reference"
+    ]
+    labels = re.findall(r">([^<>]*)</text>", chart.read_text())
+    assert {"ngram_linear: 0.9550, 8.0 MB", "fasttext: 0.9510, 400.0 MB"} <= set(labels)
+
+
+def row(name, gpus, seconds, batch=512):
+    [setup] = [setup for setup in setups(gpus) if setup.name == name]
+    figures = {"examples": 10_000, "seconds_per_epoch": [9.0, seconds]}
+    return Row(setup, figures | {"batch_size_per_replica": batch}, 0.9)
+
+
+def test_the_efficiency_of_a_strategy_is_for_each_gpu_and_for_the_same_batch():
+    # On a CPU every row has the same cores.
+    one, two = row("one_device", 0, 4.0), row("multi_worker_mirrored", 0, 5.0)
+    assert scaling_efficiency(two, [one, two]) == pytest.approx(0.8)
+    one, four = row("one_device", 4, 4.0), row("mirrored", 4, 1.25)
+    assert scaling_efficiency(four, [one, four]) == pytest.approx(0.8)
+    assert scaling_efficiency(row("mirrored", 4, 1.25, batch=2048), [one]) is None
+
+
+def test_ours_is_divided_by_what_is_alone():
+    limits = {"decompress": 3.0, "write": 1.0, "read": 1.0, "hash": 1.0}
+    components = {"ReviewExampleGen": 6.0, "Transform": 3.0, "Trainer": 5.0}
+    drawn = ratios_table(
+        {
+            "limits": limits | {f"{name}_cpu": 2 * limits[name] for name in limits},
+            "fasttext": {"seconds": 10.0, "cpu": 20.0},
+            "components": {name: {"s": components[name], "cpu": 4.0} for name in components},
+            "seconds": 32.0,
+            "cpu": 48.0,
+        }
+    )
+    rows = {tuple(each.values())[0::3][:2]: list(each.values())[-2:] for each in cells(drawn)}
+    assert rows["decompress + write", "ReviewExampleGen"] == ["1.50", "0.50"]
+    assert rows["all of these", "the run"] == ["2.00", "1.50"]
+
+
+def test_the_generated_reviews_differ_and_have_the_words_of_their_class(tmp_path):
+    given = tmp_path / "train.ft.txt"
+    given.write_text(
+        "".join(
+            f"__label__{label} Title {n} {kind}: It is really {kind} {n}. I say {kind} {n}!\n"
+            for n in range(50)
+            for label, kind in ((1, "bad"), (2, "good"))
+        )
+    )
+    lines = list(whole_files.recombined(given, 200, set(), seed=1))
+    assert len(set(lines)) == 200
+    for line in lines:
+        kind, other = ("bad", "good") if line.startswith(b"__label__1 ") else ("good", "bad")
+        assert kind.encode() in line and other.encode() not in line
+    whole_files.write_archive(lines, tmp_path / "all.bz2")
+    assert bz2.decompress((tmp_path / "all.bz2").read_bytes()) == b"".join(lines)
+    given.write_text("__label__1 Bad: It is bad.\n__label__2 Good: It is good.\n")
+    with pytest.raises(ValueError, match="too few sentences for 5000 different reviews"):
+        list(whole_files.recombined(given, 5000, set(), seed=1))

@@ -1,0 +1,122 @@
+"""`kubeflow/flink/cluster.yaml`: Kubernetes accepts its objects, and they fit together."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from pipeline.config import load_config
+from tests import core_kinds, crd
+from tests.checkout import CHECKOUT
+from tests.pod_security import violations
+
+TEXT = (CHECKOUT / "kubeflow" / "flink" / "cluster.yaml").read_text()
+CLUSTER, SERVER, SERVICE, *POLICIES = yaml.safe_load_all(TEXT)
+SPEC = CLUSTER["spec"]
+FLINK = SPEC["flinkConfiguration"]
+PODS = {
+    "job manager": SPEC["jobManager"]["podTemplate"],
+    "task manager": SPEC["taskManager"]["podTemplate"],
+    "job server": SERVER["spec"]["template"],
+}
+WORKERS = PODS["task manager"]["spec"]["containers"][1]
+[JOB_SERVER] = PODS["job server"]["spec"]["containers"]
+
+
+def selects(selector, labels):
+    return selector["matchLabels"].items() <= labels.items()
+
+
+@pytest.mark.real_data
+def test_the_real_crd_accepts_the_cluster(real_data):
+    file = real_data / "crds" / "flinkdeployment-2026-07.yaml"
+    assert crd.problems(CLUSTER, file) == []
+    wrong = yaml.safe_load(TEXT[: TEXT.index("\n---")])
+    wrong["spec"]["taskManagers"] = wrong["spec"].pop("taskManager")
+    assert "taskManagers is unknown" in "\n".join(crd.problems(wrong, file))
+
+
+@pytest.mark.parametrize("other", [SERVER, SERVICE, *POLICIES], ids=lambda each: each["kind"])
+def test_kubernetes_knows_every_field_of_the_other_objects(other):
+    assert core_kinds.problems(other) == []
+
+
+@pytest.mark.parametrize("pod", PODS.values(), ids=PODS)
+def test_every_pod_satisfies_the_restricted_pod_security_standard(pod):
+    assert violations(pod["spec"]) == []
+    for container in pod["spec"]["containers"]:
+        # Only our own image starts with a user id other than root's.
+        assert container is WORKERS or container["securityContext"]["runAsUser"] > 0
+
+
+@pytest.mark.parametrize("container", [WORKERS, JOB_SERVER], ids=lambda each: each["name"])
+def test_requests_and_limits_are_equal(container):
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+
+
+def test_the_settings_in_the_comment_reach_the_services():
+    settings = re.findall(r"^#   (\S+=\S+)$", TEXT, re.MULTILINE)
+    flink = load_config("sample", settings, {}).beam.flink
+    name, namespace = CLUSTER["metadata"]["name"], CLUSTER["metadata"]["namespace"]
+    # The operator creates this Service.
+    assert flink.master == f"{name}-rest.{namespace}:8081"
+    host, port = flink.job_endpoint.split(":")
+    assert host == f"{SERVICE['metadata']['name']}.{SERVICE['metadata']['namespace']}"
+    labels = PODS["job server"]["metadata"]["labels"]
+    assert SERVICE["spec"]["selector"].items() <= labels.items()
+    assert selects(SERVER["spec"]["selector"], labels)
+    named = {each["name"]: each["containerPort"] for each in JOB_SERVER["ports"]}
+    targets = {each["port"]: named[each["targetPort"]] for each in SERVICE["spec"]["ports"]}
+    for argument in (
+        f"--job-port={targets[int(port)]}",
+        f"--artifact-port={targets[8098]}",
+        f"--flink-master={name}-rest:8081",
+    ):
+        assert argument in JOB_SERVER["args"]
+    slots = int(FLINK["taskmanager.numberOfTaskSlots"])
+    assert flink.parallelism == SPEC["taskManager"]["replicas"] * slots
+    # A TaskManager finds the pool of its own pod.
+    pool_host, _, pool_port = flink.worker_pool.partition(":")
+    assert pool_host == "localhost"
+    assert WORKERS["command"][1:] == ["-m", "core.flink.worker_pool", f"[::]:{pool_port}"]
+    assert WORKERS["readinessProbe"]["tcpSocket"]["port"] == int(pool_port)
+
+
+def test_only_the_cluster_and_the_steps_of_its_namespace_connect():
+    pods = {name: each["metadata"]["labels"] for name, each in PODS.items()}
+    pods["step"] = {"pipelines.kubeflow.org/v2_component": "true"}
+    pods["training"] = {
+        "app.kubernetes.io/name": "amazon-reviews",
+        "app.kubernetes.io/component": "trainer",
+    }
+    found, of_others = {}, []
+    for target in PODS:
+        [policy] = [p for p in POLICIES if selects(p["spec"]["podSelector"], pods[target])]
+        assert policy["metadata"]["namespace"] == CLUSTER["metadata"]["namespace"]
+        for rule in policy["spec"]["ingress"]:
+            ports = [port["port"] for port in rule["ports"]]
+            for source in rule["from"]:
+                if "namespaceSelector" in source:
+                    of_others.append((source["podSelector"]["matchLabels"], ports))
+                    continue
+                for name, labels in pods.items():
+                    if selects(source["podSelector"], labels):
+                        found.setdefault((target, name), []).extend(ports)
+    internal = [6121, 6122, 6123, 6124, 6125]
+    expected = {
+        (target, source): ports
+        for target in ("job manager", "task manager")
+        for source, ports in {
+            "job manager": internal,
+            "task manager": internal,
+            "job server": [8081],
+            "step": [8081],
+        }.items()
+    }
+    assert found == {**expected, ("job server", "step"): [8099, 8098]}
+    operator = {"app.kubernetes.io/name": "flink-kubernetes-operator"}
+    assert of_others == [(operator, [8081])] * 2
+    # Flink does not choose its ports at random, which no policy could permit.
+    assert sorted(int(port) for key, port in FLINK.items() if key.endswith(".port")) == internal
