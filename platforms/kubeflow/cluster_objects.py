@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.cluster_settings import RUNTIME
 from pipeline.config import PipelineConfig
 from platforms.jobs.kubernetes.pod_template import LABELS, PORT
 from platforms.jobs.trainjob.runtime import make_runtime
@@ -18,7 +19,7 @@ _SELECTOR = {
 
 def render(config: PipelineConfig) -> str:
     """Return the objects as YAML, for `kubectl apply -f`."""
-    runtime = make_runtime(config.kubeflow.training_runtime, config.cluster.image)
+    runtime = make_runtime(RUNTIME, config.cluster.image)
     return to_yaml([runtime, training_policy(config.kubeflow.namespace)])
 
 

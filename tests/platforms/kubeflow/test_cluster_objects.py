@@ -11,7 +11,7 @@ from tests.crd import problems
 from tests.platforms.jobs.job_sets import of_train_job
 from tests.platforms.jobs.manifests import JOB_FILE, PARAMETER_SERVER, make_job, make_settings
 
-OVERRIDES = ["kubeflow.namespace=ml", "kubeflow.training_runtime=reviews"]
+OVERRIDES = ["kubeflow.namespace=ml"]
 
 
 @pytest.fixture(scope="module")
