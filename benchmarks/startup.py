@@ -33,7 +33,6 @@ _IMPORTS = (_REFERENCE, "import tfx.v1")
 _COMMANDS: Sequence[tuple[str, ...]] = (
     ("--help",),
     ("runs",),
-    ("kserve", "--set", "paths.serving=gs://bucket/serving"),
     ("predict", "Battery died in a week"),
     ("run",),
 )
