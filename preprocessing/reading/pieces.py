@@ -1,0 +1,130 @@
+"""Cut files of lines into pieces that workers read independently, in any order.
+
+A file can be cut at any byte; a line belongs to the piece in which it begins. A bz2 file can be cut
+as well (see `preprocessing.fast.bz2_blocks`); a gzip or zstd file can only be read from its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import NamedTuple
+
+from preprocessing.fast import bz2_blocks
+from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compression
+from preprocessing.reading.columns import Layout
+from preprocessing.reading.files import file_size, open_bytes, open_raw
+
+LINE_FORMATS = ("fasttext", "jsonl")
+"""The formats with one review on each line, whose files can be cut."""
+
+_BZ2_BYTES = 8 << 20
+"""Compressed bytes of a piece. A worker also reads one block of the next piece: about 3 % more."""
+_PLAIN_BYTES = 32 << 20
+_UNPACKED = {None: 1.0, "bz2": 3.6, "gzip": 2.8, "zstd": 3.0}
+"""Compression -> size of review text divided by the size of its archive."""
+_READ = 1 << 20
+_BLOCKS_AHEAD = 6
+
+
+class Piece(NamedTuple):
+    """Lines that begin in the bytes `start` to `end` of a file, or a whole file (`end` is None).
+
+    `number` counts the pieces of a file from 0; `unpacked` estimates the bytes of its lines.
+    """
+
+    path: str
+    layout: Layout
+    number: int
+    start: int
+    end: int | None
+    is_bz2: bool
+    unpacked: int
+
+
+def cut_file(path: str, layout: Layout) -> list[Piece]:
+    """Return the pieces of a file in their order; a file that cannot be cut is one piece.
+
+    Raises:
+      InputError: the file cannot be opened.
+    """
+    size = file_size(path)
+    try:
+        with open_raw(path) as raw:
+            packed = compression(path, raw.read(MAGIC_BYTES))
+    except CorruptArchive:
+        return [Piece(path, layout, 0, 0, None, False, size)]
+    factor = 2.0 if layout.format == "parquet" else _UNPACKED[packed]
+    if layout.format not in LINE_FORMATS or packed not in (None, "bz2"):
+        return [Piece(path, layout, 0, 0, None, False, int(size * factor))]
+    count = max(1, round(size / (_BZ2_BYTES if packed else _PLAIN_BYTES)))
+    edges = [size * index // count for index in range(count + 1)]
+    return [
+        Piece(path, layout, number, start, end, bool(packed), int((end - start) * factor))
+        for number, (start, end) in enumerate(pairwise(edges))
+    ]
+
+
+class Chunk(NamedTuple):
+    """Decompressed content; `own` is False for content that follows the piece in the file."""
+
+    data: bytes
+    own: bool
+
+
+class Damage(NamedTuple):
+    """A damaged part of an archive.
+
+    Attributes:
+      error: what is wrong and where.
+      lost: the size of the part in (compressed) bytes of the file.
+      own: whether the part is in the piece itself.
+    """
+
+    error: CorruptArchive
+    lost: int
+    own: bool
+
+
+def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk | Damage]:
+    """Yield the content of a piece, and then the content that follows the piece in the file.
+
+    The last line of a piece may end behind the piece. The caller stops at the end of this line.
+
+    Args:
+      piece: a piece of a file of lines.
+      pool: the threads that decompress bz2.
+    """
+    if piece.end is None:
+        return _whole(piece)
+    return _bz2(piece, piece.end, pool) if piece.is_bz2 else _plain(piece, piece.end)
+
+
+def _whole(piece: Piece) -> Iterator[Chunk | Damage]:
+    try:
+        with open_bytes(piece.path) as stream:
+            while data := stream.read(_READ):
+                yield Chunk(data, True)
+    except CorruptArchive as error:
+        yield Damage(error, max(0, file_size(piece.path) - error.position), True)
+
+
+def _plain(piece: Piece, end: int) -> Iterator[Chunk | Damage]:
+    with open_raw(piece.path) as raw:
+        raw.seek(piece.start)
+        left = end - piece.start
+        while data := raw.read(min(_READ, left) if left else _READ):
+            yield Chunk(data, left > 0)
+            left = max(0, left - len(data))
+
+
+def _bz2(piece: Piece, end: int, pool: ThreadPoolExecutor) -> Iterator[Chunk | Damage]:
+    with open_raw(piece.path) as raw:
+        for block in bz2_blocks.read_blocks(raw, piece.start, pool, _BLOCKS_AHEAD):
+            own = block.at < end * 8
+            if isinstance(block, bz2_blocks.Content):
+                yield Chunk(block.data, own)
+            else:
+                error = CorruptArchive(piece.path, block.position, block.why)
+                yield Damage(error, block.lost, own)

@@ -1,0 +1,183 @@
+"""New versions while the server answers."""
+
+import shutil
+import threading
+import time
+
+import pytest
+import tensorflow as tf
+
+from core.errors import ServerError
+from serving.predictor import NoModelError
+from serving.rest import versions as served
+from serving.rest.metrics import Metrics
+from serving.rest.model import BrokenModelError, LoadedModel
+from serving.rest.versions import ServedVersions
+from serving.versions import is_complete, versions
+from tests.serving.rest.models import push, push_broken
+from tests.serving.rest.running import MODEL, running, wait_until
+
+PUSHES = 8
+
+
+def probability(version):
+    return round(0.5 + version / 100, 4)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    push(tmp_path / "serving", 1, probability(1))
+    return tmp_path / "serving"
+
+
+def states(server):
+    status = server.get(MODEL).json["model_version_status"]
+    return {int(one["version"]): one["state"] for one in status}
+
+
+class Client(threading.Thread):
+    """Sends requests until `stop` is set; `answers` are their answers, in their order."""
+
+    def __init__(self, server, stop):
+        super().__init__()
+        self.server, self.stop, self.answers, self.error = server, stop, [], None
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                self.answers.append(self.server.predict("good", "bad", "good"))
+        except Exception as error:
+            self.error = error
+
+
+def test_pushes_under_load_fail_no_request_and_mix_no_versions(folder):
+    stop = threading.Event()
+    with running(folder, poll_seconds=0.05) as server:
+        clients = [Client(server, stop) for _ in range(8)]
+        for client in clients:
+            client.start()
+        for version in range(2, PUSHES + 2):
+            push(folder, version, probability(version))
+            wait_until(lambda: server.versions.current.version == version)  # noqa: B023
+        stop.set()
+        for client in clients:
+            client.join(60)
+        last = server.predict("good")
+    assert [client.error for client in clients] == [None] * 8
+    seen = set()
+    for client in clients:
+        assert client.answers
+        versions = []
+        for answer in client.answers:
+            assert answer.status == 200, answer
+            version = int(answer.headers["x-model-version"])
+            good, rest = probability(version), 1 - probability(version)
+            got = [one["probability"] for one in answer.json["predictions"]]
+            assert got == pytest.approx([good, rest, good], abs=1e-6)
+            versions.append(version)
+        assert versions == sorted(versions)
+        seen.update(versions)
+    assert len(seen) > PUSHES / 2
+    assert last.headers["x-model-version"] == str(PUSHES + 1)
+
+
+def test_a_broken_version_is_rejected_and_the_previous_one_still_answers(folder, caplog):
+    with running(folder, poll_seconds=0.05) as server:
+        push_broken(folder, 2)
+        push(folder, 3, names=["serving_default"])
+        wait_until(lambda: states(server) == {1: "AVAILABLE", 2: "END", 3: "END"})
+        assert server.predict("good").headers["x-model-version"] == "1"
+        [three, two] = server.get(MODEL).json["model_version_status"][:2]
+        assert two["status"]["error_message"].startswith("cannot be loaded: ")
+        assert three["status"]["error_code"] == "INVALID_ARGUMENT"
+        assert three["status"]["error_message"].startswith("has no signature predict_text")
+        # The broken version is loaded only once, and a newer version still replaces the old one.
+        time.sleep(0.3)
+        assert caplog.text.count(f"{folder}/2 is rejected: it cannot be loaded") == 1
+        push(folder, 4)
+        wait_until(lambda: states(server).get(4) == "AVAILABLE")
+        assert states(server)[1] == "END"
+
+
+def test_a_version_that_is_copied_file_by_file_answers_when_it_is_complete(folder, tmp_path):
+    """rsync and scp copy the graph before the variables."""
+    push(tmp_path / "elsewhere", 2)
+    variables, late = folder / "2" / "variables", tmp_path / "variables"
+    with running(folder, poll_seconds=0.05) as server:
+        (tmp_path / "elsewhere" / "2" / "variables").rename(late)
+        shutil.copytree(tmp_path / "elsewhere" / "2", folder / "2")
+        wait_until(lambda: states(server) == {1: "AVAILABLE", 2: "END"})
+        shutil.copytree(late, variables)
+        wait_until(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+
+
+def test_after_the_newest_is_deleted_the_previous_one_answers(folder):
+    push(folder, 2)
+    with running(folder, poll_seconds=0.05) as server:
+        assert server.predict("good").headers["x-model-version"] == "2"
+        shutil.rmtree(folder / "2")
+        wait_until(lambda: states(server) == {2: "END", 1: "AVAILABLE"})
+        shutil.rmtree(folder)
+        time.sleep(0.2)
+        assert server.predict("good").status == 200
+
+
+@pytest.mark.parametrize("error", [OSError("unreachable"), RuntimeError("unexpected")])
+def test_no_error_ends_the_search_for_newer_versions(folder, monkeypatch, caplog, error):
+    def fail(folder):
+        raise error
+
+    with running(folder, poll_seconds=0.05) as server:
+        with monkeypatch.context() as broken:
+            broken.setattr(served, "versions", fail)
+            wait_until(lambda: str(error) in caplog.text)
+        push(folder, 2)
+        wait_until(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+
+
+def test_a_bucket_that_cannot_be_read_is_an_oserror(monkeypatch):
+    def fail(path):
+        raise tf.errors.UnavailableError(None, None, "try later")
+
+    monkeypatch.setattr(tf.io.gfile, "exists", fail)
+    with pytest.raises(OSError, match=r"gs://bucket/1/saved_model.pb cannot be read: try later"):
+        is_complete("gs://bucket/1")
+
+
+def test_a_bucket_that_cannot_be_listed_is_not_empty(monkeypatch):
+    def not_found(path):
+        raise tf.errors.NotFoundError(None, None, "Could not find directory")
+
+    def fail(path):
+        raise tf.errors.PermissionDeniedError(None, None, "no access")
+
+    # TensorFlow lists a folder that it cannot read as one that is missing.
+    monkeypatch.setattr(tf.io.gfile, "listdir", not_found)
+    monkeypatch.setattr(tf.io.gfile, "stat", not_found)
+    assert list(versions("gs://bucket/serving")) == []
+    monkeypatch.setattr(tf.io.gfile, "stat", fail)
+    with pytest.raises(OSError, match="gs://bucket/serving cannot be listed: no access"):
+        list(versions("gs://bucket/serving"))
+
+
+def test_a_server_starts_with_the_newest_version_that_works(folder):
+    push_broken(folder, 2)
+    models = ServedVersions(str(folder), Metrics())
+    models.load_first()
+    assert models.current.version == 1
+
+
+def test_without_a_working_version_the_error_has_one_line(tmp_path):
+    with pytest.raises(NoModelError, match="no model has been pushed"):
+        ServedVersions(str(tmp_path), Metrics()).load_first()
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"x")
+    with pytest.raises(ServerError, match="can be served: 1 cannot be loaded") as raised:
+        ServedVersions(str(tmp_path), Metrics()).load_first()
+    assert "\n" not in str(raised.value)
+
+
+def test_a_model_with_an_impossible_probability_is_broken(tmp_path):
+    push(tmp_path / "serving", 1, float("nan"))
+    with pytest.raises(BrokenModelError, match="returns the probability nan"):
+        LoadedModel(str(tmp_path / "serving" / "1"))
