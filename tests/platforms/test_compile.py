@@ -58,7 +58,8 @@ def compiled(request, tmp_path_factory):
 @pytest.mark.parametrize("target", REQUIRED)
 @pytest.mark.parametrize("preset", PRESET_NAMES)
 def test_every_preset_compiles_for_every_target(tmp_path, preset, target):
-    compiled = Compiled(tmp_path, target, preset)
+    dataflow = "beam.dataflow={project: my-project, region: europe-west4}"
+    compiled = Compiled(tmp_path, target, preset, dataflow)
     # Unknown fields are refused by the parser.
     spec = json_format.ParseDict(compiled.spec, pipeline_spec_pb2.PipelineSpec())
     assert spec.schema_version == "2.1.0"

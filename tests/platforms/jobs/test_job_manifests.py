@@ -105,7 +105,9 @@ def test_only_pods_that_compute_gradients_get_gpus(training):
 
 @pytest.mark.parametrize("training", TRAININGS)
 def test_each_pod_has_the_configured_resources_and_nodes(kind, training):
-    settings = ALL_SETTINGS.model_copy(update={"pod": {"terminationGracePeriodSeconds": 15}})
+    settings = ALL_SETTINGS.model_copy(
+        update={"pod": {**ALL_SETTINGS.pod, "terminationGracePeriodSeconds": 15}}
+    )
     spec, _ = job_set_spec(kind, settings, **training)
     for each in spec["replicatedJobs"]:
         template = each["template"]["spec"]["template"]

@@ -48,7 +48,9 @@ def test_replicas_and_their_gpus_follow_the_strategy(training, expected):
 
 @pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER, {}])
 def test_each_pod_runs_the_training_with_the_configured_resources(training):
-    settings = ALL_SETTINGS.model_copy(update={"pod": {"terminationGracePeriodSeconds": 15}})
+    settings = ALL_SETTINGS.model_copy(
+        update={"pod": {**ALL_SETTINGS.pod, "terminationGracePeriodSeconds": 15}}
+    )
     manifest = make_manifest(make_job(**training), JOB_FILE, settings)
     for replica in replicas(manifest).values():
         assert replica["restartPolicy"] == "ExitCode"

@@ -93,13 +93,13 @@ def test_training_pods_of_all_kinds_accept_only_each_other(kind):
     assert selector.items() <= LABELS.items()
     assert rule["from"] == [{"podSelector": {"matchLabels": selector}}]
     assert rule["ports"] == [{"protocol": "TCP", "port": 2222}]
-    settings = make_settings(runtime="reviews")
+    settings = make_settings()
     manifest = kind.make_manifest(make_job(**PARAMETER_SERVER), JOB_FILE, settings)
     if kind.name == "tfjob":
         templates = [each["template"] for each in manifest["spec"]["tfReplicaSpecs"].values()]
     else:
         train = kind.name == "trainjob"
-        spec = of_train_job(manifest, {"reviews": runtime}) if train else manifest["spec"]
+        spec = of_train_job(manifest, {RUNTIME: runtime}) if train else manifest["spec"]
         templates = [each["template"]["spec"]["template"] for each in spec["replicatedJobs"]]
     for template in templates:
         assert selector.items() <= template["metadata"]["labels"].items()
