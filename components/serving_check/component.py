@@ -54,7 +54,7 @@ class Executor(base_executor.BaseExecutor):
             [text for _, text in sentences],
         )
         evaluated = results.Evaluated(
-            count=round(overall_metrics(evaluation.uri)[EXAMPLE_COUNT]),
+            reviews=round(overall_metrics(evaluation.uri)[EXAMPLE_COUNT]),
             predictions=sampled.read(evaluation.uri, sample.examples),
         )
         found = results.check(answers, failure, thresholds, sample, evaluated, sentences)

@@ -32,11 +32,11 @@ class Evaluated(NamedTuple):
     """What is compared of an evaluation.
 
     Attributes:
-      count: the number of reviews of the test split.
+      reviews: the number of reviews of the test split.
       predictions: index of an Example of the sample -> its probability; empty if none are stored.
     """
 
-    count: int
+    reviews: int
     predictions: Mapping[int, float]
 
 
@@ -89,7 +89,7 @@ def check(
         *_signatures(answers),
         *_measurements(answers, thresholds),
         *_agreement(answers, sample, evaluated.predictions),
-        *_count(sample, evaluated.count),
+        *_count(sample, evaluated.reviews),
         *_golden(answers, thresholds, len(golden), len(mistakes)),
     ]
     causes = [result.cause for result in results if not result.passed]
