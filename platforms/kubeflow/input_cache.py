@@ -25,7 +25,7 @@ from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from platforms.package import Package
 from platforms.parameters import FIRST_STEP, remove_check
-from preprocessing.reading.find import find_sources, fingerprint
+from preprocessing.reading.files import find_sources, fingerprint
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from platforms import flink
 from platforms.google_cloud.credentials import find_credentials
 from platforms.local.places import check_places
 from platforms.targets import check_target
-from preprocessing.reading.find import find_sources
+from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.distribute import machine
 
