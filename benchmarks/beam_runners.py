@@ -58,7 +58,7 @@ _KINDS = {
     # A fork server, and the workers that it forks, which keep its command line.
     "multiprocessing.forkserver": "Python workers",
     "core.flink.worker_pool": "Python workers",
-    "pipeline.local_runner": "pipeline",
+    "platforms.local.main": "pipeline",
 }
 
 
