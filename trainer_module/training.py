@@ -13,7 +13,7 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module import models, summary
+from trainer_module import models
 from trainer_module.distribute import strategies
 from trainer_module.distribute.agreement import Agreement
 from trainer_module.distribute.cluster import Cluster
@@ -21,13 +21,16 @@ from trainer_module.feeding.inputs import Inputs
 from trainer_module.loop import checkpoint_folders, metrics, schedule, warm_start, weights
 from trainer_module.loop.callbacks import StepProgress, StopOnNonFiniteLoss, best_effort
 from trainer_module.loop.checkpoints import Checkpoints, SaveRegularly
-from trainer_module.loop.curve import Curve
 from trainer_module.loop.early_stopping import EarlyStopping
 from trainer_module.loop.loops import LOOPS, Plan
-from trainer_module.loop.profiler import Profiler
+from trainer_module.loop.measurements import (
+    Measurements,
+    TrainingCurve,
+    configuration,
+    write_summary,
+)
 from trainer_module.loop.steps import Trainable
 from trainer_module.loop.termination import Termination, Vote
-from trainer_module.loop.usage import Usage
 from trainer_module.settings import Training, TrainingJob
 
 
@@ -100,8 +103,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         _set_first_weights(job, module, model, inputs, agreement)
     prepared_seconds = time.perf_counter() - started
 
-    log_dir = os.path.join(job.model_run_dir, "logs") if chief else None
-    usage = Usage(log_dir, inputs.global_batch, first_step, checkpoints.state.usage)
+    measurements = Measurements(inputs.global_batch, first_step, checkpoints.state.usage)
     plan = Plan(
         train=inputs.train_dataset,
         evaluation=inputs.eval_dataset(),
@@ -119,25 +121,34 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         vote = Vote(termination, agreement)
         callbacks = [
             StopOnNonFiniteLoss(first_step),
-            usage,
-            Curve(first_step, checkpoints.state.curve),
+            measurements,
+            TrainingCurve(first_step, checkpoints.state.curve),
             StepProgress(inputs.steps, training.epochs, first_step),
             *_early_stopping(training, checkpoints),
             SaveRegularly(checkpoints, training.checkpoint_steps, first_step, vote),
-            *(_board_callbacks(training, log_dir, first_step) if log_dir else []),
+            *([_board(job)] if chief else []),
         ]
         LOOPS[training.loop](model, plan, callbacks)
     checkpoints.restore_best()
     results = checkpoints.state.best_metrics or checkpoints.state.metrics
     if chief:
+        measured = measurements.summary()
+        rate = _rate(training, module, inputs)
+        seconds = prepared_seconds + sum(measured["seconds_per_epoch"])
         figures = {
             "strategy_reason": reason,
-            **summary.figures(job, inputs, model, cluster, prepared_seconds, usage),
+            **configuration(job, inputs, model, cluster),
+            "prepare_seconds": round(prepared_seconds, 3),
+            **measured,
+            "seconds": round(seconds, 3),
             **results,
             "epoch_metrics": checkpoints.state.history,
-            "curve": summary.with_rates(checkpoints.state.curve, _rate(training, module, inputs)),
+            "curve": [
+                {**point, "learning_rate": float(rate(point["step"] - 1))}
+                for point in checkpoints.state.curve
+            ],
         }
-        summary.write_summary(job, figures)
+        write_summary(job, figures)
     return Trained(model, module, results, checkpoints, agreement, chief)
 
 
@@ -247,17 +258,18 @@ def _early_stopping(
     return [] if patience is None else [EarlyStopping(patience, checkpoints)]
 
 
-def _board_callbacks(
-    training: Training, log_dir: str, first_step: int
-) -> list[tf_keras.callbacks.Callback]:
-    """Return the callbacks, other than `Usage`, that write to the log folder of TensorBoard."""
+def _board(job: TrainingJob) -> tf_keras.callbacks.Callback:
+    """Return the callback that writes to the log folder of TensorBoard."""
+    # TensorBoard's profiler counts calls of the compiled function since the start of the process.
+    # Its `write_steps_per_second` would take 0.2 ms a step.
+    steps, at_once = job.training.profile_steps, job.training.steps_per_execution
     board = tf_keras.callbacks.TensorBoard(
-        log_dir, write_graph=False, update_freq="epoch", profile_batch=0
+        os.path.join(job.model_run_dir, "logs"),
+        write_graph=False,
+        update_freq="epoch",
+        profile_batch=tuple(-(-step // at_once) for step in steps) if steps else 0,
     )
-    if training.profile_steps is None:
-        return [best_effort(board)]
-    profiler = Profiler(log_dir, training.profile_steps, training.steps_per_execution, first_step)
-    return [best_effort(board), best_effort(profiler)]
+    return best_effort(board)
 
 
 def _export(job: TrainingJob, trained: Trained) -> None:
