@@ -98,16 +98,15 @@ def _training(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _alone(part: str, job: str) -> dict[str, Any]:
-    from trainer_module import models
-    from trainer_module.distribute import strategies
-    from trainer_module.distribute.agreement import Agreement
+    from trainer_module import models, strategies
+    from trainer_module.cluster.collective import Collective
     from trainer_module.feeding.inputs import Inputs
     from trainer_module.training import build_model
 
     parsed = TrainingJob.model_validate_json(Path(job).read_text())
     strategy = strategies.make_strategy(parsed.training, None)
     module = models.load(parsed.training.model)
-    alone = Agreement(strategy, None)
+    alone = Collective(strategy, None)
     inputs = Inputs(parsed, module.FEATURES, strategy, None, alone, static_shapes=False)
     if part == "input":
         return _input_alone(parsed, inputs)

@@ -16,7 +16,8 @@ distribution has no cost, and the row of two workers, each with half of the core
 small processes with a large one.
 
 CPU utilisation is that of all processes of the row over all cores, from the first step to the end
-of the last validation, including tracing and checkpoints. A server stores variables of the model and of its optimizer.
+of the last validation, including tracing and checkpoints. A server stores variables of the model
+and of its optimizer.
 """
 
 from __future__ import annotations

@@ -13,10 +13,9 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module import models
-from trainer_module.distribute import strategies
-from trainer_module.distribute.agreement import Agreement
-from trainer_module.distribute.cluster import Cluster
+from trainer_module import models, strategies
+from trainer_module.cluster.collective import Collective
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.feeding.inputs import Inputs
 from trainer_module.loop import checkpoint_folders, metrics, schedule, warm_start, weights
 from trainer_module.loop.callbacks import StepProgress, StopOnNonFiniteLoss, best_effort
@@ -69,7 +68,7 @@ class Trained:
       module: the module in `models` that built it.
       metrics: loss, accuracy, val_loss and val_accuracy of the epoch that ended with these weights.
       checkpoints: the checkpoints, to be removed after the export.
-      agreement: the Agreement with the other processes.
+      collective: the Collective with the other processes.
       chief: whether this process exports the model.
     """
 
@@ -77,7 +76,7 @@ class Trained:
     module: ModuleType
     metrics: dict[str, float]
     checkpoints: Checkpoints
-    agreement: Agreement
+    collective: Collective
     chief: bool
 
 
@@ -91,8 +90,10 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     started = time.perf_counter()
     module = models.load(training.model)
     static_shapes = training.jit_compile or _on_tpu(strategy)
-    agreement = Agreement(strategy, cluster)
-    inputs = Inputs(job, module.FEATURES, strategy, cluster, agreement, static_shapes=static_shapes)
+    collective = Collective(strategy, cluster)
+    inputs = Inputs(
+        job, module.FEATURES, strategy, cluster, collective, static_shapes=static_shapes
+    )
     model = build_model(job, module, inputs, strategy, static_shapes=static_shapes)
 
     chief = cluster is None or cluster.chief
@@ -100,7 +101,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=task)
     first_step = checkpoints.restore(inputs.global_batch, _settings(job))
     if not first_step:
-        _set_first_weights(job, module, model, inputs, agreement)
+        _set_first_weights(job, module, model, inputs, collective)
     prepared_seconds = time.perf_counter() - started
 
     measurements = Measurements(inputs.global_batch, first_step, checkpoints.state.usage)
@@ -118,7 +119,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         parse_sent=inputs.parse_sent,
     )
     with Termination() as termination:
-        vote = Vote(termination, agreement)
+        vote = Vote(termination, collective)
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,
@@ -149,7 +150,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
             ],
         }
         write_summary(job, figures)
-    return Trained(model, module, results, checkpoints, agreement, chief)
+    return Trained(model, module, results, checkpoints, collective, chief)
 
 
 def build_model(
@@ -233,7 +234,7 @@ def _set_first_weights(
     module: ModuleType,
     model: tf_keras.Model,
     inputs: Inputs,
-    agreement: Agreement,
+    collective: Collective,
 ) -> None:
     """Set the weights of the base model if it fits; otherwise adapt `model` to the train split."""
     if job.base_model and warm_start.load_weights(
@@ -248,7 +249,7 @@ def _set_first_weights(
     adapt = getattr(module, "adapt", None)
     if adapt is not None:
         logging.info("Reading the train split once before the first step")
-        adapt(model, inputs.adapt_dataset(), agreement.sum)
+        adapt(model, inputs.adapt_dataset(), collective.sum)
 
 
 def _early_stopping(
@@ -288,4 +289,4 @@ def _export(job: TrainingJob, trained: Trained) -> None:
         logging.info(
             "Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__
         )
-    trained.agreement.wait_for_all()
+    trained.collective.wait_for_all()

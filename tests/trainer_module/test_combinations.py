@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import make_job, run_task, summary
 from trainer_module import task
-from trainer_module.distribute import machine
+from trainer_module.cluster import resources
 from trainer_module.settings import Training, TrainingJob
 
 STRATEGIES = get_args(Training.model_fields["strategy"].annotation)
@@ -146,7 +146,7 @@ PEERS = tf_config(worker=2)
 )
 def test_missing_devices_are_found_before_a_process_starts(settings, environ, line):
     with pytest.raises(ValueError, match=line) as error:
-        machine.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
+        resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
     assert len(str(error.value).splitlines()) == 1
 
 
@@ -164,7 +164,7 @@ def test_missing_devices_are_found_before_a_process_starts(settings, environ, li
     ],
 )
 def test_possible_settings_pass(settings, environ):
-    machine.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
+    resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
 
 
 @pytest.mark.slow
@@ -192,7 +192,7 @@ def test_a_process_refuses_settings_that_contradict_its_cluster(
 EVERYTHING = {
     "model": "text_cnn",
     "epochs": 3,
-    "learning_rate": 0.01,
+    "learning_rate": 0.08,
     "steps_per_execution": 3,
     "early_stopping": 2,
     "cache_input": True,

@@ -11,8 +11,8 @@ import pytest
 
 from core import events, progress
 from trainer_module import task
-from trainer_module.distribute import local_cluster
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster import local
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import TrainingJob
 
 JOB = {
@@ -141,7 +141,7 @@ def test_a_value_error_of_this_project_is_one_line_and_exit_code_2(file, trainin
 
 def test_an_error_of_this_project_is_one_line_and_exit_code_1(file, training, capsys):
     def fail():
-        raise local_cluster.TrainingFailed("worker 1 was\nkilled")
+        raise local.TrainingFailed("worker 1 was\nkilled")
 
     training.act = fail
     assert task.main([file]) == 1
@@ -287,7 +287,7 @@ def test_the_parent_receives_the_relevant_line(file, training, monkeypatch, mess
 )
 def test_without_a_cluster_it_starts_one_of_its_own(file, training, monkeypatch, settings):
     started = []
-    monkeypatch.setattr(local_cluster, "run", started.append)
+    monkeypatch.setattr(local, "run", started.append)
     words = [word for setting in settings for word in ("--set", f"training.{setting}")]
     assert task.main([file, "--output", "o", *words]) == 0
     assert training.jobs == []
@@ -295,7 +295,7 @@ def test_without_a_cluster_it_starts_one_of_its_own(file, training, monkeypatch,
 
 
 def test_in_a_cluster_it_trains_in_its_own_process(file, training, monkeypatch):
-    monkeypatch.setattr(local_cluster, "run", lambda job: pytest.fail("started another cluster"))
+    monkeypatch.setattr(local, "run", lambda job: pytest.fail("started another cluster"))
     cluster = Cluster({"worker": ["a:1", "b:1"]}, "worker", 1)
     monkeypatch.setenv("TF_CONFIG", cluster.to_json())
     words = ["--set", "training.strategy=multi_worker_mirrored", "--set", "training.workers=2"]

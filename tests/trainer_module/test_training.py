@@ -85,7 +85,7 @@ def test_mixed_precision_exports_a_float32_model(prepared, tmp_path, precision):
             tmp_path,
             model="text_cnn",
             mixed_precision=precision,
-            learning_rate=0.01,
+            learning_rate=0.08,
             epochs=6,
         )
     )

@@ -17,7 +17,7 @@ import tensorflow as tf
 from core.files import list_files
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.distribute.agreement import Agreement
+from trainer_module.cluster.collective import Collective
 from trainer_module.feeding.autotune import without_autotune
 from trainer_module.feeding.counts import count_examples
 from trainer_module.feeding.length_batches import length_batches, window_batches
@@ -37,17 +37,17 @@ class Split:
     counts: tuple[int, ...]
 
     @classmethod
-    def find(cls, patterns: Sequence[str], agreement: Agreement | None = None) -> Split:
+    def find(cls, patterns: Sequence[str], collective: Collective | None = None) -> Split:
         """Find the files and count their Examples; each process counts some of the files."""
         files = sorted(
             {file for pattern in patterns for file in list_files(*os.path.split(pattern))}
         )
-        process, processes = (agreement.process, agreement.processes) if agreement else (0, 1)
+        process, processes = (collective.process, collective.processes) if collective else (0, 1)
         counts = [0] * len(files)
         counts[process::processes] = count_examples(files[process::processes])
-        if agreement and files:
+        if collective and files:
             # Every reduction supports float64, which is exact up to 2^53.
-            counts = agreement.sum(tf.constant(counts, tf.float64)).numpy().tolist()
+            counts = collective.sum(tf.constant(counts, tf.float64)).numpy().tolist()
         return cls(tuple(files), tuple(map(int, counts)))
 
     @property

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainer_module.distribute.agreement import Agreement
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster.collective import Collective
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.feeding import ngram_counts
 from trainer_module.feeding.dataset import Batching, Split, endless, make_dataset
 from trainer_module.settings import TrainingJob
@@ -33,7 +33,7 @@ class Inputs:
         feature_names: tuple[str, ...],
         strategy: tf.distribute.Strategy,
         cluster: Cluster | None,
-        agreement: Agreement,
+        collective: Collective,
         *,
         static_shapes: bool,
     ):
@@ -51,9 +51,9 @@ class Inputs:
         )
         self._training = training
         self._train_files = job.train_files
-        self._agreement = agreement
-        self.train = Split.find(job.train_files, agreement)
-        self.evaluation = Split.find(job.eval_files, agreement)
+        self._collective = collective
+        self.train = Split.find(job.train_files, collective)
+        self.evaluation = Split.find(job.eval_files, collective)
         for split, patterns in ((self.train, job.train_files), (self.evaluation, job.eval_files)):
             if not split.examples:
                 raise ValueError(f"no Example in {', '.join(patterns)}: nothing to train on")
@@ -79,7 +79,7 @@ class Inputs:
     def adapt_dataset(self) -> tf.data.Dataset:
         """Return one pass over this process's share of the train split, in large batches."""
         batching = Batching(self._batching.names, self._batching.transform, _ADAPT_BATCH)
-        share = self.train.shares(self._agreement.processes)[self._agreement.process]
+        share = self.train.shares(self._collective.processes)[self._collective.process]
         return make_dataset(share, batching)
 
     def stored_ngram_counts(self) -> np.ndarray | None:
@@ -89,7 +89,7 @@ class Inputs:
         """
         buckets = self._batching.transform.ngram_buckets
         found = ngram_counts.read(self._train_files, buckets)
-        return None if self._agreement.any(found is None) else found
+        return None if self._collective.any(found is None) else found
 
     def _steps(self, split: Split) -> int:
         largest = max(share.examples for share in split.shares(self._processes))

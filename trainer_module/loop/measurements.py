@@ -17,7 +17,7 @@ from trainer_module.loop.memory import peak_rss
 from trainer_module.settings import SUMMARY_FILE, TrainingJob
 
 if TYPE_CHECKING:
-    from trainer_module.distribute.cluster import Cluster
+    from trainer_module.cluster.tf_config import Cluster
     from trainer_module.feeding.inputs import Inputs
 
 MAX_POINTS = 256

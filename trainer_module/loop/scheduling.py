@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from trainer_module.distribute.agreement import waiting_for
+from trainer_module.cluster.collective import waiting_for
 from trainer_module.loop import metrics
 
 _STEPS_AHEAD = (2, 8)

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer_module.distribute.agreement import Agreement
+from trainer_module.cluster.collective import Collective
 
 EXIT_CODE = 128 + signal.SIGTERM
 """The exit code of a process ended by SIGTERM, by the convention of shells."""
@@ -51,9 +51,9 @@ class Vote:
     follows from the sum of the times that they measure, so it is equal in all processes.
     """
 
-    def __init__(self, termination: Termination, agreement: Agreement):
+    def __init__(self, termination: Termination, collective: Collective):
         self._termination = termination
-        self._agreement = agreement
+        self._collective = collective
         self._steps_between = 1
         self._steps = 0
         self._since = time.perf_counter()
@@ -61,19 +61,19 @@ class Vote:
     def after_step(self) -> bool:
         """Count one training or evaluation step; return whether to end, usually without a vote."""
         self._steps += 1
-        if not self._agreement.needed:
+        if not self._collective.needed:
             return self._termination.requested
         return self._steps >= self._steps_between and self.now()
 
     def now(self) -> bool:
         """Vote, and return whether to end; every process calls this at the same point."""
-        if not self._agreement.needed:
+        if not self._collective.needed:
             return self._termination.requested
         seconds = (time.perf_counter() - self._since) / max(1, self._steps)
-        requests, total_seconds = self._agreement.sum(
+        requests, total_seconds = self._collective.sum(
             tf.constant([float(self._termination.requested), seconds])
         ).numpy()
-        processes = self._agreement.processes
+        processes = self._collective.processes
         steps = SECONDS_BETWEEN_VOTES * processes / max(1e-9, float(total_seconds))
         self._steps_between = int(min(max(1.0, steps), _MOST_STEPS_BETWEEN_VOTES))
         self._steps = 0
@@ -86,6 +86,6 @@ class Vote:
         A process that ended right after a vote could not send its part of the vote to the others.
         They would fail instead of saving a checkpoint.
         """
-        if self._agreement.needed:
+        if self._collective.needed:
             with contextlib.suppress(tf.errors.OpError):
-                self._agreement.wait_for_all()
+                self._collective.wait_for_all()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from preprocessing import features
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import FILES, make_job
-from trainer_module.distribute import machine
+from trainer_module.cluster import resources
 from trainer_module.feeding import counts
 from trainer_module.feeding.dataset import Batching, Split, endless, make_dataset
 from trainer_module.models import ngram_linear
@@ -232,17 +232,17 @@ def test_static_batches_have_one_shape_and_padding_has_no_weight(write):
 
 COUNT = """
 import json, os, sys
-from trainer_module.distribute.agreement import Agreement
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster.collective import Collective
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.feeding.inputs import Inputs
 from trainer_module.models import ngram_linear
 from trainer_module.settings import TrainingJob
-from trainer_module.distribute.strategies import make_strategy
+from trainer_module.strategies import make_strategy
 job = TrainingJob.model_validate_json(sys.argv[1])
 cluster = Cluster.from_environ(os.environ)
 strategy = make_strategy(job.training, cluster)
-agreement = Agreement(strategy, cluster)
-inputs = Inputs(job, ('ngrams',), strategy, cluster, agreement, static_shapes=False)
+collective = Collective(strategy, cluster)
+inputs = Inputs(job, ('ngrams',), strategy, cluster, collective, static_shapes=False)
 batches = iter(inputs.train_dataset(0))
 seen = []
 for _ in range(inputs.steps):
@@ -252,7 +252,7 @@ for _ in range(inputs.steps):
 adapting = sum(label.shape[0] for _, label in inputs.adapt_dataset())
 with strategy.scope():
     model = ngram_linear.build(ngram_linear.Hyperparameters(), job.transform)
-ngram_linear.adapt(model, inputs.adapt_dataset(), agreement.sum)
+ngram_linear.adapt(model, inputs.adapt_dataset(), collective.sum)
 scale = model.get_layer('bag').scale.numpy().tolist()
 print('RESULT', json.dumps([seen, adapting, scale]))
 """
@@ -277,7 +277,7 @@ def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_pa
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for place in machine.share({"worker": 2})
+        for place in resources.allocate({"worker": 2})
     ]
     results = []
     for worker in workers:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import FILES, make_job, predict, reviews, run_task, summary
-from trainer_module.distribute import local_cluster, machine
+from trainer_module.cluster import local, resources
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def test_an_evaluation_is_the_mean_over_all_examples(prepared, tmp_path, trainin
 COUNT = """
 import json, os, sys
 import tensorflow as tf
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster.tf_config import Cluster
 
 replicas, interrupted_after = map(int, sys.argv[2:])
 cluster = Cluster.from_environ(os.environ)
@@ -70,13 +70,13 @@ if cluster.serves:
     ).join()
 
 from trainer_module import models
-from trainer_module.distribute.agreement import Agreement
+from trainer_module.cluster.collective import Collective
 from trainer_module.feeding.inputs import Inputs
 from trainer_module.loop import metrics
 from trainer_module.loop.steps import train_step
 from trainer_module.loop.scheduling import Scheduled
 from trainer_module.settings import TrainingJob
-from trainer_module.distribute.strategies import make_strategy
+from trainer_module.strategies import make_strategy
 from trainer_module.training import build_model
 
 job = TrainingJob.model_validate_json(sys.argv[1])
@@ -86,8 +86,8 @@ if replicas > 1:
     strategy.extended._num_gpus_per_worker = replicas
     type(strategy.extended).worker_devices = [f'/device:CPU:{i}' for i in range(replicas)]
 module = models.load(job.training.model)
-agreement = Agreement(strategy, cluster)
-inputs = Inputs(job, module.FEATURES, strategy, cluster, agreement, static_shapes=False)
+collective = Collective(strategy, cluster)
+inputs = Inputs(job, module.FEATURES, strategy, cluster, collective, static_shapes=False)
 model = build_model(job, module, inputs, strategy, static_shapes=False)
 train = train_step(model, metrics.sums)
 
@@ -115,7 +115,7 @@ def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
     job = make_job(prepared, tmp_path, strategy="parameter_server", workers=2)
     with contextlib.ExitStack() as exits:
         processes = []
-        for place in machine.share({"chief": 1, "worker": 2, "ps": 1}):
+        for place in resources.allocate({"chief": 1, "worker": 2, "ps": 1}):
             words = [job.model_dump_json(), str(replicas), str(interrupted_after)]
             process = subprocess.Popen(
                 [sys.executable, "-c", COUNT, *words],
@@ -174,10 +174,10 @@ def test_a_resumed_training_under_parameter_servers_equals_an_uninterrupted_one(
     assert done.code == 0, done.log
     job = make_job(prepared, ended, strategy="parameter_server")
     command = [sys.executable, "-c", END_AT_STEP_21]
-    with pytest.raises(local_cluster.TrainingFailed, match=r"chief was killed \(SIGTERM\)"):
-        local_cluster.run(job, [*command, "end"])
+    with pytest.raises(local.TrainingFailed, match=r"chief was killed \(SIGTERM\)"):
+        local.run(job, [*command, "end"])
     assert not (ended / "model").exists()
-    local_cluster.run(job, [*command, "resume"])
+    local.run(job, [*command, "resume"])
     texts = ["very good number3", "not bad", "bad", ""]
     expected = predict(alone, texts)["probability"].numpy()
     assert predict(ended, texts)["probability"].numpy() == pytest.approx(expected, abs=1e-4)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.trainer_module.conftest import make_job, summary
-from trainer_module.distribute import machine
+from trainer_module.cluster import resources
 from trainer_module.loop import callbacks, checkpoints
 from trainer_module.training import fit
 
@@ -200,7 +200,7 @@ def test_workers_with_slow_steps_end_after_a_step_or_two(prepared, tmp_path):
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for place in machine.share({"worker": 2})
+        for place in resources.allocate({"worker": 2})
     ]
     logs = [worker.communicate(timeout=400)[0] for worker in workers]
     assert [worker.returncode for worker in workers] == [143, 143], logs

@@ -6,7 +6,7 @@ import os
 import pytest
 import tensorflow as tf
 
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.loop import checkpoint_folders, termination
 from trainer_module.loop.termination import Vote
 
@@ -16,13 +16,13 @@ class StubTermination:
 
 
 class Alone:
-    """A stub for the Agreement of the only process."""
+    """A stub for the Collective of the only process."""
 
     needed = False
 
 
 class OfTwo:
-    """A stub for the Agreement of two processes with equal step times."""
+    """A stub for the Collective of two processes with equal step times."""
 
     needed, processes = True, 2
 
@@ -53,13 +53,13 @@ def clock(monkeypatch):
 
 def votes_after(steps, seconds, clock):
     """Return the steps after which there is a vote, if each step takes `seconds`."""
-    agreement = OfTwo()
-    vote, seen = Vote(StubTermination(), agreement), []
+    collective = OfTwo()
+    vote, seen = Vote(StubTermination(), collective), []
     for step in range(1, steps + 1):
         clock.now += seconds
-        before = agreement.votes
+        before = collective.votes
         assert not vote.after_step()
-        if agreement.votes > before:
+        if collective.votes > before:
             seen.append(step)
     return seen
 
@@ -81,24 +81,24 @@ def test_votes_are_no_more_than_a_few_steps_apart(clock):
 
 
 def test_a_vote_follows_the_time_that_a_step_takes_now(clock):
-    agreement = OfTwo()
-    vote = Vote(StubTermination(), agreement)
+    collective = OfTwo()
+    vote = Vote(StubTermination(), collective)
     for seconds, steps in ((0.5, 1), (0.5, 2), (2.0, 2), (2.0, 1), (2.0, 1)):
-        before = agreement.votes
+        before = collective.votes
         for _ in range(steps):
-            assert agreement.votes == before
+            assert collective.votes == before
             clock.now += seconds
             vote.after_step()
-        assert agreement.votes == before + 1
+        assert collective.votes == before + 1
 
 
 def test_sigterm_to_any_process_ends_them_all(clock):
-    agreement, sigterm = OfTwo(), StubTermination()
-    vote = Vote(sigterm, agreement)
+    collective, sigterm = OfTwo(), StubTermination()
+    vote = Vote(sigterm, collective)
     assert not vote.now()
-    agreement.other_requests = 1.0
+    collective.other_requests = 1.0
     assert vote.now(), "the other process received SIGTERM"
-    agreement.other_requests = 0.0
+    collective.other_requests = 0.0
     sigterm.requested = True
     assert vote.now(), "this process received SIGTERM"
 

@@ -1,4 +1,4 @@
-"""Distinguish the loss of another process of the cluster (a peer) from an error of this process.
+"""The end of a training process: after the loss of another process, or by SIGTERM as process 1.
 
 A process that lost a peer is not the cause of the failure. The training continues from its last
 checkpoint after a restart of the processes of the cluster.
@@ -6,12 +6,15 @@ checkpoint after a restart of the processes of the cluster.
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import threading
 from collections.abc import Iterator
 
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster.tf_config import Cluster
 
-EXIT_CODE = 138
+LOST_PEER = 138
 """The exit code of a process that lost a peer: 128 + SIGUSR1.
 
 Kubeflow's training operator reserves this code for errors that a restart can fix.
@@ -61,3 +64,27 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def end_at_sigterm() -> None:
+    """Let SIGTERM end this process if its id is 1; call this in the main thread.
+
+    For process 1, Linux ignores signals without a handler. Python runs no handler while the main
+    thread is inside TensorFlow, and a parameter server never leaves TensorFlow. So a pod would end
+    only after its whole grace period. Therefore a thread ends the process. `Termination` switches
+    this off while the training can write a checkpoint.
+    """
+    if os.getpid() != 1:
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    # Python writes the number of each signal to this pipe at once, whatever the main thread does.
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_end, args=[reading], daemon=True).start()
+
+
+def _end(descriptor: int) -> None:
+    while os.read(descriptor, 1) != bytes([signal.SIGTERM]):
+        pass
+    os._exit(128 + signal.SIGTERM)

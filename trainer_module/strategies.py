@@ -7,11 +7,10 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from trainer_module import combinations
-from trainer_module.distribute.agreement import waiting_for
-from trainer_module.distribute.cluster import Cluster
-from trainer_module.distribute.machine import NO_TPU, auto_without_tpu, tpu_address
-from trainer_module.settings import Training
+from trainer_module.cluster.collective import waiting_for
+from trainer_module.cluster.resources import NO_TPU, tpu_address
+from trainer_module.cluster.tf_config import Cluster
+from trainer_module.settings import ONE_PROCESS, Training
 
 _SMALLEST_SHARD = 256 << 10
 """Minimum bytes of a shard of a variable; smaller shards cost more than they save."""
@@ -45,6 +44,15 @@ def choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
     return auto_without_tpu(training, cluster, len(tf.config.list_physical_devices("GPU")))
 
 
+def auto_without_tpu(training: Training, cluster: Cluster | None, gpus: int) -> tuple[str, str]:
+    """Return what `auto` means without a TPU, and the reason; `choose` has the arguments."""
+    if cluster is None:
+        return training.of_one_process(gpus)
+    if cluster.has_parameter_servers:
+        return "parameter_server", "auto: TF_CONFIG names parameter servers"
+    return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
+
+
 def make_strategy(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
     """Create the strategy that `choose` returns; see `create`."""
     return create(training, cluster, *choose(training, cluster))
@@ -62,11 +70,9 @@ def create(
     Raises:
       ValueError: the cluster or devices that the settings require do not exist.
     """
-    if cluster is not None:
-        servers = cluster.has_parameter_servers
-        _check(combinations.cluster_problem(name, cluster.processes, servers))
+    _check_cluster(name, cluster)
     if training.strategy == "auto":
-        _check(combinations.problem(training, name, reason))
+        training.check(name, reason)
     # The strategies of several processes connect to all of them.
     with waiting_for(f"all tasks of {cluster.spec}" if cluster else "the devices"):
         strategy = _MAKERS[name](training, cluster)
@@ -97,9 +103,25 @@ def serve(cluster: Cluster) -> None:
     server.join()
 
 
-def _check(problem: str | None) -> None:
-    if problem:
-        raise ValueError(problem)
+def _check_cluster(name: str, cluster: Cluster | None) -> None:
+    """Raise ValueError with one line if the strategy `name` does not fit the cluster."""
+    has_servers = cluster is not None and cluster.has_parameter_servers
+    if name == "parameter_server" and not has_servers:
+        raise ValueError(
+            "training.strategy: parameter_server needs a TF_CONFIG with chief, worker and ps tasks"
+        )
+    if cluster is not None and name in ONE_PROCESS:
+        raise ValueError(
+            f"training.strategy: {name} trains in one process, but TF_CONFIG names a cluster of "
+            f"{cluster.processes}; set multi_worker_mirrored or parameter_server"
+        )
+    if name == "multi_worker_mirrored" and has_servers:
+        # With parameter servers, workers only execute requests of the coordinator. A collective
+        # operation would wait for the workers forever.
+        raise ValueError(
+            "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; set "
+            "parameter_server, or leave the ps tasks out"
+        )
 
 
 def _devices(training: Training) -> list[str]:
@@ -109,7 +131,7 @@ def _devices(training: Training) -> list[str]:
     """
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
-        _check(combinations.too_few_gpus(training, len(gpus)))
+        training.check_gpus(len(gpus))
         wanted = training.devices or len(gpus)
         return [f"GPU:{i}" for i in range(wanted)]
     wanted = training.devices or 1
@@ -141,8 +163,7 @@ def _multi_worker_mirrored(training: Training, cluster: Cluster | None) -> tf.di
 
 
 def _parameter_server(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    if cluster is None:
-        raise ValueError(combinations.NO_SERVERS)
+    assert cluster is not None
     _let_grpc_wait_for_restarted_peers()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     by_size = tf.distribute.experimental.partitioners.MinSizePartitioner(

@@ -10,7 +10,7 @@ import pytest
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import learned_negation, make_job, predict
 from tests.trainer_module.scripted_cluster import REPOSITORY
-from trainer_module.distribute import machine
+from trainer_module.cluster import resources
 from trainer_module.training import train
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ def run_on_machines(job, folder, counts):
     file.write_text(job.model_dump_json())
     processes = {}
     try:
-        for place in machine.share(counts):
+        for place in resources.allocate(counts):
             name = place.task.name
             home = folder / name
             (home / "tmp").mkdir(parents=True)
@@ -56,7 +56,7 @@ def run_on_machines(job, folder, counts):
 def test_parameter_servers_on_other_machines_start_warm_and_export(prepared, tmp_path, model):
     # A table of more than 256 KiB is cut over the servers.
     transform = {"ngrams": 2, "ngram_buckets": 1 << 18, "vocabulary_size": 9000, "max_tokens": 12}
-    base = make_job(prepared, tmp_path / "base", model=model, epochs=6, learning_rate=0.02)
+    base = make_job(prepared, tmp_path / "base", model=model, epochs=6, learning_rate=0.16)
     base = base.model_copy(update={"transform": type(base.transform)(**transform)})
     train(base)
     assert learned_negation(tmp_path / "base")

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from trainer_module.distribute.cluster import Cluster
-from trainer_module.distribute.strategies import make_strategy
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import Training
+from trainer_module.strategies import make_strategy
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from trainer_module.distribute import machine
-from trainer_module.distribute.cluster import Cluster
+from trainer_module import strategies
+from trainer_module.cluster import resources
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import Training
 
 
@@ -43,13 +44,13 @@ def test_coordinator_and_parameter_servers_have_all_cores(scripted):
     ],
 )
 def test_shares_are_neighbours_and_about_as_large(items, count, expected):
-    assert ["".join(share) for share in machine.split_evenly(items, count)] == expected
+    assert ["".join(share) for share in resources.split_evenly(items, count)] == expected
 
 
 def gpus_of(counts):
     return {
         place.task.name: place.environ.get("CUDA_VISIBLE_DEVICES")
-        for place in machine.share(counts)
+        for place in resources.allocate(counts)
     }
 
 
@@ -112,7 +113,7 @@ def test_more_workers_than_gpus_is_a_wrong_setting(scripted, monkeypatch):
 def test_auto_depends_on_the_cluster_and_the_devices(counts, devices, gpus, strategy):
     spec = {kind: [f"{kind}{n}:1" for n in range(count)] for kind, count in counts.items()}
     there = Cluster(spec, next(iter(spec)), 0) if spec else None
-    name, reason = machine.auto_without_tpu(Training(devices=devices), there, gpus)
+    name, reason = strategies.auto_without_tpu(Training(devices=devices), there, gpus)
     assert name == strategy
     assert ("TF_CONFIG names" in reason) == bool(spec)
 
@@ -127,11 +128,11 @@ def test_auto_depends_on_the_cluster_and_the_devices(counts, devices, gpus, stra
     ],
 )
 def test_the_settings_have_priority_over_the_environment_for_the_tpu(tpu, environ, address):
-    assert machine.tpu_address(Training(tpu=tpu), environ) == address
+    assert resources.tpu_address(Training(tpu=tpu), environ) == address
 
 
 def test_connections_to_this_machine_use_no_proxy(monkeypatch):
     monkeypatch.delenv("no_grpc_proxy", raising=False)
     monkeypatch.setenv("no_proxy", "intranet,.example.com")
-    [place, _] = machine.share({"worker": 2})
+    [place, _] = resources.allocate({"worker": 2})
     assert place.environ["no_grpc_proxy"] == "intranet,.example.com,127.0.0.1"

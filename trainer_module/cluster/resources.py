@@ -1,4 +1,4 @@
-"""The resources of this machine: ports, CPU cores and GPUs for a local cluster; a TPU.
+"""The processes of a training, and the ports, CPU cores, GPUs and the TPU of this machine.
 
 The module does not use TensorFlow, which takes seconds to import and allocates memory on every GPU.
 """
@@ -12,12 +12,14 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
-from trainer_module import combinations
-from trainer_module.distribute import cluster
-from trainer_module.distribute.cluster import Cluster
-from trainer_module.settings import Training
+from trainer_module.cluster.tf_config import CHIEF, PS, VARIABLE, WORKER, Cluster
+from trainer_module.settings import ONE_PROCESS, Training, TrainingJob
+
+JOB_FILE = "job.json"
+"""The file in `model_run_dir` with the job, the argument of `python -m trainer_module.task`."""
 
 _HOST = "127.0.0.1"
 _GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -31,8 +33,43 @@ NO_TPU = (
 Item = TypeVar("Item")
 
 
+def has_peers(training: Training) -> bool:
+    """Return whether a training needs more than one process."""
+    return training.strategy == "parameter_server" or training.workers > 1
+
+
+def count_processes(training: Training) -> dict[str, int]:
+    """Return task type -> number of processes that a training needs."""
+    if training.strategy == "parameter_server":
+        return {
+            CHIEF: 1,
+            WORKER: training.workers,
+            PS: training.parameter_servers,
+        }
+    return {WORKER: training.workers} if has_peers(training) else {CHIEF: 1}
+
+
+def write_job(job: TrainingJob) -> str:
+    """Write the job to `JOB_FILE`, atomically; return the path of the file."""
+    path = os.path.join(job.model_run_dir, JOB_FILE)
+    unfinished = f"{path}.new"
+    text = job.model_dump_json(indent=2)
+    if "://" in path:
+        import tensorflow as tf
+
+        tf.io.gfile.makedirs(job.model_run_dir)
+        with tf.io.gfile.GFile(unfinished, "w") as file:
+            file.write(text)
+        tf.io.gfile.rename(unfinished, path, overwrite=True)
+    else:
+        os.makedirs(job.model_run_dir, exist_ok=True)
+        Path(unfinished).write_text(text, encoding="utf-8")
+        os.replace(unfinished, path)
+    return path
+
+
 @dataclass(frozen=True)
-class Place:
+class ProcessResources:
     """The resources of one process.
 
     Attributes:
@@ -46,7 +83,7 @@ class Place:
     cores: set[int] | None
 
 
-def share(counts: Mapping[str, int]) -> list[Place]:
+def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
     """Divide this machine: free ports for all processes, GPUs and cores for the workers.
 
     Parameter servers and their coordinator share all cores and have no GPU: they are mostly idle,
@@ -63,7 +100,7 @@ def share(counts: Mapping[str, int]) -> list[Place]:
     tasks = [Cluster(spec, kind, index) for kind, n in counts.items() for index in range(n)]
     environs = [_environ(task) for task in tasks]
     cores: list[set[int] | None] = [None] * len(tasks)
-    workers = [i for i, task in enumerate(tasks) if task.task_type == cluster.WORKER]
+    workers = [i for i, task in enumerate(tasks) if task.task_type == WORKER]
     if workers:
         gpus = _gpus(os.environ)
         if gpus:
@@ -74,7 +111,7 @@ def share(counts: Mapping[str, int]) -> list[Place]:
         all_cores = sorted(os.sched_getaffinity(0))
         for i, share_of_cores in zip(workers, split_evenly(all_cores, len(workers)), strict=True):
             cores[i] = set(share_of_cores)
-    return [Place(*place) for place in zip(tasks, environs, cores, strict=True)]
+    return [ProcessResources(*each) for each in zip(tasks, environs, cores, strict=True)]
 
 
 def check(training: Training, environ: Mapping[str, str]) -> None:
@@ -88,34 +125,14 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
     if training.strategy == "tpu" and address is None:
         raise ValueError(NO_TPU)
     gpus = len(_gpus(environ))
-    problems = []
     if training.strategy == "auto":
         if address is not None:
-            problems.append(combinations.problem(training, "tpu", f"auto: {address}"))
-        name, reason = auto_without_tpu(training, None, gpus)
-        problems.append(combinations.problem(training, name, reason))
-    if training.strategy in ("auto", "one_device", "mirrored", "central_storage"):
-        problems.append(combinations.too_few_gpus(training, gpus))
+            training.check("tpu", f"auto: {address}")
+        training.check(*training.of_one_process(gpus))
+    if training.strategy in ONE_PROCESS and training.strategy != "tpu":
+        training.check_gpus(gpus)
     elif training.strategy != "tpu" and 0 < gpus < training.workers:
-        problems.append(_too_few_gpus_for_workers(training.workers, gpus))
-    for problem in filter(None, problems):
-        raise ValueError(problem)
-
-
-def auto_without_tpu(training: Training, in_cluster: Cluster | None, gpus: int) -> tuple[str, str]:
-    """Return the strategy that `auto` means without a TPU, and the reason.
-
-    Args:
-      training: the settings.
-      in_cluster: the cluster of TF_CONFIG; None without one.
-      gpus: the number of GPUs of this process.
-    """
-    if in_cluster is not None:
-        if in_cluster.has_parameter_servers:
-            return "parameter_server", "auto: TF_CONFIG names parameter servers"
-        return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
-    found = f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {training.devices or '-'}"
-    return combinations.of_one_process(training, gpus), found
+        raise ValueError(_too_few_gpus_for_workers(training.workers, gpus))
 
 
 def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
@@ -153,10 +170,10 @@ def _environ(task: Cluster) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         # Through a proxy, gRPC would never reach the ports of this machine.
         "no_grpc_proxy": ",".join([*_not_by_proxy(os.environ), _HOST]),
-        cluster.VARIABLE: task.to_json(),
+        VARIABLE: task.to_json(),
     }
     if task.processes == 1:
-        del environ[cluster.VARIABLE]
+        del environ[VARIABLE]
     return environ
 
 

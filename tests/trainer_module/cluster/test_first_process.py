@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.waiting import wait
-from trainer_module.distribute.machine import share
+from trainer_module.cluster.resources import allocate
 
 SERVE = """
 import sys
@@ -32,13 +32,15 @@ def test_a_parameter_server_in_a_pod_ends_at_sigterm(prepared, tmp_path):
     file = tmp_path / "job.json"
     file.write_text(job.model_dump_json())
     [place] = [
-        place for place in share({"chief": 1, "worker": 1, "ps": 1}) if place.task.task_type == "ps"
+        place
+        for place in allocate({"chief": 1, "worker": 1, "ps": 1})
+        if place.task.task_type == "ps"
     ]
     log = tmp_path / "log"
     with open(log, "w") as stream:
         process = subprocess.Popen(
             [*_NEW, sys.executable, "-c", SERVE, str(file)],
-            env=place.environ,
+            env=server.environ,
             stdout=stream,
             stderr=subprocess.STDOUT,
         )

@@ -15,17 +15,17 @@ from tests.trainer_module.conftest import (
     run_task,
     summary,
 )
-from trainer_module.distribute import strategies
-from trainer_module.distribute.cluster import Cluster
+from trainer_module import strategies
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import Training
 
 pytestmark = pytest.mark.slow
 
 MAKE = """
 import json, os, sys
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import Training
-from trainer_module.distribute.strategies import make_strategy
+from trainer_module.strategies import make_strategy
 from absl import logging
 logging.set_verbosity(logging.INFO)
 try:
@@ -123,7 +123,7 @@ def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expec
             "batch_size_per_replica": 8,
             "model": "cnn_lstm",
             "loop": "custom",
-            "learning_rate": 0.01,
+            "learning_rate": 0.08,
             "epochs": 6,
         },
         {"strategy": "parameter_server", "workers": 2, "parameter_servers": 2},

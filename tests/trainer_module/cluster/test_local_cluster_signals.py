@@ -12,10 +12,10 @@ from tests.trainer_module.scripted_cluster import FOREVER, REPOSITORY, SERVE, fa
 PARENT = """
 import json, sys
 from pathlib import Path
-from trainer_module.distribute import local_cluster
+from trainer_module.cluster import local
 from trainer_module.settings import TrainingJob
 job = TrainingJob.model_validate_json(sys.argv[1])
-local_cluster.run(job, sys.argv[2:])
+local.run(job, sys.argv[2:])
 """
 
 

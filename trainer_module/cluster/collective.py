@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 from absl import logging
 
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster.tf_config import Cluster
 
 _SECONDS_BEFORE_LOG = 10.0
 
@@ -26,7 +26,7 @@ def waiting_for(whom: str) -> Iterator[None]:
         log.cancel()
 
 
-class Agreement:
+class Collective:
     """Collective sums over the processes; all of them must call a method at the same point.
 
     Under any strategy but MultiWorkerMirroredStrategy this process is the only one.

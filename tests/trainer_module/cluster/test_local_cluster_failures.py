@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from tests.trainer_module.scripted_cluster import FOREVER, SERVE, failure
-from trainer_module.distribute import local_cluster, machine
+from trainer_module.cluster import local, resources
 
 
 def test_a_killed_worker_is_named_and_the_others_are_ended(scripted):
@@ -120,13 +120,13 @@ def test_a_wrong_setting_is_a_value_error_if_the_first_to_fail_ends_last(scripte
 def test_a_command_that_cannot_be_started_is_an_error(scripted):
     job = scripted.job(strategy="multi_worker_mirrored", workers=2)
     with pytest.raises(
-        local_cluster.TrainingFailed, match=r"worker 0 could not be started: .*/no/such/program"
+        local.TrainingFailed, match=r"worker 0 could not be started: .*/no/such/program"
     ):
-        local_cluster.run(job, ["/no/such/program"])
+        local.run(job, ["/no/such/program"])
 
 
 def test_a_process_that_ignores_sigterm_is_killed(scripted, monkeypatch, caplog):
-    monkeypatch.setattr(local_cluster, "_SECONDS_TO_END", 0.3)
+    monkeypatch.setattr(local, "_SECONDS_TO_END", 0.3)
     message = failure(
         scripted,
         'if me == "worker 0":\n'
@@ -210,7 +210,7 @@ note("listens")
 
 def take_ports(monkeypatch, held, times):
     """Give worker 1 of the first `times` clusters a port on which `held` listens."""
-    free_ports = machine._free_ports
+    free_ports = resources._free_ports
     calls = []
 
     def ports(count):
@@ -220,7 +220,7 @@ def take_ports(monkeypatch, held, times):
             ports[1] = held.getsockname()[1]
         return ports
 
-    monkeypatch.setattr(machine, "_free_ports", ports)
+    monkeypatch.setattr(resources, "_free_ports", ports)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from core import progress
 from tests.trainer_module.scripted_cluster import FOREVER, REPOSITORY
 from trainer_module import task
-from trainer_module.distribute import local_cluster, processes
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster import local, resources
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import Training
 
 
@@ -127,7 +127,7 @@ def test_workers_may_end_after_the_chief_and_before_it(scripted):
 
 
 def test_a_worker_that_stays_behind_the_chief_is_ended(scripted, monkeypatch, caplog):
-    monkeypatch.setattr(local_cluster, "_SECONDS_BEHIND_CHIEF", 0.5)
+    monkeypatch.setattr(local, "_SECONDS_BEHIND_CHIEF", 0.5)
     scripted.run(f'if me == "worker 1":\n    {FOREVER}')
     assert "worker 1: still running after the training has finished" in caplog.text
 
@@ -160,11 +160,11 @@ def test_a_worker_that_fails_when_the_chief_has_succeeded_is_no_failure(scripted
     ],
 )
 def test_which_trainings_need_processes_of_their_own(training, needed, peers):
-    assert local_cluster.is_needed(Training(**training), {}) == needed
-    assert processes.has_peers(Training(**training)) == peers
+    assert local.is_needed(Training(**training), {}) == needed
+    assert resources.has_peers(Training(**training)) == peers
 
 
 def test_a_cluster_of_tf_config_needs_no_local_one():
     there = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
     training = Training(strategy="multi_worker_mirrored", workers=2)
-    assert not local_cluster.is_needed(training, {"TF_CONFIG": json.dumps(there)})
+    assert not local.is_needed(training, {"TF_CONFIG": json.dumps(there)})
