@@ -31,11 +31,8 @@ def test_a_parameter_server_in_a_pod_ends_at_sigterm(prepared, tmp_path):
     job = make_job(prepared, tmp_path, strategy="parameter_server")
     file = tmp_path / "job.json"
     file.write_text(job.model_dump_json())
-    [place] = [
-        place
-        for place in allocate({"chief": 1, "worker": 1, "ps": 1})
-        if place.task.task_type == "ps"
-    ]
+    [*_, server] = allocate({"chief": 1, "worker": 1, "ps": 1})
+    assert server.task.task_type == "ps"
     log = tmp_path / "log"
     with open(log, "w") as stream:
         process = subprocess.Popen(
