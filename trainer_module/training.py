@@ -17,10 +17,9 @@ from trainer_module import models, strategies
 from trainer_module.cluster.collective import Collective
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.feeding.inputs import Inputs
-from trainer_module.loop import checkpoint_folders, metrics, schedule, warm_start, weights
+from trainer_module.loop import checkpoint_folders, schedule, warm_start, weights
 from trainer_module.loop.callbacks import StepProgress, StopOnNonFiniteLoss, best_effort
-from trainer_module.loop.checkpoints import Checkpoints, SaveRegularly
-from trainer_module.loop.early_stopping import EarlyStopping
+from trainer_module.loop.checkpoints import Checkpoints, EarlyStopping, SaveRegularly
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.measurements import (
     Measurements,
@@ -116,7 +115,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         steps_per_execution=training.steps_per_execution,
         jit_compile=training.jit_compile and not _on_tpu(strategy),
         workers=cluster.workers if cluster else 1,
-        parse_sent=inputs.parse_sent,
+        parse_on_worker=inputs.parse_on_worker,
     )
     with Termination() as termination:
         vote = Vote(termination, collective)
@@ -174,11 +173,9 @@ def build_model(
             job.transform,
             static_shapes=static_shapes,
         )
-        model = Trainable(net.input, net.output, name=net.name)
+        model = Trainable(net, models.loss_of(module))
         model.compile(
             optimizer=module.optimizer(rate),
-            # The steps of `loops` compute the loss. It is also a metric, whose mean is exact.
-            weighted_metrics=metrics.keras_metrics(),
             jit_compile=training.jit_compile and not _on_tpu(strategy),
             steps_per_execution=training.steps_per_execution,
         )

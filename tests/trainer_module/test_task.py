@@ -130,13 +130,13 @@ def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, training, capsys, co
 def test_a_malformed_tf_config_is_one_line_and_exit_code_2(file, training, capsys, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", "worker 0")
     assert task.main([file]) == 2
-    assert error_line(capsys).startswith("TF_CONFIG: not JSON: 'worker 0'")
+    assert error_line(capsys).startswith("TF_CONFIG: Invalid JSON: ")
 
 
 def test_a_value_error_of_this_project_is_one_line_and_exit_code_2(file, training, capsys):
     training.act = lambda: Cluster.from_environ({"TF_CONFIG": "worker 0"})
     assert task.main([file]) == 2
-    assert error_line(capsys).startswith("TF_CONFIG: not JSON")
+    assert error_line(capsys).startswith("TF_CONFIG: Invalid JSON")
 
 
 def test_an_error_of_this_project_is_one_line_and_exit_code_1(file, training, capsys):

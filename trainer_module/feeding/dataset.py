@@ -135,7 +135,7 @@ class Batching:
         weight = tf.cast(tf.range(self.batch_size) < examples, tf.float32)
         return {name: _padded(name, ids, self) for name, ids in inputs.items()}, label, weight
 
-    def parse_sent(self, batch: Any) -> Any:
+    def parse_on_worker(self, batch: Any) -> Any:
         """Parse a batch of `endless` that is not parsed yet."""
         # Batches of similar lengths are sorted by their parsed words.
         return batch if self.by_length else self.parse(batch)
@@ -171,7 +171,7 @@ def endless(
       shuffle_buffer, seed, cache: see `Reader`.
       done: batches to skip at the beginning, for a resumed training. Skipped Examples are not
         parsed, and files that contain only skipped Examples are not opened.
-      parse: whether the batches are parsed. If not, `Batching.parse_sent` parses them elsewhere.
+      parse: whether the batches are parsed. If not, `parse_on_worker` parses them.
     """
     passes = _Passes(share, batching, Reader(share, shuffle_buffer, seed, cache), wanted)
     number, done = divmod(done, wanted)

@@ -72,9 +72,9 @@ class Inputs:
         """Return the eval split, endless and in order."""
         return self._distributed(self.evaluation, 0, shuffle_buffer=0)
 
-    def parse_sent(self, batch: Any) -> Any:
+    def parse_on_worker(self, batch: Any) -> Any:
         """Parse a batch that the coordinator has sent, on a worker."""
-        return self._batching.parse_sent(batch)
+        return self._batching.parse_on_worker(batch)
 
     def adapt_dataset(self) -> tf.data.Dataset:
         """Return one pass over this process's share of the train split, in large batches."""

@@ -7,8 +7,11 @@ an uninterrupted one.
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import tensorflow as tf
@@ -17,7 +20,6 @@ from absl import logging
 
 from core.files import without_magic
 from trainer_module.loop.callbacks import StepCallback
-from trainer_module.loop.state import State
 from trainer_module.loop.termination import EXIT_CODE, Vote
 
 LIST_FILE = "checkpoint"
@@ -29,6 +31,46 @@ _BEST = "best-"
 
 class CheckpointError(RuntimeError):
     """A checkpoint that cannot be written or read; the message is one line with path and reason."""
+
+
+@dataclass(eq=False)
+class State(tf.train.experimental.PythonState):
+    """The Python values of a training, stored as JSON in every checkpoint.
+
+    Attributes:
+      epochs: number of epochs that are trained and evaluated.
+      stopped: whether early stopping has ended the training.
+      trained: metrics of the training steps of the epoch that is being evaluated.
+      metrics: metrics of the last epoch that was evaluated.
+      best_epoch: the epoch, from 0, with the lowest eval loss; None without early stopping.
+      best_metrics: metrics of that epoch.
+      usage: the measurements of `Measurements` so far.
+      curve: the points of `TrainingCurve` so far.
+      history: the metrics of each epoch that was evaluated.
+      global_batch: Examples in a step, over all replicas; 0 if it is unknown.
+      settings: key -> JSON value of the settings that define the training.
+    """
+
+    epochs: int = 0
+    stopped: bool = False
+    trained: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    best_epoch: int | None = None
+    best_metrics: dict[str, float] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
+    curve: list[dict[str, float]] = field(default_factory=list)
+    history: list[dict[str, float]] = field(default_factory=list)
+    global_batch: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def serialize(self) -> str:
+        """Return the fields as JSON."""
+        return json.dumps(asdict(self))
+
+    def deserialize(self, string_value: bytes) -> None:
+        """Set the fields from JSON."""
+        for name, value in json.loads(string_value).items():
+            setattr(self, name, value)
 
 
 def latest_checkpoint(folder: str) -> str | None:
@@ -217,6 +259,37 @@ class Checkpoints:
             f"{self._mine}: {what} cannot be written ({_first_line(error)}); free space there and "
             "run again; the last complete checkpoint is intact"
         )
+
+
+class EarlyStopping(tf_keras.callbacks.Callback):
+    """A callback that ends the training after `patience` epochs without a lower eval loss.
+
+    Keras's EarlyStopping keeps its state in the process: after a restart it has lost the best
+    weights and the number of epochs without progress. Here the best epoch is in the state of the
+    checkpoints, and its weights are in a file next to them, which the training restores at its end.
+    This callback must precede the one that saves checkpoints.
+    """
+
+    def __init__(self, patience: int, checkpoints: Checkpoints):
+        super().__init__()
+        self._patience = patience
+        self._checkpoints = checkpoints
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        state = self._checkpoints.state
+        metrics = {name: float(value) for name, value in logs.items()}
+        best = state.best_metrics.get("val_loss", math.nan)
+        # The first epoch is the best so far, even if its loss is NaN.
+        if state.best_epoch is None or math.isnan(best) or metrics["val_loss"] < best:
+            state.best_epoch, state.best_metrics = epoch, metrics
+            self._checkpoints.save_best()
+        elif epoch - state.best_epoch >= self._patience:
+            logging.info(
+                "Early stopping after epoch %d: the eval loss was lowest after epoch %d",
+                epoch + 1,
+                state.best_epoch + 1,
+            )
+            self.model.stop_training = True
 
 
 class SaveRegularly(StepCallback):

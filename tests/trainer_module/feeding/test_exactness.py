@@ -72,9 +72,8 @@ if cluster.serves:
 from trainer_module import models
 from trainer_module.cluster.collective import Collective
 from trainer_module.feeding.inputs import Inputs
-from trainer_module.loop import metrics
+from trainer_module.loop.parameter_server import CoordinatorSteps
 from trainer_module.loop.steps import train_step
-from trainer_module.loop.scheduling import Scheduled
 from trainer_module.settings import TrainingJob
 from trainer_module.strategies import make_strategy
 from trainer_module.training import build_model
@@ -89,15 +88,15 @@ module = models.load(job.training.model)
 collective = Collective(strategy, cluster)
 inputs = Inputs(job, module.FEATURES, strategy, cluster, collective, static_shapes=False)
 model = build_model(job, module, inputs, strategy, static_shapes=False)
-train = train_step(model, metrics.sums)
+train = train_step(model)
 
 def step(sent):
-    data = inputs.parse_sent(sent)
+    data = inputs.parse_on_worker(sent)
     ids = data[0]['ngrams'].flat_values
     seen = tf.math.bincount(tf.cast(ids, tf.int32), minlength=job.transform.ngram_buckets)
     return {**train(data), 'seen': tf.cast(seen, tf.float32)}
 
-steps = Scheduled(step, strategy, cluster.workers)
+steps = CoordinatorSteps(step, strategy, cluster.workers)
 steps(iter(inputs.train_dataset(0)), interrupted_after)
 steps(iter(inputs.train_dataset(interrupted_after)), inputs.steps - interrupted_after)
 totals = {name: values.tolist() for name, values in steps.totals().items()}

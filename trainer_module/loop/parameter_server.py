@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ import tensorflow as tf
 from absl import logging
 
 from trainer_module.cluster.collective import waiting_for
-from trainer_module.loop import metrics
+from trainer_module.loop.steps import NAMES, Step, means
 
 _STEPS_AHEAD = (2, 8)
 """The minimum and the maximum number of scheduled steps for each worker.
@@ -30,18 +29,18 @@ _SECONDS_AHEAD = 1.0
 """Seconds of scheduled work. A training that receives SIGTERM finishes it before it saves."""
 
 
-class Scheduled:
+class CoordinatorSteps:
     """An executor of steps on the workers. It adds up the sums of all steps, each exactly once.
 
     Args:
-      step: function of the batch of a replica that returns its `metrics.sums`.
+      step: the computation of a replica.
       strategy: the strategy of the model.
       workers: the number of workers.
     """
 
     def __init__(
         self,
-        step: Callable[[Any], dict[str, tf.Tensor]],
+        step: Step,
         strategy: tf.distribute.ParameterServerStrategy,
         workers: int,
     ):
@@ -56,7 +55,7 @@ class Scheduled:
     def reset(self) -> None:
         """Set the sums to zero."""
         self._totals: dict[str, Any] = {}
-        self._last = dict.fromkeys(metrics.NAMES, 0.0)
+        self._last = dict.fromkeys(NAMES, 0.0)
         self._done = 0
         self._since = time.perf_counter()
 
@@ -83,7 +82,7 @@ class Scheduled:
 
     def means(self) -> dict[str, float]:
         """Return the means over the Examples of all steps since `reset`."""
-        return metrics.means(self.totals())
+        return means(self.totals())
 
     def _most_pending(self) -> int:
         """Return the maximum number of scheduled steps whose results have not arrived."""
@@ -100,7 +99,7 @@ class Scheduled:
         for name, values in of_step.items():
             # float64: float32 is not exact beyond 2^24.
             self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
-        self._last = metrics.means({name: of_step[name] for name in metrics.NAMES})
+        self._last = means({name: of_step[name] for name in NAMES})
         self._done += 1
 
     def _fetched(self, batches: tuple[Any, ...], result: Any) -> dict[str, Any]:

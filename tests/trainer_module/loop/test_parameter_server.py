@@ -3,8 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from trainer_module.loop import scheduling
-from trainer_module.loop.scheduling import Scheduled
+from trainer_module.loop import parameter_server
+from trainer_module.loop.parameter_server import CoordinatorSteps
 
 WORKERS = 2
 
@@ -48,7 +48,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(scheduling, "time", clock)
+    monkeypatch.setattr(parameter_server, "time", clock)
     return clock
 
 
@@ -61,7 +61,7 @@ def steps(monkeypatch, clock):
         number = tf.cast(batch, tf.float32)
         return {"loss": tf.stack([2 * number, 2.0]), "accuracy": tf.stack([number, 2.0])}
 
-    return Scheduled(step, tf.distribute.get_strategy(), WORKERS)
+    return CoordinatorSteps(step, tf.distribute.get_strategy(), WORKERS)
 
 
 def numbers():
