@@ -100,7 +100,7 @@ def _training(figures: dict[str, Any]) -> dict[str, Any]:
 def _alone(part: str, job: str) -> dict[str, Any]:
     from trainer_module import models, strategies
     from trainer_module.cluster.collective import Collective
-    from trainer_module.feeding.inputs import Inputs
+    from trainer_module.inputs.dataset import Inputs
     from trainer_module.training import build_model
 
     parsed = TrainingJob.model_validate_json(Path(job).read_text())

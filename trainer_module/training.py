@@ -16,7 +16,7 @@ from absl import logging
 from trainer_module import models, strategies
 from trainer_module.cluster.collective import Collective
 from trainer_module.cluster.tf_config import Cluster
-from trainer_module.feeding.inputs import Inputs
+from trainer_module.inputs.dataset import Inputs
 from trainer_module.loop import checkpoint_folders, schedule, warm_start, weights
 from trainer_module.loop.callbacks import StepProgress, StopOnNonFiniteLoss, best_effort
 from trainer_module.loop.checkpoints import Checkpoints, EarlyStopping, SaveRegularly
@@ -100,7 +100,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=task)
     first_step = checkpoints.restore(inputs.global_batch, _settings(job))
     if not first_step:
-        _set_first_weights(job, module, model, inputs, collective)
+        _set_first_weights(job, module, model, inputs)
     prepared_seconds = time.perf_counter() - started
 
     measurements = Measurements(inputs.global_batch, first_step, checkpoints.state.usage)
@@ -231,22 +231,14 @@ def _set_first_weights(
     module: ModuleType,
     model: tf_keras.Model,
     inputs: Inputs,
-    collective: Collective,
 ) -> None:
     """Set the weights of the base model if it fits; otherwise adapt `model` to the train split."""
     if job.base_model and warm_start.load_weights(
         job, module.FEATURES, _plain_model(job, module), model
     ):
         return
-    if hasattr(module, "adapt_to_counts"):
-        counts = inputs.stored_ngram_counts()
-        if counts is not None:
-            module.adapt_to_counts(model, counts)
-            return
-    adapt = getattr(module, "adapt", None)
-    if adapt is not None:
-        logging.info("Reading the train split once before the first step")
-        adapt(model, inputs.adapt_dataset(), collective.sum)
+    if hasattr(module, "adapt"):
+        module.adapt(model, inputs.ngram_counts())
 
 
 def _early_stopping(

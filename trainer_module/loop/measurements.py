@@ -18,7 +18,7 @@ from trainer_module.settings import SUMMARY_FILE, TrainingJob
 
 if TYPE_CHECKING:
     from trainer_module.cluster.tf_config import Cluster
-    from trainer_module.feeding.inputs import Inputs
+    from trainer_module.inputs.dataset import Inputs
 
 MAX_POINTS = 256
 """The maximum number of points of a curve; beyond it each pair of neighbours becomes one point."""

@@ -9,10 +9,8 @@ A module has
     logit. In a training it may be several logits, of parts that are trained each for itself.
   optimizer(learning_rate): returns the optimizer.
   loss(label, logit): optional; replaces `loss` of this module.
-  adapt(model, dataset, sum_over_processes): optional; fits weights on the train split that are not
-    trained by gradients.
-  adapt_to_counts(model, counts): optional; replaces `adapt` if Transform has stored the counts of
-    the n-grams of the train split.
+  adapt(model, counts): optional; fits weights that are not trained by gradients, to the occurrences
+    of each n-gram in the negative and the positive reviews of the train split, [2, buckets].
   exported(model, hyperparameters): optional; returns the model that is exported instead.
 """
 

@@ -21,10 +21,9 @@ from pydantic import Field
 from core.settings import PositiveInt
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.models.shared import ngram_bag
-from trainer_module.models.shared.optimizers import adam
-from trainer_module.models.shared.pyramid import Pyramid
-from trainer_module.models.shared.words import DropoutRate, embedding, logit, word_ids
+from trainer_module.models import ngram_bag
+from trainer_module.models.layers import DropoutRate, adam, embedding, logit, word_ids
+from trainer_module.models.pyramid import Pyramid
 
 
 class Hyperparameters(ngram_bag.BagHyperparameters):
@@ -100,4 +99,3 @@ def build(
 
 optimizer = adam
 adapt = ngram_bag.adapt
-adapt_to_counts = ngram_bag.adapt_to_counts

@@ -71,7 +71,7 @@ if cluster.serves:
 
 from trainer_module import models
 from trainer_module.cluster.collective import Collective
-from trainer_module.feeding.inputs import Inputs
+from trainer_module.inputs.dataset import Inputs
 from trainer_module.loop.parameter_server import CoordinatorSteps
 from trainer_module.loop.steps import train_step
 from trainer_module.settings import TrainingJob
@@ -138,11 +138,11 @@ def occurrences(prepared):
     from preprocessing import features
     from preprocessing.settings import Transform
     from tests.trainer_module.conftest import TRANSFORM
-    from trainer_module.feeding.dataset import Batching, Split, make_dataset
+    from trainer_module.inputs.dataset import BatchSpec, Split, make_dataset
 
     split = Split.find([str(prepared / "train-*.gz")])
-    batching = Batching((features.NGRAMS,), Transform(**TRANSFORM), 50)
-    batches = make_dataset(split.shares(1)[0], batching)
+    batching = BatchSpec((features.NGRAMS,), Transform(**TRANSFORM), 50)
+    batches = make_dataset(split.shards(1)[0], batching)
     ids = [inputs[features.NGRAMS].flat_values.numpy() for inputs, _ in batches]
     return np.bincount(np.concatenate(ids), minlength=TRANSFORM["ngram_buckets"])
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from preprocessing import features
-from trainer_module.feeding.length_batches import length_batches, length_boundaries
+from trainer_module.inputs.length_batches import length_batches, length_boundaries
 
 SPEC = {
     features.LABEL: tf.io.FixedLenFeature([1], tf.int64),

@@ -1,4 +1,4 @@
-"""The common layers of the sequence models: the input, the embedding table, the logit."""
+"""Layers and the optimizer of the models of words, in forms that every strategy supports."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from preprocessing import features
 from preprocessing.settings import Transform
 
 DropoutRate = Annotated[float, Field(ge=0.0, lt=1.0)]
+_MAX_NORM = 1.0
 
 
 def word_ids(transform: Transform, *, static_shapes: bool) -> Any:
@@ -53,3 +54,44 @@ class DenseGradientEmbedding(tf_keras.layers.Embedding):
         rows = tf.gather(tf.multiply(self.embeddings, 1.0), inputs)
         # The cast comes last, so that the gradients of a frequent word are summed in float32.
         return tf.cast(rows, self.compute_dtype)
+
+
+class Convolution(tf_keras.layers.Conv1D):
+    """Keras's Conv1D, also for a batch without reviews.
+
+    A replica without Examples for the last step of an epoch gets an empty batch. For such a batch
+    the convolution of oneDNN returns a tensor with the channels of its input (TensorFlow 2.16 on an
+    AMD EPYC; with `TF_ENABLE_ONEDNN_OPTS=0` the channels are right). So one row is added to an
+    empty batch, and removed from the result.
+    """
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        rows = inputs.shape[0]
+        if rows is None:
+            rows = tf.shape(inputs)[0]
+            filled = tf.cond(tf.equal(rows, 0), lambda: _with_a_row(inputs), lambda: inputs)
+            filled.set_shape(inputs.shape)
+        else:
+            filled = inputs if rows else _with_a_row(inputs)
+        return super().call(filled)[:rows]
+
+
+def _with_a_row(inputs: tf.Tensor) -> tf.Tensor:
+    return tf.pad(inputs, [[0, 1], [0, 0], [0, 0]])
+
+
+def adam(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
+    """Return Adam with gradients clipped to a global norm of 1, after the sum over all replicas.
+
+    It is one of Keras's legacy optimizers: under CentralStorageStrategy the new ones do not support
+    learning rate schedules. Under that strategy both refuse `global_clipnorm`, so the clipping is a
+    function of this module. Adam updates every row of an embedding table at each step, which takes
+    a few percent of a step of these models.
+    """
+    return tf_keras.optimizers.legacy.Adam(learning_rate, gradient_transformers=[_clip])
+
+
+def _clip(gradients: list[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:
+    values, variables = zip(*gradients, strict=True)
+    clipped, _ = tf.clip_by_global_norm(values, _MAX_NORM)
+    return list(zip(clipped, variables, strict=True))

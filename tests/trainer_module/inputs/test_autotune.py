@@ -9,7 +9,7 @@ import pytest
 ENDS = """
 import gc, time
 import tensorflow as tf
-from trainer_module.feeding.autotune import without_autotune
+from trainer_module.inputs.autotune import without_autotune
 [cpu] = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 def dataset(context=None):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,9 +15,6 @@ from preprocessing.settings import Transform
 
 BAG = "bag"
 """The name of the layer in a model."""
-
-Batches = Iterable[tuple[dict[str, Any], tf.Tensor]]
-Sum = Callable[[tf.Tensor], tf.Tensor]
 
 _TYPICAL_LENGTH = 256
 """N-grams of a review of about 120 words, whose sum of weights is the logit without any factor."""
@@ -122,27 +118,12 @@ class NgramBag(tf_keras.layers.Layer):
         scale = tf.nn.embedding_lookup(self.scale, unique)
         return tf.reshape(tf.gather(table * scale, places), tf.shape(ids))
 
-    def adapt(self, dataset: Batches, sum_over_processes: Sum = tf.identity) -> None:
-        """Fit the scale, which is not trained by gradients, in one pass over the train split.
+    def adapt(self, counts: tf.Tensor | np.ndarray) -> None:
+        """Fit the scale, which is not trained by gradients.
 
         Args:
-          dataset: batches of ({ngrams: ids}, label [batch, 1]), read once; batches of a few
-            thousand reviews are fastest. With several synchronous processes, the share of this
-            process.
-          sum_over_processes: returns the sum of a tensor over all processes.
-        """
-        # A strategy would mirror or shard a tf.Variable, so the counts are a tensor. Every
-        # reduction supports float64, which is exact up to 2^53.
-        counts = tf.zeros([2, self._buckets], tf.float64)
-        for inputs, labels in dataset:
-            counts += self._count(inputs[features.NGRAMS], labels)
-        self.adapt_to_counts(sum_over_processes(counts))
-
-    def adapt_to_counts(self, counts: tf.Tensor | np.ndarray) -> None:
-        """Fit the scale like `adapt`, to counts of the whole train split.
-
-        Args:
-          counts: the occurrences of each bucket in negative and positive reviews, [2, buckets].
+          counts: the occurrences of each bucket in negative and positive reviews of the train
+            split, [2, buckets].
         """
         counts = tf.cast(counts, tf.float32)
         occurrences = tf.reduce_sum(counts, axis=0)
@@ -155,25 +136,7 @@ class NgramBag(tf_keras.layers.Layer):
         mean = tf.reduce_sum(scale * occurrences) / tf.reduce_sum(occurrences)
         self.scale.assign(scale / mean)
 
-    @tf.function(autograph=False, reduce_retracing=True)
-    def _count(self, ids: tf.RaggedTensor | tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        """Return the occurrences of each bucket in negative and positive reviews, [2, buckets]."""
-        by_class = []
-        for label in (0, 1):
-            of_class = tf.gather(ids, tf.where(labels[:, 0] == label)[:, 0])
-            if isinstance(of_class, tf.RaggedTensor):
-                of_class = of_class.flat_values
-            ones = tf.ones_like(of_class, tf.float64)
-            # unsorted_segment_sum drops negative segments, and thereby the padding.
-            by_class.append(tf.math.unsorted_segment_sum(ones, of_class, self._buckets))
-        return tf.stack(by_class)
 
-
-def adapt(model: tf_keras.Model, dataset: Batches, sum_over_processes: Sum = tf.identity) -> None:
+def adapt(model: tf_keras.Model, counts: tf.Tensor | np.ndarray) -> None:
     """Fit the scale of the bag in `model`; see `NgramBag.adapt`."""
-    model.get_layer(BAG).adapt(dataset, sum_over_processes)
-
-
-def adapt_to_counts(model: tf_keras.Model, counts: tf.Tensor | np.ndarray) -> None:
-    """Fit the scale of the bag in `model`; see `NgramBag.adapt_to_counts`."""
-    model.get_layer(BAG).adapt_to_counts(counts)
+    model.get_layer(BAG).adapt(counts)

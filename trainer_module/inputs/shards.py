@@ -1,4 +1,4 @@
-"""The order in which a pass over a share reads its Examples, and the remainder of such a pass.
+"""The order in which a pass over a shard reads its Examples, and the remainder of such a pass.
 
 Most of the cost of an Example in tf.data is a cost per element. So blocks of 16 consecutive
 Examples are read and shuffled as one element; the effect on batches of hundreds is negligible. The
@@ -22,13 +22,13 @@ _PLACES_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
-class Share:
+class Shard:
     """The part of a split that one process reads.
 
     Attributes:
       files: the files to read.
-      counts: the number of Examples of the share in each file.
-      index, of: in each file, the share is every `of`-th Example, starting at `index`.
+      counts: the number of Examples of the shard in each file.
+      index, of: in each file, the shard is every `of`-th Example, starting at `index`.
     """
 
     files: tuple[str, ...]
@@ -38,15 +38,15 @@ class Share:
 
     @property
     def examples(self) -> int:
-        """The number of Examples in the share."""
+        """The number of Examples in the shard."""
         return sum(self.counts)
 
 
 class Reader:
-    """Passes over a share as blocks of serialized Examples, string [BLOCK] or shorter.
+    """Passes over a shard as blocks of serialized Examples, string [BLOCK] or shorter.
 
     Args:
-      share: the part of a split to read.
+      shard: the part of a split to read.
       shuffle_buffer: 0: read in order; otherwise each pass reads the files in another order, and
         shuffles with a buffer of about this many Examples.
       seed: seed of the shuffling.
@@ -54,11 +54,11 @@ class Reader:
         first pass's order of files.
     """
 
-    def __init__(self, share: Share, shuffle_buffer: int, seed: int, cache: bool):
-        self._share = share
+    def __init__(self, shard: Shard, shuffle_buffer: int, seed: int, cache: bool):
+        self._shard = shard
         self._buffer = shuffle_buffer and max(1, shuffle_buffer // BLOCK)
         self._seed = seed
-        self._blocks = np.array([-(-count // BLOCK) for count in share.counts], np.int64)
+        self._blocks = np.array([-(-count // BLOCK) for count in shard.counts], np.int64)
         self._cached = self._read(self.seeds(0)[0], 0 * self._blocks).cache() if cache else None
 
     @property
@@ -89,7 +89,7 @@ class Reader:
         order = self._order(seeds)
         files = np.repeat(np.arange(len(self._blocks)), self._blocks)[order]
         places = (order - (np.cumsum(self._blocks) - self._blocks)[files]).astype(np.int64)
-        counts = np.array(self._share.counts, np.int64)
+        counts = np.array(self._shard.counts, np.int64)
         ends = np.cumsum(np.minimum(BLOCK, counts[files] - BLOCK * places))
         done = int(np.searchsorted(ends, examples, side="right"))
         if self._cached is not None:
@@ -122,16 +122,16 @@ class Reader:
 
     def _read(self, seed: tf.Tensor, first: np.ndarray) -> tf.data.Dataset:
         """Return the blocks in reading order; in each file, those before `first` are empty."""
-        share = self._share
-        names = tf.constant(share.files, tf.string)
+        shard = self._shard
+        names = tf.constant(shard.files, tf.string)
         skipped, counts = tf.constant(first), tf.constant(self._blocks)
 
         def blocks(file: tf.Tensor) -> tf.data.Dataset:
             # If all blocks are skipped there is no name, and no file is opened.
             name = tf.boolean_mask(names[file][tf.newaxis], [skipped[file] < counts[file]])
             examples = tf.data.TFRecordDataset(name, compression_type="GZIP")
-            if share.of > 1:
-                examples = examples.shard(share.of, share.index)
+            if shard.of > 1:
+                examples = examples.shard(shard.of, shard.index)
             if not first.any():
                 return examples.batch(BLOCK)
             empty = tf.data.Dataset.from_tensors(tf.zeros([0], tf.string)).repeat(skipped[file])
@@ -140,9 +140,9 @@ class Reader:
         return self._interleaved(seed, blocks)
 
     def _interleaved(self, seed: tf.Tensor, of_file: Any) -> tf.data.Dataset:
-        files = tf.data.Dataset.range(len(self._share.files))
+        files = tf.data.Dataset.range(len(self._shard.files))
         if self._buffer:
-            files = files.shuffle(len(self._share.files), seed=seed, reshuffle_each_iteration=False)
+            files = files.shuffle(len(self._shard.files), seed=seed, reshuffle_each_iteration=False)
         return files.interleave(
             of_file,
             cycle_length=_FILES_AT_ONCE,
