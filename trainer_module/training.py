@@ -13,11 +13,11 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module import models, strategies
+from trainer_module import models, strategies, weights
 from trainer_module.cluster.collective import Collective
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.dataset import Inputs
-from trainer_module.loop import checkpoint_folders, schedule, warm_start, weights
+from trainer_module.loop import checkpoint_folders, schedule
 from trainer_module.loop.callbacks import StepProgress, StopOnNonFiniteLoss, best_effort
 from trainer_module.loop.checkpoints import Checkpoints, EarlyStopping, SaveRegularly
 from trainer_module.loop.loops import LOOPS, Plan
@@ -27,8 +27,8 @@ from trainer_module.loop.measurements import (
     configuration,
     write_summary,
 )
+from trainer_module.loop.preemption import PreemptionSignal, PreemptionSync
 from trainer_module.loop.steps import Trainable
-from trainer_module.loop.termination import Termination, Vote
 from trainer_module.settings import Training, TrainingJob
 
 
@@ -117,15 +117,15 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         workers=cluster.workers if cluster else 1,
         parse_on_worker=inputs.parse_on_worker,
     )
-    with Termination() as termination:
-        vote = Vote(termination, collective)
+    with PreemptionSignal() as preemption:
+        sync = PreemptionSync(preemption, collective)
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,
             TrainingCurve(first_step, checkpoints.state.curve),
             StepProgress(inputs.steps, training.epochs, first_step),
             *_early_stopping(training, checkpoints),
-            SaveRegularly(checkpoints, training.checkpoint_steps, first_step, vote),
+            SaveRegularly(checkpoints, training.checkpoint_steps, first_step, sync),
             *([_board(job)] if chief else []),
         ]
         LOOPS[training.loop](model, plan, callbacks)
@@ -233,7 +233,7 @@ def _set_first_weights(
     inputs: Inputs,
 ) -> None:
     """Set the weights of the base model if it fits; otherwise adapt `model` to the train split."""
-    if job.base_model and warm_start.load_weights(
+    if job.base_model and weights.warm_start(
         job, module.FEATURES, _plain_model(job, module), model
     ):
         return
@@ -274,7 +274,7 @@ def _export(job: TrainingJob, trained: Trained) -> None:
         if hasattr(trained.module, "exported"):
             plain = trained.module.exported(plain, _hyperparameters(job.training))
         export.save(plain, job.transform_graph, job.serving_model_dir, job.transform)
-        warm_start.write_origin(job, trained.module.FEATURES)
+        weights.write_origin(job, trained.module.FEATURES)
         logging.info(
             "Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__
         )

@@ -71,8 +71,8 @@ def end_at_sigterm() -> None:
 
     For process 1, Linux ignores signals without a handler. Python runs no handler while the main
     thread is inside TensorFlow, and a parameter server never leaves TensorFlow. So a pod would end
-    only after its whole grace period. Therefore a thread ends the process. `Termination` switches
-    this off while the training can write a checkpoint.
+    only after its whole grace period. Therefore a thread ends the process. `PreemptionSignal`
+    switches this off while the training can write a checkpoint.
     """
     if os.getpid() != 1:
         return

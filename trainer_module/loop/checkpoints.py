@@ -20,7 +20,7 @@ from absl import logging
 
 from core.files import without_magic
 from trainer_module.loop.callbacks import StepCallback
-from trainer_module.loop.termination import EXIT_CODE, Vote
+from trainer_module.loop.preemption import EXIT_CODE, PreemptionSync
 
 LIST_FILE = "checkpoint"
 """The file in a folder of checkpoints with TensorFlow's list of them."""
@@ -299,22 +299,22 @@ class SaveRegularly(StepCallback):
       SystemExit: SIGTERM was received, and a checkpoint has been written; the code is 143.
     """
 
-    def __init__(self, checkpoints: Checkpoints, every: int, first_step: int, vote: Vote):
+    def __init__(self, checkpoints: Checkpoints, every: int, first_step: int, sync: PreemptionSync):
         super().__init__(first_step)
         self._checkpoints = checkpoints
         self._every = every
-        self._vote = vote
+        self._sync = sync
         self._saved = (first_step, *self._progress())
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self.step - self._saved[0] >= self._every:
             self._save()
-        if self._vote.after_step():
+        if self._sync.after_step():
             self._save_and_end()
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._vote.after_step():
+        if self._sync.after_step():
             self._save_and_end()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -326,13 +326,13 @@ class SaveRegularly(StepCallback):
         state.history.append(state.metrics)
         self._save()
         # After the last epoch nothing is saved any more, and SIGTERM ends the process at once.
-        if self._vote.now():
+        if self._sync.now():
             self._save_and_end()
 
     def _save_and_end(self) -> None:
         self._save()
         logging.info("SIGTERM: saved after step %d, ending", self.step)
-        self._vote.wait_for_all()
+        self._sync.wait_for_all()
         raise SystemExit(EXIT_CODE)
 
     def _save(self) -> None:

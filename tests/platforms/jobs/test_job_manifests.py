@@ -26,7 +26,7 @@ from tests.platforms.jobs.training_operator import is_restarted
 from tests.pod_security import violations
 from trainer_module.cluster import exits
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
-from trainer_module.loop import termination
+from trainer_module.loop import preemption
 
 RUNTIME = make_runtime("amazon-reviews", None)
 TRAININGS = [PARAMETER_SERVER, MULTI_WORKER, {}]
@@ -204,7 +204,7 @@ def test_each_exit_code_has_the_same_meaning_for_the_manifest_and_for_the_step(k
 def test_the_exit_codes_of_a_training_are_restarted_where_a_restart_helps():
     assert {exit_codes.FAILED, exit_codes.BAD_INPUT} <= {*PERMANENT}
     killed = [128 + number for number in (signal.SIGABRT, signal.SIGKILL, signal.SIGSEGV)]
-    assert not {exits.LOST_PEER, termination.EXIT_CODE, *killed} & {*PERMANENT}
+    assert not {exits.LOST_PEER, preemption.EXIT_CODE, *killed} & {*PERMANENT}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -1,4 +1,10 @@
-"""SIGTERM during a training: all synchronous processes save and end after the same step."""
+"""SIGTERM during a training: all synchronous processes save and end after the same step.
+
+TensorFlow's PreemptionCheckpointHandler is no alternative. It refuses clusters with parameter
+servers, does nothing on Google Cloud with CPUs or TPUs, sends an HTTP request to the metadata
+server when it is created, does not react during an evaluation, starts from scratch if the list of
+checkpoints is damaged, and counts calls of the compiled function.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +22,11 @@ from trainer_module.cluster.collective import Collective
 EXIT_CODE = 128 + signal.SIGTERM
 """The exit code of a process ended by SIGTERM, by the convention of shells."""
 SECONDS_BETWEEN_VOTES = 1.0
-_MOST_STEPS_BETWEEN_VOTES = 16
+_MAX_STEPS_BETWEEN_VOTES = 16
 """A vote costs about as much as a small step."""
 
 
-class Termination:
+class PreemptionSignal:
     """A context in which SIGTERM sets `requested` instead of ending the process."""
 
     def __init__(self) -> None:
@@ -28,7 +34,7 @@ class Termination:
         self._handler_before: Any = None
         self._descriptor_before = -1
 
-    def __enter__(self) -> Termination:
+    def __enter__(self) -> PreemptionSignal:
         # Python allows handlers only in the main thread. In another one SIGTERM ends the process.
         if threading.current_thread() is threading.main_thread():
             self._handler_before = signal.signal(signal.SIGTERM, self._notice)
@@ -44,15 +50,15 @@ class Termination:
         self.requested = True
 
 
-class Vote:
+class PreemptionSync:
     """A collective check whether any of the synchronous processes has received SIGTERM.
 
     The processes vote about every SECONDS_BETWEEN_VOTES. The number of steps until the next vote
     follows from the sum of the times that they measure, so it is equal in all processes.
     """
 
-    def __init__(self, termination: Termination, collective: Collective):
-        self._termination = termination
+    def __init__(self, preemption: PreemptionSignal, collective: Collective):
+        self._preemption = preemption
         self._collective = collective
         self._steps_between = 1
         self._steps = 0
@@ -62,20 +68,20 @@ class Vote:
         """Count one training or evaluation step; return whether to end, usually without a vote."""
         self._steps += 1
         if not self._collective.needed:
-            return self._termination.requested
+            return self._preemption.requested
         return self._steps >= self._steps_between and self.now()
 
     def now(self) -> bool:
-        """Vote, and return whether to end; every process calls this at the same point."""
+        """PreemptionSync, and return whether to end; every process calls this at the same point."""
         if not self._collective.needed:
-            return self._termination.requested
+            return self._preemption.requested
         seconds = (time.perf_counter() - self._since) / max(1, self._steps)
         requests, total_seconds = self._collective.sum(
-            tf.constant([float(self._termination.requested), seconds])
+            tf.constant([float(self._preemption.requested), seconds])
         ).numpy()
         processes = self._collective.processes
         steps = SECONDS_BETWEEN_VOTES * processes / max(1e-9, float(total_seconds))
-        self._steps_between = int(min(max(1.0, steps), _MOST_STEPS_BETWEEN_VOTES))
+        self._steps_between = int(min(max(1.0, steps), _MAX_STEPS_BETWEEN_VOTES))
         self._steps = 0
         self._since = time.perf_counter()
         return bool(requests > 0)

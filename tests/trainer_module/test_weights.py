@@ -1,5 +1,8 @@
-"""Warm start: the models whose weights are used."""
+"""Weights: copies to and from a model that is sharded over servers, and the warm start."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
@@ -7,11 +10,44 @@ import tf_keras
 from preprocessing import features
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import TRANSFORM, make_job
-from trainer_module import training
-from trainer_module.loop import warm_start
+from trainer_module import training, weights
 from trainer_module.loop.checkpoints import SaveRegularly
 
 NGRAMS, TOKENS = (features.NGRAMS,), (features.TOKENS,)
+TABLE = np.arange(10.0).reshape(5, 2)
+
+
+def model(*values):
+    variables = [
+        tf.Variable(value, dtype=tf.float32, name=f"v{i}") for i, value in enumerate(values)
+    ]
+    return SimpleNamespace(variables=variables)
+
+
+def values(model):
+    return [variable.numpy().tolist() for variable in model.variables]
+
+
+@pytest.mark.parametrize("cuts", [[], [3], [1, 2, 4]], ids=["whole", "in two", "in four"])
+def test_a_table_that_is_cut_has_each_row_once(cuts):
+    plain = model(TABLE, [7.0, 8.0], 9.0)
+    parts = np.split(TABLE, cuts)
+    spread = model(*(0 * part for part in parts), [0.0, 0.0], 0.0)
+    weights.spread(plain, spread)
+    assert values(spread) == [*(part.tolist() for part in parts), [7.0, 8.0], 9.0]
+    gathered = model(0 * TABLE, [0.0, 0.0], 0.0)
+    weights.gather(spread, gathered)
+    assert values(gathered) == values(plain)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [(TABLE[:4],), (TABLE[:, :1],), (TABLE[:3], TABLE[:4])],
+    ids=["fewer rows", "narrower", "parts that do not fit"],
+)
+def test_a_model_of_another_shape_is_refused(other):
+    with pytest.raises(ValueError, match=r"v0.* of shape \(5, 2\) is not in the model"):
+        weights.spread(model(TABLE), model(*other))
 
 
 def make_model(value):
@@ -30,7 +66,7 @@ def export(records, tmp_path):
         served = tf.Module()
         served.model_variables = make_model(5.0).variables
         tf.saved_model.save(served, job.serving_model_dir)
-        warm_start.write_origin(job, names)
+        weights.write_origin(job, names)
         return job.serving_model_dir
 
     return export
@@ -44,8 +80,8 @@ def load(records, tmp_path):
         job = make_job(records, tmp_path, base_model=base, **settings)
         job = job.model_copy(update={"transform": Transform(**transform)})
         model = make_model(1.0)
-        loaded = warm_start.load_weights(job, names, make_model(0.0), model)
-        [weight] = {float(value) for weights in model.get_weights() for value in weights.ravel()}
+        loaded = weights.warm_start(job, names, make_model(0.0), model)
+        [weight] = {float(value) for array in model.get_weights() for value in array.ravel()}
         assert weight == (5.0 if loaded else 1.0)
         return loaded
 
@@ -98,7 +134,7 @@ def test_a_model_without_an_origin_is_not_used(export, load, caplog, tmp_path):
 
 @pytest.mark.parametrize("changed", ["vocabulary_size", "max_tokens"])
 def test_a_model_of_words_depends_on_their_settings(export, load, monkeypatch, changed):
-    monkeypatch.setattr(warm_start, "_vocabulary_hash", lambda job: "the same")
+    monkeypatch.setattr(weights, "_vocabulary_hash", lambda job: "the same")
     base = export(TOKENS)
     assert load(base, TOKENS)
     assert not load(base, TOKENS, {**TRANSFORM, changed: TRANSFORM[changed] + 1})
@@ -121,7 +157,7 @@ def test_a_model_of_words_depends_on_the_words(export, load, records, caplog):
 def test_a_resumed_training_keeps_its_own_weights(records, tmp_path, monkeypatch):
     """The weights of the base model are only those that it began with."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    loaded, weights = [], []
+    loaded, seen = [], []
 
     def load_weights(job, names, plain, model):
         loaded.append(job.base_model)
@@ -129,17 +165,17 @@ def test_a_resumed_training_keeps_its_own_weights(records, tmp_path, monkeypatch
 
     def loop(model, plan, callbacks):
         """One step, after which a checkpoint is written."""
-        weights.append(model.trainable_variables[0].numpy().tolist())
+        seen.append(model.trainable_variables[0].numpy().tolist())
         model.trainable_variables[0].assign_add(tf.ones_like(model.trainable_variables[0]))
         [save] = [callback for callback in callbacks if isinstance(callback, SaveRegularly)]
         save.set_model(model)
         save.on_train_batch_end(0)
 
-    monkeypatch.setattr(warm_start, "load_weights", load_weights)
+    monkeypatch.setattr(weights, "warm_start", load_weights)
     monkeypatch.setitem(training.LOOPS, "fit", loop)
     job = make_job(records, tmp_path, base_model="base", checkpoint_steps=1)
     for _ in range(2):
         training.fit(job, None)
     assert loaded == ["base"]
     buckets = TRANSFORM["ngram_buckets"]
-    assert weights == [[0.0] * buckets, [1.0] * buckets]
+    assert seen == [[0.0] * buckets, [1.0] * buckets]

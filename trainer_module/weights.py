@@ -1,10 +1,15 @@
-"""Warm start: use the weights of an exported model as the first weights of a training."""
+"""The weights of a model: copies to and from a strategy, and the warm start from an exported model.
+
+The values pass through this process and not through files, because parameter servers on other
+machines have no access to its temporary folders.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,11 +18,39 @@ from absl import logging
 
 from core.files import without_magic
 from preprocessing import features
-from trainer_module.loop import weights
 from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 """The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
+
+
+def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
+    """Copy the weights of `plain` to `model`.
+
+    Args:
+      plain: the model outside any strategy.
+      model: the same architecture, whose variables may be mirrored, or sharded over servers.
+
+    Raises:
+      ValueError: the architectures differ.
+    """
+    for whole, parts in _tables(plain, model):
+        value, row = whole.read_value(), 0
+        for part in parts:
+            # Only shards select rows; a scalar has none.
+            rows = part.shape[0] if len(parts) > 1 else None
+            part.assign(value if rows is None else value[row : row + rows])
+            row += rows or 0
+
+
+def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
+    """Copy the weights of `model` to `plain`; for the arguments and errors see `spread`.
+
+    Reading a variable can be a collective operation, so every synchronous process calls this.
+    """
+    for whole, parts in _tables(plain, model):
+        values = [part.read_value() for part in parts]
+        whole.assign(values[0] if len(values) == 1 else tf.concat(values, axis=0))
 
 
 def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
@@ -41,7 +74,7 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
         stream.write(json.dumps(origin(job, feature_names), indent=1))
 
 
-def load_weights(
+def warm_start(
     job: TrainingJob, feature_names: tuple[str, ...], plain: tf_keras.Model, model: tf_keras.Model
 ) -> bool:
     """Set the weights of `model` to those of `job.base_model`.
@@ -73,7 +106,7 @@ def load_weights(
     base = tf.saved_model.load(without_magic(job.base_model))
     for variable, value in zip(plain.variables, base.model_variables, strict=True):
         variable.assign(value)
-    weights.spread(plain, model)
+    spread(plain, model)
     logging.info("Warm start: weights of %s", job.base_model)
     return True
 
@@ -85,3 +118,26 @@ def _vocabulary_hash(job: TrainingJob) -> str:
     file = graph.vocabulary_file_by_name(features.VOCABULARY)
     with tf.io.gfile.GFile(file, "rb") as stream:
         return hashlib.sha256(stream.read()).hexdigest()
+
+
+def _tables(
+    plain: tf_keras.Model, model: tf_keras.Model
+) -> list[tuple[tf.Variable, list[tf.Variable]]]:
+    """Return each variable of `plain` with its variables in `model`: one, or consecutive shards."""
+    rest = list(model.variables)
+    tables = []
+    for whole in plain.variables:
+        count = 1
+        while count < len(rest) and _rows(rest[:count]) < _rows([whole]):
+            count += 1
+        parts, rest = rest[:count], rest[count:]
+        if _rows(parts) != _rows([whole]) or parts[0].shape[1:] != whole.shape[1:]:
+            raise ValueError(
+                f"{whole.name} of shape {tuple(whole.shape)} is not in the model that is trained"
+            )
+        tables.append((whole, parts))
+    return tables
+
+
+def _rows(parts: Sequence[tf.Variable]) -> int:
+    return sum(part.shape[0] if part.shape.rank else 1 for part in parts)

@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 
 from trainer_module.cluster.tf_config import Cluster
-from trainer_module.loop import checkpoint_folders, termination
-from trainer_module.loop.termination import Vote
+from trainer_module.loop import checkpoint_folders, preemption
+from trainer_module.loop.preemption import PreemptionSync
 
 
-class StubTermination:
+class StubSignal:
     requested = False
 
 
@@ -47,14 +47,14 @@ def clock(monkeypatch):
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(termination, "time", clock)
+    monkeypatch.setattr(preemption, "time", clock)
     return clock
 
 
 def votes_after(steps, seconds, clock):
     """Return the steps after which there is a vote, if each step takes `seconds`."""
     collective = OfTwo()
-    vote, seen = Vote(StubTermination(), collective), []
+    vote, seen = PreemptionSync(StubSignal(), collective), []
     for step in range(1, steps + 1):
         clock.now += seconds
         before = collective.votes
@@ -82,7 +82,7 @@ def test_votes_are_no_more_than_a_few_steps_apart(clock):
 
 def test_a_vote_follows_the_time_that_a_step_takes_now(clock):
     collective = OfTwo()
-    vote = Vote(StubTermination(), collective)
+    vote = PreemptionSync(StubSignal(), collective)
     for seconds, steps in ((0.5, 1), (0.5, 2), (2.0, 2), (2.0, 1), (2.0, 1)):
         before = collective.votes
         for _ in range(steps):
@@ -93,8 +93,8 @@ def test_a_vote_follows_the_time_that_a_step_takes_now(clock):
 
 
 def test_sigterm_to_any_process_ends_them_all(clock):
-    collective, sigterm = OfTwo(), StubTermination()
-    vote = Vote(sigterm, collective)
+    collective, sigterm = OfTwo(), StubSignal()
+    vote = PreemptionSync(sigterm, collective)
     assert not vote.now()
     collective.other_requests = 1.0
     assert vote.now(), "the other process received SIGTERM"
@@ -104,12 +104,12 @@ def test_sigterm_to_any_process_ends_them_all(clock):
 
 
 def test_a_process_does_not_wait_for_one_that_has_ended():
-    Vote(StubTermination(), OfTwo()).wait_for_all()
+    PreemptionSync(StubSignal(), OfTwo()).wait_for_all()
 
 
 def test_a_single_process_ends_without_a_vote(clock):
-    sigterm = StubTermination()
-    vote = Vote(sigterm, Alone())
+    sigterm = StubSignal()
+    vote = PreemptionSync(sigterm, Alone())
     assert not vote.after_step() and not vote.now()
     sigterm.requested = True
     assert vote.after_step() and vote.now()
