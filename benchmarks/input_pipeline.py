@@ -104,7 +104,7 @@ def _alone(part: str, job: str) -> dict[str, Any]:
     from trainer_module.training import build_model
 
     parsed = TrainingJob.model_validate_json(Path(job).read_text())
-    strategy = strategies.make_strategy(parsed.training, None)
+    strategy, _ = strategies.make_strategy(parsed.training, None)
     module = models.load(parsed.training.model)
     alone = Collective(strategy, None)
     inputs = Inputs(parsed, module.FEATURES, strategy, None, alone, static_shapes=False)

@@ -25,7 +25,7 @@ thread, on which the input would be computed: a deadlock.
 """
 
 
-def choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
+def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
     """Return the name of the strategy, and the reason for it.
 
     `auto` means a TPU if it is reachable, otherwise the cluster of TF_CONFIG, otherwise a mirrored
@@ -45,7 +45,7 @@ def choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
 
 
 def auto_without_tpu(training: Training, cluster: Cluster | None, gpus: int) -> tuple[str, str]:
-    """Return what `auto` means without a TPU, and the reason; `choose` has the arguments."""
+    """Return what `auto` means without a TPU but with some GPUs, and the reason."""
     if cluster is None:
         return training.of_one_process(gpus)
     if cluster.has_parameter_servers:
@@ -53,23 +53,18 @@ def auto_without_tpu(training: Training, cluster: Cluster | None, gpus: int) -> 
     return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
 
 
-def make_strategy(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    """Create the strategy that `choose` returns; see `create`."""
-    return create(training, cluster, *choose(training, cluster))
+def make_strategy(
+    training: Training, cluster: Cluster | None
+) -> tuple[tf.distribute.Strategy, str]:
+    """Create the strategy of a training; call this before any other TensorFlow op.
 
-
-def create(
-    training: Training, cluster: Cluster | None, name: str, reason: str
-) -> tf.distribute.Strategy:
-    """Create the strategy `name`; call this before any other TensorFlow op.
-
-    Args:
-      training, cluster: those of `choose`.
-      name, reason: the results of `choose`.
+    Returns:
+      The strategy, and the reason for it.
 
     Raises:
       ValueError: the cluster or devices that the settings require do not exist.
     """
+    name, reason = _choose(training, cluster)
     _check_cluster(name, cluster)
     if training.strategy == "auto":
         training.check(name, reason)
@@ -85,7 +80,7 @@ def create(
         "TPU" if name == "tpu" else kind,
         f", {cluster.name} of {cluster.processes} processes" if cluster else "",
     )
-    return strategy
+    return strategy, reason
 
 
 def serve(cluster: Cluster) -> None:

@@ -83,8 +83,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     """Train the model of `job` without exporting it; see `train` for the errors."""
     training = job.training
     # A strategy must be created before any other TensorFlow op.
-    name, reason = strategies.choose(training, cluster)
-    strategy = strategies.create(training, cluster, name, reason)
+    strategy, reason = strategies.make_strategy(training, cluster)
     tf_keras.utils.set_random_seed(training.seed)
     started = time.perf_counter()
     module = models.load(training.model)

@@ -30,7 +30,7 @@ from absl import logging
 logging.set_verbosity(logging.INFO)
 try:
     training = Training(**json.loads(sys.argv[1]))
-    strategy = make_strategy(training, Cluster.from_environ(os.environ))
+    strategy, _ = make_strategy(training, Cluster.from_environ(os.environ))
     print('RESULT', type(strategy).__name__, strategy.num_replicas_in_sync)
 except ValueError as error:
     print('RESULT', error)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import reprlib
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from core.settings import first_problem
 
 VARIABLE = "TF_CONFIG"
 CHIEF, WORKER, PS = "chief", "worker", "ps"
@@ -28,9 +29,7 @@ _REFUSED = {
 }
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 _MAX_PORT = 65535
-_MAX_CHARACTERS = 120
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = 80
+_MAX_CHARACTERS = 200
 
 
 def _known_type(kind: str) -> str:
@@ -94,7 +93,8 @@ class Cluster:
         try:
             config = _TfConfig.model_validate_json(text)
         except ValidationError as error:
-            raise _error(_first_problem(error)) from None
+            problem = first_problem(error, _TfConfig)
+            raise _error(f"{_short(problem)}; a correct value is {_EXAMPLE}") from None
         spec = {kind: addresses for kind, addresses in config.cluster.items() if addresses}
         if not spec:
             return None
@@ -189,25 +189,13 @@ def task_of(counts: Mapping[str, int], number: int | str) -> tuple[str, int]:
     return tasks[int(number)]
 
 
-def _first_problem(error: ValidationError) -> str:
-    """Return the first problem in one short line, however large or deep the value is."""
-    problem = error.errors()[0]
-    message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "json_invalid" or len(problem["loc"]) < 2:
-        where = " ".join(map(str, problem["loc"]))
-        return f"{where} {message}; a correct value is {_EXAMPLE}".lstrip()
-    where = ".".join(str(part) for part in problem["loc"] if part != "[key]")
-    return f"{_short(where)[1:-1]}: {message}, not {_short(problem['input'])}"
-
-
 def _known_task(task: _Task | None, spec: Mapping[str, list[str]]) -> _Task:
     if task is None:
         raise _error(f"no task of this process; a correct value is {_EXAMPLE}")
     if task.index >= len(spec.get(task.type, [])):
         known = ", ".join(f"{len(found)} {kind} from 0" for kind, found in spec.items())
-        raise _error(
-            f"task {task.type} {_short(task.index)} is not in the cluster, which has {known}"
-        )
+        name = _short(f"{task.type} {task.index}")
+        raise _error(f"task {name} is not in the cluster, which has {known}")
     return task
 
 
@@ -231,9 +219,10 @@ def _check_tasks(spec: Mapping[str, list[str]]) -> None:
         raise _error(f"ps tasks but no {missing}; ps tasks need a chief and at least one worker")
 
 
-def _short(value: Any) -> str:
-    text = _SHORT.repr(value)
-    return text if len(text) <= _MAX_CHARACTERS else text[:_MAX_CHARACTERS] + "..."
+def _short(text: str) -> str:
+    """Return a text in one short line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_CHARACTERS else line[:_MAX_CHARACTERS] + "..."
 
 
 def _error(problem: str) -> ValueError:

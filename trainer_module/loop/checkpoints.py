@@ -233,9 +233,11 @@ class Checkpoints:
 
     def _check_settings(self, latest: str, settings: dict[str, Any]) -> None:
         theirs = self.state.settings
-        different = [key for key in settings if theirs.get(key, settings[key]) != settings[key]]
+        different = [key for key in theirs if theirs[key] != settings.get(key, "removed")]
         if different:
-            changes = ", ".join(f"{key}: {theirs[key]}, now {settings[key]}" for key in different)
+            changes = ", ".join(
+                f"{key}: {theirs[key]}, now {settings.get(key, 'removed')}" for key in different
+            )
             raise CheckpointError(
                 f"{latest}: this checkpoint was written with other settings ({changes}); train "
                 f"with those, or remove {self._folder} to start the training from the beginning"

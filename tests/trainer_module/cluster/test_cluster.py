@@ -90,8 +90,8 @@ WORKERS = {"worker": ["a:1", "b:1"]}
         ("worker", 'Invalid JSON: .*; a correct value is {"cluster": {"worker"'),
         pytest.param("[" * 100_000, "Invalid JSON: ", id="brackets"),
         ("[1]", "Input should be an object; a correct value is"),
-        ({"task": {"type": "worker", "index": 0}}, "cluster Field required; a correct value is"),
-        ({"cluster": ["a:1"]}, "cluster Input should be an object; a correct value is"),
+        ({"task": {"type": "worker", "index": 0}}, "cluster: Field required; a correct value is"),
+        ({"cluster": ["a:1"]}, "cluster: Input should be an object; a correct value is"),
         (
             {"cluster": {"gpu": ["a:1"]}},
             "cluster.gpu: unknown task type; known types are chief, worker and ps, not 'gpu'",
@@ -105,7 +105,7 @@ WORKERS = {"worker": ["a:1", "b:1"]}
         ({"cluster": {"worker": ["grpc://a:1"]}}, "not host:port, not 'grpc://a:1'"),
         (
             {"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}},
-            "worker 0 and worker 1 have the same address 'a:1'",
+            "worker 0 and worker 1 have the same address a:1",
         ),
         ({"cluster": WORKERS}, 'no task of this process; .* {"type": "worker", "index": 0}'),
         ({"cluster": WORKERS, "task": {"type": "worker"}}, "task.index: Field required"),

@@ -21,7 +21,7 @@ def pieces(monkeypatch):
 
     def pieces(shape, servers):
         spec = {"chief": ["a:1"], "worker": ["b:1"], "ps": [f"c:{n + 1}" for n in range(servers)]}
-        made = make_strategy(Training(strategy="parameter_server"), Cluster(spec, "chief", 0))
+        made, _ = make_strategy(Training(strategy="parameter_server"), Cluster(spec, "chief", 0))
         return list(made.partitioner(tf.TensorShape(shape), tf.float32))
 
     monkeypatch.setenv("GRPC_FAIL_FAST", "use_caller")

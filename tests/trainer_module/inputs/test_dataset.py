@@ -238,7 +238,7 @@ from trainer_module.settings import TrainingJob
 from trainer_module.strategies import make_strategy
 job = TrainingJob.model_validate_json(sys.argv[1])
 cluster = Cluster.from_environ(os.environ)
-strategy = make_strategy(job.training, cluster)
+strategy, _ = make_strategy(job.training, cluster)
 collective = Collective(strategy, cluster)
 inputs = Inputs(job, ('ngrams',), strategy, cluster, collective, static_shapes=False)
 batches = iter(inputs.train_dataset(0))

@@ -79,7 +79,7 @@ from trainer_module.strategies import make_strategy
 from trainer_module.training import build_model
 
 job = TrainingJob.model_validate_json(sys.argv[1])
-strategy = make_strategy(job.training, cluster)
+strategy, _ = make_strategy(job.training, cluster)
 if replicas > 1:
     # As if each worker had several GPUs, with CPU devices in their place.
     strategy.extended._num_gpus_per_worker = replicas
