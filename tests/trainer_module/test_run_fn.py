@@ -76,7 +76,7 @@ def test_a_wrong_setting_is_an_error_of_the_input_and_a_defect_is_not(fn_args, m
         "train",
         lambda job: run_fn.local.is_needed(job.training, {"TF_CONFIG": "worker"}),
     )
-    with pytest.raises(InputError, match="TF_CONFIG: not JSON"):
+    with pytest.raises(InputError, match="TF_CONFIG: Invalid JSON"):
         run_fn.run_fn(wrong)
     monkeypatch.setattr(run_fn, "train", lambda job: int("no number"))
     with pytest.raises(ValueError, match="invalid literal") as error:
