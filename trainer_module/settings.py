@@ -31,6 +31,7 @@ class Training(Section):
         "learning_rate_batch": "learning_rate now applies at a global batch of 1024 Examples; "
         "with the default scaling multiply it by the square root of 1024 / learning_rate_batch"
     }
+    """See `Section`."""
 
     model: Literal[
         "ngram_linear",
