@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import make_job, run_task, summary
-from trainer_module import task
 from trainer_module.cluster import resources
-from trainer_module.settings import Training, TrainingJob
+from trainer_module.settings import Training
 
 STRATEGIES = get_args(Training.model_fields["strategy"].annotation)
 CLUSTERS = ("multi_worker_mirrored", "parameter_server")
@@ -84,29 +83,6 @@ def test_exactly_the_listed_combinations_are_refused():
         assert bool(refused) == bool(expected), (settings, refused)
         if refused:
             assert refused.startswith(tuple(expected)), (settings, refused)
-
-
-@pytest.mark.parametrize(("strategies", "settings", "line"), REFUSED)
-def test_a_refusal_is_one_line_and_exit_code_2(
-    tmp_path, monkeypatch, capsys, strategies, settings, line
-):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    job = TrainingJob(
-        train_files=["t"],
-        eval_files=["e"],
-        transform_graph="g",
-        serving_model_dir="s",
-        model_run_dir="r",
-        checkpoint_dir="c",
-    )
-    (tmp_path / "job.json").write_text(job.model_dump_json())
-    for strategy in strategies:
-        words = [f"training.{name}={json.dumps(value)}" for name, value in settings.items()]
-        words.append(f"training.strategy={strategy}")
-        options = [word for each in words for word in ("--set", each)]
-        assert task.main([str(tmp_path / "job.json"), "--output", "o", *options]) == 2
-        [message] = capsys.readouterr().err.splitlines()
-        assert line.format(strategy) in message
 
 
 def tf_config(**counts):

@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import (
@@ -166,3 +168,41 @@ def test_two_replicas_of_half_the_batch_are_one_of_the_whole(prepared, tmp_path)
     texts = ["very good number3", "not bad", "bad"]
     expected = predict(one, texts)["probability"].numpy()
     assert predict(two, texts)["probability"].numpy() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.fixture
+def pieces(monkeypatch):
+    """(shape, servers) -> how many pieces a float32 variable has along each axis."""
+
+    def without_a_cluster(cluster_resolver, variable_partitioner):
+        return SimpleNamespace(num_replicas_in_sync=1, partitioner=variable_partitioner)
+
+    def pieces(shape, servers):
+        spec = {"chief": ["a:1"], "worker": ["b:1"], "ps": [f"c:{n + 1}" for n in range(servers)]}
+        made, _ = strategies.make_strategy(
+            Training(strategy="parameter_server"), Cluster(spec, "chief", 0)
+        )
+        return list(made.partitioner(tf.TensorShape(shape), tf.float32))
+
+    monkeypatch.setenv("GRPC_FAIL_FAST", "use_caller")
+    monkeypatch.setattr(tf.distribute, "ParameterServerStrategy", without_a_cluster)
+    return pieces
+
+
+@pytest.mark.parametrize(
+    ("shape", "servers", "expected"),
+    [
+        # 256 KiB stay whole, more is cut.
+        ([65_536], 2, [1]),
+        ([8_192, 9], 2, [2, 1]),
+        # At most one piece a server, and none for less than 256 KiB.
+        ([1_048_576], 3, [3]),
+        ([1_048_576], 100, [16]),
+        # Matrices of layers have few rows, whatever their size.
+        ([4_095, 1_000], 2, [1, 1]),
+        ([4_096, 1_000], 2, [2, 1]),
+        ([], 2, []),
+    ],
+)
+def test_tables_over_256_kib_are_cut(pieces, shape, servers, expected):
+    assert pieces(shape, servers) == expected

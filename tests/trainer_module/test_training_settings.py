@@ -23,9 +23,9 @@ STEPS = 4
 
 TESTED_ELSEWHERE = {
     "devices": "trainer_module/test_strategies.py",
-    "workers": "trainer_module/cluster/test_local_cluster.py",
-    "parameter_servers": "trainer_module/cluster/test_local_cluster.py",
-    "tpu": "trainer_module/cluster/test_machine.py",
+    "workers": "trainer_module/cluster/test_local.py",
+    "parameter_servers": "trainer_module/cluster/test_local.py",
+    "tpu": "trainer_module/cluster/test_resources.py",
     "warm_start": "pipeline/test_nodes.py",
     "tuner_trials": "trainer_module/test_tuner.py",
 }
@@ -202,20 +202,6 @@ def test_cache_input_reads_the_files_once(given, records, tmp_path):
             writer.write(other.numpy())
     later = [next(data)[0]["ngrams"].to_list() for _ in range(10 * STEPS)]
     assert later == 10 * first
-
-
-@pytest.mark.slow
-def test_steps_per_execution_is_how_often_keras_calls_back(fit, monkeypatch):
-    steps = []
-
-    class Seen(callbacks.StepProgress):
-        def on_train_batch_end(self, batch, logs=None):
-            super().on_train_batch_end(batch, logs)
-            steps.append(self.step)
-
-    monkeypatch.setattr(training, "StepProgress", Seen)
-    fit(steps_per_execution=3, epochs=1)
-    assert steps == [3, 4]
 
 
 @pytest.mark.slow

@@ -139,19 +139,6 @@ def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, cache):
     assert two_epochs(5, done=13) == first[13 * 8 :], "a resumed training reads other data"
 
 
-def test_a_cached_input_is_read_from_its_files_once(write, tmp_path):
-    [original] = write([20]).files
-    file = tmp_path / "examples.gz"
-    file.write_bytes(Path(original).read_bytes())
-    share = Split.find([str(file)]).shards(1)[0]
-    data = iter(endless(share, BatchSpec(NGRAMS, TRANSFORM, 5), 4, cache=True))
-    first = numbers(next(data) for _ in range(4))
-    file.unlink()
-    later = numbers(next(data) for _ in range(8))
-    assert first == list(range(20))
-    assert later == 2 * first
-
-
 TOKENS = (features.TOKENS,)
 
 

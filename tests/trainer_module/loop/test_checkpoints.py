@@ -179,12 +179,6 @@ def test_the_best_weights_are_restored_and_older_ones_removed(make, folder):
     assert weight(model) == 2.0
 
 
-def test_without_a_best_epoch_the_weights_stay(make):
-    model, checkpoints = make(3.0)
-    checkpoints.restore_best()
-    assert weight(model) == 3.0
-
-
 def test_best_weights_that_cannot_be_read_are_one_line(make, folder):
     _, checkpoints = make()
     checkpoints.state.best_epoch = 0
@@ -352,8 +346,3 @@ def test_it_ends_after_that_many_epochs_without_a_better_one(
     }
     checkpoints.restore_best()
     assert weight(model) == best
-
-
-def test_it_does_not_stop_while_it_gets_better(stopping):
-    model, _ = stopping(1, [0.5, 0.4, 0.3])
-    assert not model.stop_training
