@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from core.files import without_magic
 from preprocessing import features
-from trainer_module.loop.memory import peak_rss
+from trainer_module.cluster.resources import peak_rss
 
 REQUEST, ANSWER, EXAMPLES = "request.json", "answer.json", "examples.tfrecord"
 """The files in the folder."""

@@ -116,12 +116,13 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         workers=cluster.workers if cluster else 1,
         parse_on_worker=inputs.parse_on_worker,
     )
+    total_steps = inputs.steps * training.epochs
     with PreemptionSignal() as preemption:
         sync = PreemptionSync(preemption, collective)
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,
-            TrainingCurve(first_step, checkpoints.state.curve),
+            TrainingCurve(first_step, total_steps, checkpoints.state.curve),
             StepProgress(inputs.steps, training.epochs, first_step),
             *_early_stopping(training, checkpoints),
             SaveRegularly(checkpoints, training.checkpoint_steps, first_step, sync),

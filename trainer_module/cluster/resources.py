@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import resource
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -133,6 +134,19 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
         training.check_gpus(gpus)
     elif training.strategy != "tpu" and 0 < gpus < training.workers:
         raise ValueError(_too_few_gpus_for_workers(training.workers, gpus))
+
+
+def peak_rss() -> int:
+    """Return the peak resident memory of this process so far, in bytes.
+
+    The value is VmHWM of /proc. Some container runtimes do not report VmHWM; then the value is
+    `ru_maxrss` of getrusage, which a new process inherits from its parent.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,7 +10,7 @@ from preprocessing import features
 
 _BUCKET_STEP = 16
 _WINDOW_EXAMPLES = 65_536
-_FEWEST_BATCHES = 16
+_MIN_BATCHES = 16
 """Minimum number of batches in a window; with large batches it exceeds _WINDOW_EXAMPLES."""
 
 
@@ -30,7 +29,7 @@ def window_batches(batch_size: int, group: int) -> int:
 
     They are whole groups of batches with about 65,536 examples, and at least 16 batches.
     """
-    window = max(_FEWEST_BATCHES, _WINDOW_EXAMPLES // batch_size)
+    window = max(_MIN_BATCHES, _WINDOW_EXAMPLES // batch_size)
     return -(-window // group) * group
 
 
@@ -43,8 +42,7 @@ def length_batches(
     shuffle: bool = False,
     seed: int | tf.Tensor = 0,
     group: int = 1,
-    boundaries: Sequence[int] | None = None,
-    window: int | None = None,
+    window: int,
     first_window: int = 0,
 ) -> tf.data.Dataset:
     """Return batches of (inputs, label): TOKENS int64 [batch, width], padded with 0, and a label.
@@ -70,14 +68,10 @@ def length_batches(
       shuffle: whether to shuffle, see above.
       seed: seed of the shuffling.
       group: number of consecutive batches with similar length, one for each replica of a step.
-      boundaries: ascending widths; the last is the maximum length of a review. None:
-        `length_boundaries`.
-      window: batches that are in memory and sorted together, rounded up to whole groups; None:
-        `window_batches`.
+      window: batches that are in memory and sorted together, see `window_batches`.
       first_window: number of windows of the pass that precede `records`.
     """
-    widths = tf.constant(boundaries or length_boundaries(max_tokens), tf.int64)
-    window = -(-window // group) * group if window else window_batches(batch_size, group)
+    widths = tf.constant(length_boundaries(max_tokens), tf.int64)
 
     def batches(
         parsed: tuple[dict[str, tf.RaggedTensor], tf.Tensor], random: tf.Tensor

@@ -12,8 +12,8 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from trainer_module.cluster.resources import peak_rss
 from trainer_module.loop.callbacks import StepCallback
-from trainer_module.loop.memory import peak_rss
 from trainer_module.settings import SUMMARY_FILE, TrainingJob
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainer_module.inputs.dataset import Inputs
 
 MAX_POINTS = 256
-"""The maximum number of points of a curve; beyond it each pair of neighbours becomes one point."""
+"""The maximum number of points of a curve, besides one at the end of each epoch."""
 
 
 class Measurements(StepCallback):
@@ -95,48 +95,40 @@ class TrainingCurve(StepCallback):
 
     Args:
       first_step: steps done before a resume.
-      points: the points of these steps; updated, because it is part of the checkpoints.
+      total_steps: steps of the whole training.
+      points: the points of the steps before a resume; updated, because it is part of the
+        checkpoints.
     """
 
-    def __init__(self, first_step: int, points: list[dict[str, float]]):
+    def __init__(self, first_step: int, total_steps: int, points: list[dict[str, float]]):
         super().__init__(first_step)
         self._points = points
-        self._size = max((int(point["steps"]) for point in points), default=1)
-        self._new: dict[str, float] = {"steps": 0}
+        self._size = -(-total_steps // MAX_POINTS)
+        self._reset()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         before = self.step
         super().on_train_batch_end(batch, logs)
         # With steps_per_execution the logs are those of the last step; it represents them all.
-        last = {name: float(logs[name]) for name in ("loss", "accuracy")}
-        self._new = _joined(self._new, {"step": self.step, "steps": self.step - before, **last})
-        if self._new["steps"] >= self._size:
-            self._close_point()
+        for name in self._sums:
+            self._sums[name] += float(logs[name]) * (self.step - before)
+        if self.step - self._since >= self._size:
+            self._add_point()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_end(epoch, logs)
-        if self._new["steps"]:
-            self._close_point()
+        if self.step > self._since:
+            self._add_point()
 
-    def _close_point(self) -> None:
-        points = self._points
-        points.append(self._new)
-        self._new = {"steps": 0}
-        if len(points) > MAX_POINTS:
-            points[:] = [_joined(*points[i : i + 2]) for i in range(0, len(points), 2)]
-            self._size *= 2
+    def _add_point(self) -> None:
+        steps = self.step - self._since
+        means = {name: total / steps for name, total in self._sums.items()}
+        self._points.append({"step": self.step, "steps": steps, **means})
+        self._reset()
 
-
-def _joined(first: dict[str, float], second: dict[str, float] | None = None) -> dict[str, float]:
-    """Return one point for the steps of two points, the first of which may have no step."""
-    if second is None or not first["steps"]:
-        return second or first
-    steps = first["steps"] + second["steps"]
-    means = {
-        name: (first[name] * first["steps"] + second[name] * second["steps"]) / steps
-        for name in ("loss", "accuracy")
-    }
-    return {"step": second["step"], "steps": steps, **means}
+    def _reset(self) -> None:
+        self._since = self.step
+        self._sums = {"loss": 0.0, "accuracy": 0.0}
 
 
 def configuration(

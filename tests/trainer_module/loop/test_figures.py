@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.trainer_module.conftest import make_job, summary
 from trainer_module import training
-from trainer_module.loop import measurements, memory
+from trainer_module.cluster import resources
+from trainer_module.loop import measurements
 from trainer_module.loop.measurements import MAX_POINTS, Measurements, TrainingCurve
 
 CPUS = 2
@@ -126,10 +127,9 @@ def record(curve, epochs, steps, at_once=1):
 
 @given(st.integers(1, 4), st.integers(1, 2000))
 def test_the_points_of_the_curve_cover_every_step_once(epochs, steps):
-    points = []
-    record(TrainingCurve(0, points), epochs, steps)
-    total = epochs * steps
-    assert len(points) <= MAX_POINTS
+    points, total = [], epochs * steps
+    record(TrainingCurve(0, total, points), epochs, steps)
+    assert len(points) <= MAX_POINTS + epochs
     assert points[-1]["step"] == total == sum(point["steps"] for point in points)
     assert sum(point["loss"] * point["steps"] for point in points) == pytest.approx(
         total * (total + 1) / 2
@@ -138,20 +138,20 @@ def test_the_points_of_the_curve_cover_every_step_once(epochs, steps):
 
 def test_the_curve_of_a_short_training_has_a_point_for_each_call():
     points = []
-    record(TrainingCurve(0, points), 1, 3)
+    record(TrainingCurve(0, 3, points), 1, 3)
     assert points == [
         {"step": step, "steps": 1, "loss": step, "accuracy": 1 / step} for step in (1, 2, 3)
     ]
     points = []
-    record(TrainingCurve(0, points), 1, 8, at_once=4)
+    record(TrainingCurve(0, 8, points), 1, 8, at_once=4)
     assert [(point["step"], point["steps"]) for point in points] == [(4, 4), (8, 4)]
 
 
 def test_the_curve_of_a_resumed_training_continues_the_points():
     points = []
-    record(TrainingCurve(0, points), 1, 300)
+    record(TrainingCurve(0, 400, points), 1, 300)
     before = [dict(point) for point in points]
-    record(TrainingCurve(300, points), 1, 100)
+    record(TrainingCurve(300, 400, points), 1, 100)
     assert points[: len(before)] == before
     assert sum(point["steps"] for point in points) == 400
 
@@ -231,5 +231,5 @@ def test_memory_is_measured_without_proc(monkeypatch):
     def hidden(self, *arguments, **named):
         raise PermissionError("/proc is hidden")
 
-    monkeypatch.setattr(memory.Path, "read_text", hidden)
-    assert memory.peak_rss() > 2**20
+    monkeypatch.setattr(resources.Path, "read_text", hidden)
+    assert resources.peak_rss() > 2**20
