@@ -145,6 +145,7 @@ class _LocalCluster:
             raise TrainingFailed(f"{name} could not be started: {error}") from error
 
     def _watch(self) -> None:
+        """Return when the chief has succeeded; raise the error of the process that failed first."""
         chief = next(child for child in self._children.values() if child.task.chief)
         while chief.code != 0:
             ended = self._next_end()
@@ -152,16 +153,13 @@ class _LocalCluster:
                 continue
             if self._may_restart(ended):
                 self._restarts += 1
-                logging.warning(
-                    "%s %s; restarting it (%d of %d restarts)",
-                    ended.name,
-                    ended.outcome,
-                    self._restarts,
-                    _RESTARTS,
-                )
+                again = f"restarting it ({self._restarts} of {_RESTARTS} restarts)"
+                logging.warning("%s %s; %s", ended.name, ended.outcome, again)
                 self._start(ended.name)
                 continue
-            self._wait_for_cause(chief)
+            # The process that caused the failure may end after its peers.
+            with contextlib.suppress(queue.Empty):
+                self._wait_for(list(self._children.values()), _SECONDS_TO_FIND_CAUSE)
             if chief.code != 0:
                 raise self._failure()
         self._wait_for_workers()
@@ -182,38 +180,18 @@ class _LocalCluster:
 
     def _may_restart(self, ended: Child) -> bool:
         is_server = ended.task.serves and ended.task.task_type == WORKER
-        return (
-            is_server
-            and self._restarts < _RESTARTS
-            and not (ended.has_wrong_setting or ended.lacks_port)
-        )
-
-    def _wait_for_cause(self, chief: Child) -> None:
-        """Wait until the process that caused the failure has ended, or the chief has succeeded."""
-        children = self._children.values()
-        deadline = time.monotonic() + _SECONDS_TO_FIND_CAUSE
-        with contextlib.suppress(queue.Empty):
-            while chief.code != 0 and not any(child.is_cause for child in children):
-                if all(child.code is not None for child in children):
-                    return
-                self._next_end(deadline)
+        would_fail_again = ended.has_wrong_setting or ended.lacks_port
+        return is_server and self._restarts < _RESTARTS and not would_fail_again
 
     def _failure(self) -> Exception:
-        for child in self._children.values():
-            if child.lacks_port:
-                return _PortTaken(
-                    f"{child.name} cannot listen on {child.task.address}, another process took "
-                    "that port"
-                )
-        failed = [
-            child
-            for child in self._children.values()
-            if child.noticed is not None and (child.code != 0 or child.task.serves)
-        ]
+        children = self._children.values()
+        for each in filter(lambda child: child.lacks_port, children):
+            where = f"{each.name} cannot listen on {each.task.address}"
+            return _PortTaken(f"{where}, another process took that port")
         # Of several processes with a wrong setting, the first to send its failure may not have
         # ended yet. So the exit code has priority over the time.
         first = min(
-            failed,
+            (each for each in children if each.noticed and (each.code != 0 or each.task.serves)),
             key=lambda child: (
                 not child.killed_from_outside,
                 not child.has_wrong_setting,
@@ -248,18 +226,14 @@ class _LocalCluster:
             child.terminate()
         try:
             self._wait_for(children, _SECONDS_TO_END if serving else self._seconds_to_save)
-        except queue.Empty:
-            self._kill(children)
-        except (SystemExit, KeyboardInterrupt):
-            self._kill(children)
-            raise
-
-    def _kill(self, children: Sequence[Child]) -> None:
-        logging.warning("Killing processes that are still running: %s", _names(children))
-        for child in children:
-            child.kill()
-        with contextlib.suppress(queue.Empty, SystemExit, KeyboardInterrupt):
-            self._wait_for(children, _SECONDS_TO_END)
+        except (queue.Empty, SystemExit, KeyboardInterrupt) as reason:
+            logging.warning("Killing processes that are still running: %s", _names(children))
+            for child in children:
+                child.kill()
+            with contextlib.suppress(queue.Empty, SystemExit, KeyboardInterrupt):
+                self._wait_for(children, _SECONDS_TO_END)
+            if not isinstance(reason, queue.Empty):
+                raise
 
     def _wait_for(self, children: Sequence[Child], seconds: float) -> None:
         """Wait until all of them have ended; `_next_end` documents the errors."""
@@ -357,29 +331,24 @@ class Child:
         return signal.Signals(number).name if number in set(signal.Signals) else None
 
     @property
-    def lost_peer(self) -> bool:
-        """Whether the process ended because another process of the cluster was gone."""
-        return self.code == exits.LOST_PEER
-
-    @property
     def killed_from_outside(self) -> bool:
         """Whether the process received a signal that the end of a peer never causes."""
         return self.killed_by in _EXTERNAL_SIGNALS
 
     @property
-    def lacks_port(self) -> bool:
-        """Whether another process listens on its port."""
-        return any(_PORT_TAKEN in line for line in [*self._lines, self.failure or ""])
+    def lost_peer(self) -> bool:
+        """Whether the process ended because another process of the cluster was gone."""
+        return self.code == exits.LOST_PEER
 
     @property
     def has_wrong_setting(self) -> bool:
-        """Whether the process has ended because of a setting or an input."""
+        """Whether the process ended because of a setting or an input."""
         return self.code == exit_codes.BAD_INPUT
 
     @property
-    def is_cause(self) -> bool:
-        """Whether the process ended for a reason other than the end of a peer."""
-        return self.killed_from_outside or self.has_wrong_setting or self.lacks_port
+    def lacks_port(self) -> bool:
+        """Whether another process listens on its port."""
+        return any(_PORT_TAKEN in line for line in [*self._lines, self.failure or ""])
 
     @property
     def outcome(self) -> str:

@@ -187,16 +187,15 @@ class EpochMetrics(tf_keras.callbacks.Callback):
 
 def _executors(model: Trainable, plan: Plan) -> Sequence[_ReplicaSteps | CoordinatorSteps]:
     """Return the executors of training steps and of evaluation steps."""
-    steps = train_step(model), test_step(model)
     strategy = model.distribute_strategy
-    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-        return [CoordinatorSteps(_parsing(step, plan), strategy, plan.workers) for step in steps]
-    return [_ReplicaSteps(step, model, plan) for step in steps]
+    if not isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        return [_ReplicaSteps(make(model), model, plan) for make in (train_step, test_step)]
 
+    def parsing(step: Step) -> Step:
+        return lambda batch: step(plan.parse_on_worker(batch))
 
-def _parsing(step: Step, plan: Plan) -> Step:
-    """Return `step` for batches that a worker has to parse."""
-    return lambda batch: step(plan.parse_on_worker(batch))
+    steps = [parsing(make(model)) for make in (train_step, test_step)]
+    return [CoordinatorSteps(step, strategy, plan.workers) for step in steps]
 
 
 class _ReplicaSteps:
