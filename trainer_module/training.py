@@ -87,12 +87,9 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     tf_keras.utils.set_random_seed(training.seed)
     started = time.perf_counter()
     module = models.load(training.model)
-    static_shapes = training.jit_compile or _on_tpu(strategy)
     collective = Collective(strategy, cluster)
-    inputs = Inputs(
-        job, module.FEATURES, strategy, cluster, collective, static_shapes=static_shapes
-    )
-    model = build_model(job, module, inputs, strategy, static_shapes=static_shapes)
+    inputs = Inputs(job, module.FEATURES, strategy, collective)
+    model = build_model(job, module, inputs, strategy)
 
     chief = cluster is None or cluster.chief
     task = cluster.name.replace(" ", "-") if cluster else "chief"
@@ -112,11 +109,11 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         first_step=first_step,
         state=checkpoints.state,
         steps_per_execution=training.steps_per_execution,
-        jit_compile=training.jit_compile and not _on_tpu(strategy),
+        jit_compile=_jit_compile(training, strategy),
         workers=cluster.workers if cluster else 1,
         parse_on_worker=inputs.parse_on_worker,
     )
-    total_steps = inputs.steps * training.epochs
+    total_steps, patience = inputs.steps * training.epochs, training.early_stopping
     with PreemptionSignal() as preemption:
         sync = PreemptionSync(preemption, collective)
         callbacks = [
@@ -124,7 +121,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
             measurements,
             TrainingCurve(first_step, total_steps, checkpoints.state.curve),
             StepProgress(inputs.steps, training.epochs, first_step),
-            *_early_stopping(training, checkpoints),
+            *([EarlyStopping(patience, checkpoints)] if patience else []),
             SaveRegularly(checkpoints, training.checkpoint_steps, first_step, sync),
             *([_board(job)] if chief else []),
         ]
@@ -157,8 +154,6 @@ def build_model(
     module: ModuleType,
     inputs: Inputs,
     strategy: tf.distribute.Strategy,
-    *,
-    static_shapes: bool,
 ) -> tf_keras.Model:
     """Build and compile the model under its strategy."""
     training = job.training
@@ -169,14 +164,12 @@ def build_model(
     rate = _rate(training, module, inputs)
     with strategy.scope():
         net = module.build(
-            _hyperparameters(training),
-            job.transform,
-            static_shapes=static_shapes,
+            _hyperparameters(training), job.transform, static_shapes=inputs.static_shapes
         )
         model = Trainable(net, models.loss_of(module))
         model.compile(
             optimizer=module.optimizer(rate),
-            jit_compile=training.jit_compile and not _on_tpu(strategy),
+            jit_compile=_jit_compile(training, strategy),
             steps_per_execution=training.steps_per_execution,
         )
     logging.info(
@@ -198,9 +191,9 @@ def _rate(training: Training, module: ModuleType, inputs: Inputs) -> schedule.Wa
     return schedule.make_schedule(training, peak, inputs.steps * training.epochs)
 
 
-def _on_tpu(strategy: tf.distribute.Strategy) -> bool:
-    """Return whether the strategy compiles every step, which requires static shapes."""
-    return isinstance(strategy, tf.distribute.TPUStrategy)
+def _jit_compile(training: Training, strategy: tf.distribute.Strategy) -> bool:
+    """Return whether XLA compiles the step; a TPU compiles every step by itself."""
+    return training.jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def _plain_model(job: TrainingJob, module: ModuleType) -> tf_keras.Model:
@@ -239,13 +232,6 @@ def _set_first_weights(
         return
     if hasattr(module, "adapt"):
         module.adapt(model, inputs.ngram_counts())
-
-
-def _early_stopping(
-    training: Training, checkpoints: Checkpoints
-) -> list[tf_keras.callbacks.Callback]:
-    patience = training.early_stopping
-    return [] if patience is None else [EarlyStopping(patience, checkpoints)]
 
 
 def _board(job: TrainingJob) -> tf_keras.callbacks.Callback:

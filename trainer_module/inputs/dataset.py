@@ -20,7 +20,6 @@ from core.files import list_files
 from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module.cluster.collective import Collective
-from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.autotune import without_autotune
 from trainer_module.inputs.length_batches import length_batches, window_batches
 from trainer_module.inputs.shards import Reader, Shard
@@ -288,22 +287,20 @@ class Inputs:
         job: TrainingJob,
         feature_names: tuple[str, ...],
         strategy: tf.distribute.Strategy,
-        cluster: Cluster | None,
         collective: Collective,
-        *,
-        static_shapes: bool,
     ):
         training = job.training
         self._strategy = strategy
         self._by_coordinator = isinstance(strategy, tf.distribute.ParameterServerStrategy)
-        self._processes = cluster.workers if cluster and not self._by_coordinator else 1
-        self._replicas_here = strategy.num_replicas_in_sync // self._processes
+        self._replicas_here = strategy.num_replicas_in_sync // collective.processes
+        self.static_shapes = training.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy)
+        """Whether all batches have the same shape, because the step is compiled."""
         self._batching = BatchSpec(
             feature_names,
             job.transform,
             training.batch_size_per_replica,
             self._replicas_here,
-            static_shapes,
+            self.static_shapes,
         )
         self._training = training
         self._train_files = job.train_files
@@ -354,7 +351,7 @@ class Inputs:
         return collective.sum(tf.constant(counter.counts, tf.float64)).numpy()
 
     def _steps(self, split: Split) -> int:
-        largest = max(shard.examples for shard in split.shards(self._processes))
+        largest = max(shard.examples for shard in split.shards(self._collective.processes))
         return math.ceil(self._batching.batches(largest) / self._replicas_here)
 
     def _distributed(self, split: Split, first_step: int, *, shuffle_buffer: int) -> Any:

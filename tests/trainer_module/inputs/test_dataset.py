@@ -227,7 +227,7 @@ job = TrainingJob.model_validate_json(sys.argv[1])
 cluster = Cluster.from_environ(os.environ)
 strategy, _ = make_strategy(job.training, cluster)
 collective = Collective(strategy, cluster)
-inputs = Inputs(job, ('ngrams',), strategy, cluster, collective, static_shapes=False)
+inputs = Inputs(job, ('ngrams',), strategy, collective)
 batches = iter(inputs.train_dataset(0))
 seen = []
 for _ in range(inputs.steps):

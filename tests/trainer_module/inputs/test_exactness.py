@@ -86,8 +86,8 @@ if replicas > 1:
     type(strategy.extended).worker_devices = [f'/device:CPU:{i}' for i in range(replicas)]
 module = models.load(job.training.model)
 collective = Collective(strategy, cluster)
-inputs = Inputs(job, module.FEATURES, strategy, cluster, collective, static_shapes=False)
-model = build_model(job, module, inputs, strategy, static_shapes=False)
+inputs = Inputs(job, module.FEATURES, strategy, collective)
+model = build_model(job, module, inputs, strategy)
 train = train_step(model)
 
 def step(sent):
