@@ -21,16 +21,6 @@ from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import Training
 
 
-def test_workers_get_a_tf_config_each(scripted):
-    scripted.run('note("config", os.environ["TF_CONFIG"])', workers=3)
-    configs = scripted.texts("config")
-    assert set(configs) == {"worker 0", "worker 1", "worker 2"}
-    clusters = [Cluster.from_environ({"TF_CONFIG": text}) for text in configs.values()]
-    assert sorted(cluster.name for cluster in clusters) == sorted(configs)
-    [spec] = {json.dumps(cluster.spec) for cluster in clusters}
-    assert len(set(json.loads(spec)["worker"])) == 3
-
-
 def test_parameter_servers_get_a_coordinator(scripted):
     script = 'note("config", os.environ["TF_CONFIG"])\nif config["task"]["type"] != "chief":\n    '
     waits = (

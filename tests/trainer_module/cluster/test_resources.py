@@ -20,17 +20,11 @@ def test_workers_share_the_cores_and_this_process_keeps_its_own(scripted):
     assert not first & second or len(before) == 1
 
 
-def test_coordinator_and_parameter_servers_have_all_cores(scripted):
-    scripted.run(
-        'note("cores", json.dumps(sorted(os.sched_getaffinity(0))))\n'
-        'if me != "chief 0": time.sleep(600)\n'
-        'for other in ("worker 0", "worker 1", "ps 0"): wait_for("cores", other)',
-        strategy="parameter_server",
-    )
-    cores = {name: set(json.loads(text)) for name, text in scripted.texts("cores").items()}
-    everything = os.sched_getaffinity(0)
-    assert cores["chief 0"] == cores["ps 0"] == everything
-    assert cores["worker 0"] | cores["worker 1"] == everything or len(everything) == 1
+def test_coordinator_and_parameter_servers_have_all_cores():
+    allocated = resources.allocate({"chief": 1, "worker": 2, "ps": 1})
+    cores = {each.task.name: each.cores for each in allocated}
+    assert cores["chief"] is None and cores["ps 0"] is None
+    assert cores["worker 0"] | cores["worker 1"] == os.sched_getaffinity(0)
 
 
 @pytest.mark.parametrize(

@@ -63,11 +63,6 @@ def test_the_last_step_is_reported_although_the_one_before_was(reported):
     assert reported[-2:] == [(40, 41), (41, 41)]
 
 
-def test_progress_of_few_steps_is_reported_at_each(reported):
-    epoch(StepProgress(3, 2, first_step=3), 1, range(3))
-    assert reported == [(4, 6), (5, 6), (6, 6)]
-
-
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_ends_the_training_at_its_step(loss):
     callback = StopOnNonFiniteLoss(4)
