@@ -7,7 +7,8 @@ import tensorflow as tf
 import tf_keras
 
 from trainer_module import models
-from trainer_module.loop.steps import Trainable, means, metric_values, step_means, test_step
+from trainer_module.loop.steps import Trainable, means, metric_values, step_means
+from trainer_module.loop.steps import test_step as eval_step
 
 LABEL = tf.constant([[1.0], [0.0], [1.0], [0.0]])
 LOGIT = tf.constant([[2.0], [1.0], [-1.0], [-3.0]])
@@ -27,7 +28,7 @@ def make_model(logits=1, loss=models.loss):
 
 def step(model, logit=LOGIT, label=LABEL, weight=None):
     data = (logit, label) if weight is None else (logit, label, weight)
-    return test_step(model)(data)
+    return eval_step(model)(data)
 
 
 @pytest.mark.parametrize(("weight", "losses", "right"), CASES)
