@@ -50,7 +50,7 @@ run: install ## run the sample pipeline, from raw reviews to a pushed model, and
 test: lint ## check style and types, then run the tests
 	@$(PYTEST) $(PYTEST_ARGS)
 
-test-all: lint ## test with more settings too: each strategy, each precision, each kind of failure
+test-all: lint ## test more settings and failures too, the image, the wheel and the guides
 	@$(PYTEST) --exhaustive $(PYTEST_ARGS)
 
 test-fast: install ## run the tests that start no TFX component, train little and need no real data

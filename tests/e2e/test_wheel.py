@@ -10,7 +10,7 @@ import pytest
 
 from tests.checkout import CHECKOUT, copy_of_the_checkout
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 # Every process of the environment imports it. Only the libraries of the checkout's .venv may be
 # read: the sources, and the metadata of their installation, are not.
