@@ -55,7 +55,20 @@ def on_flink(settings, jars, **flink):
     return {**settings, "beam": {"runner": "flink", "flink": {"jars": str(jars), **flink}}}
 
 
-def test_flink_in_the_job_server_and_the_loss_of_that_server(
+def test_a_run_on_flink_has_the_results_of_the_direct_runner(
+    settings, direct, flink_jars, tmp_path
+):
+    workspace = Workspace(tmp_path, on_flink(settings, flink_jars))
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(workspace.pushed()) == 1
+    assert_same(results(workspace), direct)
+    assert scores(workspace, settings) == scores(workspace, settings, "beam.runner=direct")
+    assert processes_of(workspace) == []
+
+
+@pytest.mark.exhaustive
+def test_the_loss_of_the_job_server_ends_the_run_and_the_next_one_completes_it(
     settings, direct, flink_jars, tmp_path
 ):
     workspace = Workspace(tmp_path, on_flink(settings, flink_jars))
@@ -82,10 +95,10 @@ def test_flink_in_the_job_server_and_the_loss_of_that_server(
     assert workspace.artifacts()["Examples"] == 2
     assert len(workspace.pushed()) == 1
     assert_same(results(workspace), direct)
-    assert scores(workspace, settings) == scores(workspace, settings, "beam.runner=direct")
     assert processes_of(workspace) == []
 
 
+@pytest.mark.exhaustive
 def test_the_loss_of_a_task_manager_and_of_a_worker(settings, direct, flink_jars, tmp_path):
     with FlinkCluster(flink_jars, tmp_path / "cluster", worker_pools=True) as cluster:
         flink = {
