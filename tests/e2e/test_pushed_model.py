@@ -7,6 +7,7 @@ from collections import Counter
 
 import apache_beam as beam
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
@@ -18,6 +19,7 @@ from pipeline.config import load_config
 from pipeline.evaluation import eval_config
 from preprocessing import features, normalise
 from preprocessing.settings import Transform
+from serving.predict_text import load_predict_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
@@ -91,14 +93,40 @@ def test_transform_features_returns_the_features_of_the_training(finished, pushe
     np.testing.assert_array_equal((ngrams >= 0).sum(axis=1), wanted)
 
 
-def test_predict_text_equals_the_evaluation_example_by_example(
+def test_predictions_for_strings_equal_those_of_the_evaluation_review_by_review(
     finished, pushed, test_examples, tmp_path
 ):
-    """The predictions of the Evaluator, by TFMA's extractors, equal those for raw strings."""
-    evaluated = _evaluated(finished[0], test_examples, tmp_path)
+    """By the signature, and by `amazon-reviews predict --input … --output …`."""
+    workspace, _ = finished
+    made = tmp_path / "evaluated"
+    made.mkdir()
+    evaluated = _evaluated(workspace, test_examples, made)
     assert len(evaluated) == len(test_examples)
-    answers = pushed.signatures["predict_text"](texts=tf.constant(_texts(evaluated)))
-    np.testing.assert_allclose(list(evaluated.values()), answers["probability"], atol=1e-6)
+    texts, probabilities = _texts(evaluated), list(evaluated.values())
+    answers = pushed.signatures["predict_text"](texts=tf.constant(texts))
+    np.testing.assert_allclose(probabilities, answers["probability"], atol=1e-6)
+
+    source, output = tmp_path / "reviews.txt", tmp_path / "scores.parquet"
+    source.write_bytes(b"\n".join(texts))
+    done = workspace.command("predict", "--input", str(source), "--output", str(output))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{len(texts):,} reviews scored")
+    assert done.stderr == ""
+    scores = pq.read_table(output)
+    assert scores["position"].to_pylist() == list(range(1, len(texts) + 1))
+    np.testing.assert_allclose(scores["probability"], probabilities, atol=1e-6)
+    labels = ["positive" if p > 0.5 else "negative" for p in scores["probability"].to_pylist()]
+    assert scores["label"].to_pylist() == labels
+
+
+def test_ngrams_of_numpy_score_the_pushed_model_with_the_same_bits(finished):
+    workspace, _ = finished
+    predict = load_predict_text(str(workspace.pushed()[0]))
+    texts = _texts(_examples(workspace, "ReviewExampleGen", "eval"))
+    found = predict(texts)
+    assert predict.is_fast
+    for name, values in predict._by_text(texts).items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def _evaluated(workspace, examples, folder):
