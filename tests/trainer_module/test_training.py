@@ -53,7 +53,7 @@ def test_the_saved_model_holds_no_keras_object(trained):
     assert not [kind for kind in kinds if "keras" in kind]
 
 
-@pytest.mark.parametrize("at_once", [1, 7])
+@pytest.mark.parametrize("at_once", [exhaustive(1), 7])
 def test_the_custom_loop_and_fit_have_equal_results(prepared, trained, tmp_path, at_once):
     train(make_job(prepared, tmp_path, loop="custom", steps_per_execution=at_once))
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
