@@ -34,10 +34,9 @@ def serve(
     from pipeline.config import load_config
     from serving.rest.server import open_socket
     from serving.rest.server import serve as serve_models
-    from serving.signing.settings import verification_key
 
     settings = load_config(config, overrides or ())
-    folder, public_key = settings.paths.serving, verification_key(settings.signing)
+    folder = settings.paths.serving
     limits = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
     listener = open_socket(limits)
     # Otherwise TensorFlow logs each request whose Examples cannot be parsed, with their content.
@@ -53,7 +52,7 @@ def serve(
         print_line(f"try it at {address}/ (Ctrl-C ends the server)")
         sys.stdout.flush()
 
-    serve_models(folder, limits, listener, ready, public_key)
+    serve_models(folder, limits, listener, ready)
 
 
 def _log_to_stderr() -> None:

@@ -8,7 +8,6 @@ from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.baseline import pushed
-from serving.signing.settings import Signing
 
 
 class PushedBaselineSpec(types.ComponentSpec):
@@ -17,7 +16,6 @@ class PushedBaselineSpec(types.ComponentSpec):
     PARAMETERS = {
         pushed.SERVING_DIR_KEY: ExecutionParameter(type=str),
         pushed.MODEL_DIR_KEY: ExecutionParameter(type=str, optional=True),
-        pushed.SIGNING_KEY: ExecutionParameter(type=str),
     }
     INPUTS = {pushed.CANDIDATE_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True)}
     OUTPUTS = {pushed.MODEL_KEY: ChannelParameter(type=standard_artifacts.Model)}
@@ -35,7 +33,6 @@ class PushedBaseline(base_component.BaseComponent):
     def __init__(
         self,
         serving_dir: str,
-        signing: Signing,
         model_dir: str | None = None,
         candidate: types.BaseChannel | None = None,
     ):
@@ -43,7 +40,6 @@ class PushedBaseline(base_component.BaseComponent):
 
         Args:
           serving_dir: the Pusher's base directory.
-          signing: the keys, on the machine that runs the component.
           model_dir: a SavedModel to use instead.
           candidate: the model that is compared with the baseline.
         """
@@ -51,7 +47,6 @@ class PushedBaseline(base_component.BaseComponent):
             spec=PushedBaselineSpec(
                 serving_dir=serving_dir,
                 model_dir=model_dir,
-                signing=signing.model_dump_json(),
                 candidate=candidate,
                 model=types.Channel(type=standard_artifacts.Model),
             )

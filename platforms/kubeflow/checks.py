@@ -34,12 +34,6 @@ def check(config: PipelineConfig) -> None:
                 f"{key}: {path} is not accessible from the pods of Kubeflow; set "
                 "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"
             )
-    for key, file in config.signing.model_dump(exclude_none=True).items():
-        if not on_volume(config, file):
-            raise ConfigError(
-                f"signing.{key}: {file} is not accessible from the pods of Kubeflow; set a path "
-                "under kubeflow.volume.mount"
-            )
     if config.push.destination == "vertex":
         raise ConfigError(
             "push.destination: vertex requires --target vertex; set filesystem and serve the model "

@@ -9,7 +9,6 @@ from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms import flink
 from platforms.checks import check_baseline, check_dataflow, check_splits, places
-from serving.signing.settings import private_key
 
 
 def check(config: PipelineConfig) -> None:
@@ -28,5 +27,3 @@ def check(config: PipelineConfig) -> None:
     sample = {"data.input_base": os.path.dirname(sample_data.__file__)}
     flink.check_paths(config, {**sample, **places(config)}.items())
     flink.check_local(config)
-    if config.signing.private_key:
-        private_key(config.signing.private_key)

@@ -94,9 +94,8 @@ def _input(config: PipelineConfig) -> Iterator[bytes]:
     Raises:
       OSError: a file or folder cannot be read, or the input contains a link to a folder.
     """
-    for file in (config.serving.golden, config.signing.private_key):
-        if file:
-            yield hashlib.sha256(Path(file).read_bytes()).digest()
+    if config.serving.golden:
+        yield hashlib.sha256(Path(config.serving.golden).read_bytes()).digest()
     # The sample is a part of the code.
     waiting = [config.data.input_base] if config.data.input_base else []
     while waiting:

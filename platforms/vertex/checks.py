@@ -31,8 +31,6 @@ def check(config: PipelineConfig) -> None:
             raise ConfigError(
                 f"{key}: {path} is not accessible from Vertex AI; set gs://BUCKET/FOLDER"
             )
-    for key, file in config.signing.model_dump(exclude_none=True).items():
-        raise ConfigError(f"signing.{key}: {file} is not accessible from Vertex AI; unset it")
     for name, resources in config.cluster.resources.items():
         gpu_type = resources.gpu_type
         if gpu_type and not re.fullmatch("[A-Z][A-Z0-9_]+", gpu_type):

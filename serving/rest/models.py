@@ -12,7 +12,6 @@ from core.files import without_magic
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
-from serving.signing.model import SignatureError, verified
 
 _SAMPLE = b"A good phone: it works."
 _IN_THE_CALLER = -1
@@ -49,25 +48,16 @@ class LoadedModel:
       signature_defs: all signatures as TensorFlow Serving describes them in its metadata.
     """
 
-    def __init__(self, folder: str, public_key: bytes | None = None):
+    def __init__(self, folder: str):
         """Load the model and call it once, because first calls take longer.
 
         Args:
           folder: a version in the serving folder.
-          public_key: PEM of the key that must have signed it; None: any model is loaded.
 
         Raises:
-          BrokenModelError: the folder contains no SavedModel, the model cannot answer requests, or
-            it is not what the key has signed.
+          BrokenModelError: the folder contains no SavedModel, or the model cannot answer requests.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
-        try:
-            with verified(folder, public_key) as trusted:
-                self._open(trusted)
-        except SignatureError as error:
-            raise BrokenModelError(f"has no valid signature: {error}") from error
-
-    def _open(self, folder: str) -> None:
         try:
             session, definitions = _load(folder)
         except Exception as error:  # a damaged file can raise anything

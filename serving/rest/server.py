@@ -7,7 +7,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from functools import partial
 
 from core.errors import ConfigError
 from serving.rest.settings import Serve
@@ -52,7 +51,6 @@ def serve(
     settings: Serve,
     listener: socket.socket,
     ready: Callable[[str, int], object],
-    public_key: bytes | None = None,
 ) -> None:
     """Serve the models in `folder` until SIGTERM or SIGINT, and then answer accepted requests.
 
@@ -61,7 +59,6 @@ def serve(
       settings: limits and intervals.
       listener: the socket that `open_socket` returned.
       ready: called with the address and the version once the server accepts requests.
-      public_key: PEM of the key that a model must be signed by; None: any model is served.
 
     Raises:
       UserError: the folder has no model that can be served.
@@ -76,7 +73,7 @@ def serve(
     from serving.rest.switching import Models
 
     metrics = Metrics()
-    models = Models(folder, metrics, partial(LoadedModel, public_key=public_key))
+    models = Models(folder, metrics, LoadedModel)
     # A collection then skips the modules, which are most of the objects; it pauses every request.
     # The models are loaded afterwards, so that a replaced one is still collected.
     gc.freeze()

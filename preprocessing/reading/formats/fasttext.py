@@ -41,7 +41,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
     Nearly every line is an ordinary review. Such a line is not decoded: its label is found by one
     look-up, and its text is not copied into a `Review`. This takes a third of the time of `_parse`,
-    which parses all other lines (`benchmarks.preprocessing`).
+    which parses all other lines.
     """
     labels = label_reader(layout)
     optional = layout.labels == "optional"
