@@ -116,6 +116,7 @@ def test_a_model_that_fails_the_serving_check_is_not_pushed(finished):
     assert len(workspace.pushed()) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_setting_that_no_component_reads_causes_no_work_but_a_report(finished):
     workspace, _ = finished
     before = workspace.artifacts()

@@ -66,7 +66,7 @@ def test_wrong_settings_end_it_with_one_line(tmp_path):
             *("compile", "vertex", LOCAL),
             f"is for --engine local; set --pipeline_path {VERTEX}",
         ),
-        ("create", "beam", LOCAL, "is for --engine local; set --engine local"),
+        exhaustive("create", "beam", LOCAL, "is for --engine local; set --engine local"),
         exhaustive(
             *("create", "local", VERTEX),
             f"is for --engine vertex; set --pipeline_path {LOCAL}",
