@@ -156,6 +156,12 @@ endif
 		--output-file $(SBOM) .cache/sbom.txt
 	@echo $(SBOM)
 
+weight: ## print the number of lines of Python, and of settings
+	@printf 'product %6d lines\n' $$($(call COUNT_LINES,'*.py' ':!tests' ':!benchmarks' ':!tools'))
+	@printf 'tests %8d lines\n' $$($(call COUNT_LINES,'tests/*.py'))
+	@printf 'others %7d lines (benchmarks, tools)\n' $$($(call COUNT_LINES,'benchmarks/*.py' 'tools/*.py'))
+	@printf 'settings %5d keys\n' $$(grep -c '^| `' docs/reference/settings.md)
+
 clean: ## remove what builds and tools leave; keep .venv and runs
 	@rm -rf build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -path ./.venv -prune -o -path ./.cache -prune -o -name __pycache__ -type d -prune \
