@@ -18,9 +18,9 @@ def test_a_warm_start_continues_with_the_weights_of_the_served_model(finished):
     assert done.returncode in (0, 3), done.stdout + done.stderr
     log = max((workspace.root / "logs").iterdir()).read_text()
     assert "Warm start: weights of " in log, log[-5000:]
-    # The first epoch of the warm training is better than the last epoch of the first training.
+    # An epoch that begins with new weights has several times the loss.
     warm = training(workspace)
-    assert warm["loss"] < first["loss"]
+    assert warm["loss"] < first["epoch_metrics"][0]["loss"] / 2
     assert warm["val_loss"] < first["val_loss"] + 0.02
 
 
