@@ -157,8 +157,8 @@ class Kubeflow(Section):
     """PersistentVolumeClaim that every step mounts, for data outside of buckets."""
     training_job: JobKindName = "auto"
     """Kind of the object that runs a training on several machines: `tfjob` (training operator v1),
-    `trainjob` (Trainer v2, with the runtime that `amazon-reviews runtime` writes), `jobset` (JobSet
-    alone), or `auto`, the first of them that the cluster has."""
+    `trainjob` (Trainer v2, with the runtime of `kubeflow/training.yaml`), `jobset` (JobSet alone),
+    or `auto`, the first of them that the cluster has."""
     training_runtime: DnsLabel = RUNTIME
     """Name of the ClusterTrainingRuntime of TrainJobs."""
     queue: DnsLabel | None = None

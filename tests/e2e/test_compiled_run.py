@@ -89,11 +89,11 @@ class Steps:
 @pytest.mark.xdist_group("finished")
 def test_names_and_uris_of_artifacts_are_all_that_the_steps_need(finished, tmp_path):
     """A launcher that passes nothing else; the serving check refuses a model and then passes it."""
-    steps = Steps(tmp_path, bare_launcher, serving={"max_p99_ms": 0.001})
+    steps = Steps(tmp_path, bare_launcher, serving_check={"max_p99_ms": 0.001})
     pushed, check = steps.launch()
     assert pushed == []
     assert not check["passed"]
-    assert check["cause"].endswith(" ms, serving.max_p99_ms allows 0.001")
+    assert check["cause"].endswith(" ms, serving_check.max_p99_ms allows 0.001")
     assert [result["name"] for result in check["results"] if not result["passed"]] == ["p99_ms"]
     refused = "The model is blessed, but failed the serving check. It was not pushed."
     assert refused in steps.report()

@@ -51,7 +51,7 @@ def test_a_run_and_predict_in_a_folder_whose_name_matches_a_neighbour(first_run,
             "early_stopping": 1,
         },
         "evaluation": {"min_accuracy": 0.1},
-        "serving": {"min_golden": 0.0},
+        "serving_check": {"min_golden": 0.0},
     }
     workspace = Workspace(tmp_path / "exp[1]", settings)
     reviews = workspace.folder / "reviews"

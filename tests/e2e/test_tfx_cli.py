@@ -31,14 +31,14 @@ def tfx(workspace, *words, engine="local", overrides="", cwd=ROOT):
     )
 
 
-LOCAL, VERTEX = "pipeline/local_runner.py", "kubeflow/runner.py"
+LOCAL, VERTEX = "local_runner.py", "kubeflow_v2_runner.py"
 CREATE = ("pipeline", "create", "--pipeline_path", LOCAL)
 RUN = ("run", "create", "--pipeline_name", "amazon_reviews")
 # One epoch on little data: the models are not good, and are pushed nevertheless.
 LITTLE = {
     "data": {"max_examples": {"train": 4000, "eval": 500, "test": 500}},
     "evaluation": {"min_accuracy": 0.0, "max_accuracy_drop": 1.0},
-    "serving": {"min_golden": 0.0},
+    "serving_check": {"min_golden": 0.0},
 }
 SHAPES = {
     "one_device": {},
@@ -56,6 +56,16 @@ def test_wrong_settings_end_it_with_one_line(tmp_path):
     assert done.returncode != 0
     assert "training.epoch: unknown key, did you mean epochs?" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runner", ["pipeline/local_runner.py", "kubeflow/runner.py"])
+def test_the_old_paths_of_the_runners_work(tmp_path, runner):
+    environ = Workspace(tmp_path, SETTINGS).env("training.epoch=3")
+    words = [sys.executable, str(ROOT / runner)]
+    done = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "training.epoch: unknown key, did you mean epochs?" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.slow

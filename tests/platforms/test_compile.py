@@ -231,7 +231,7 @@ def test_the_commands_compile(tmp_path, command):
     arguments = {
         "tfx": [
             *("pipeline", "compile", "--engine", "vertex"),
-            *("--pipeline_path", f"{repository}/kubeflow/runner.py"),
+            *("--pipeline_path", f"{repository}/kubeflow_v2_runner.py"),
         ],
         "amazon-reviews": ["compile", "--target", "vertex", "--output", "pipeline.json"],
     }[command]
@@ -256,7 +256,7 @@ def test_the_commands_compile(tmp_path, command):
 
 def test_the_tfx_command_refuses_what_is_missing(tmp_path):
     done = subprocess.run(
-        [sys.executable, f"{os.getcwd()}/kubeflow/runner.py"],
+        [sys.executable, f"{os.getcwd()}/kubeflow_v2_runner.py"],
         cwd=tmp_path,
         env={**os.environ, "PIPELINE_SET": "cluster.image=i"},
         capture_output=True,

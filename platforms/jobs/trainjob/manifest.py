@@ -1,4 +1,4 @@
-"""A training as a TrainJob (trainer.kubeflow.org); the module `runtime` makes its runtime."""
+"""A training as a TrainJob (trainer.kubeflow.org), with the runtime of `kubeflow/training.yaml`."""
 
 from __future__ import annotations
 

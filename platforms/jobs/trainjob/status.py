@@ -44,10 +44,7 @@ class TrainJob(JobKind):
     def remedy(self, message: str) -> str:
         if "runtime" not in message.lower():
             return ""
-        return (
-            "; an administrator applies the output of `amazon-reviews runtime` once, see "
-            "docs/how-to/kubeflow.md"
-        )
+        return "; an administrator applies kubeflow/training.yaml once, see docs/how-to/kubeflow.md"
 
     def make_manifest(
         self, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
