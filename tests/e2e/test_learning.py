@@ -27,7 +27,8 @@ def test_a_warm_start_continues_with_the_weights_of_the_served_model(finished):
 @pytest.mark.exhaustive
 def test_the_trainer_uses_the_best_values_of_the_tuner(finished):
     workspace, _ = finished
-    settings = "training.tuner_trials=2,training.epochs=1,evaluation.max_accuracy_drop=1.0"
+    settings = "training.tuner_trials=2,training.epochs=1,training.warm_start=true"
+    settings += ",evaluation.max_accuracy_drop=1.0"
     first = workspace.run(settings)
     assert first.returncode == 0, first.stdout + first.stderr
     assert workspace.states(first.stdout)["Tuner"] == "done"
@@ -38,7 +39,7 @@ def test_the_trainer_uses_the_best_values_of_the_tuner(finished):
     assert training(workspace)["val_loss"] < worst
 
     # The best values are the same, so the weights of the model that was pushed fit.
-    second = workspace.run(f"{settings},training.warm_start=true")
+    second = workspace.run(settings)
     assert second.returncode == 0, second.stdout + second.stderr
     assert workspace.states(second.stdout)["Tuner"] == "cached"
     assert "Warm start: weights of " in max((workspace.root / "logs").iterdir()).read_text()
