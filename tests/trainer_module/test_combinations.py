@@ -187,10 +187,10 @@ EVERYTHING = {
             {"strategy": "one_device", "jit_compile": True, "loop": "custom", "model": "cnn_lstm"}
         ),
         exhaustive({"strategy": "one_device", "jit_compile": True, "model": "wide_and_deep"}),
-        {"strategy": "mirrored", "devices": 2, "mixed_precision": "float16"},
+        exhaustive({"strategy": "mirrored", "devices": 2, "mixed_precision": "float16"}),
         exhaustive({"strategy": "central_storage", "devices": 2, "mixed_precision": "bfloat16"}),
         exhaustive({"strategy": "central_storage", "devices": 2, "model": "wide_and_deep"}),
-        {"strategy": "multi_worker_mirrored", "workers": 2, "loop": "custom"},
+        exhaustive({"strategy": "multi_worker_mirrored", "workers": 2, "loop": "custom"}),
         exhaustive({"strategy": "multi_worker_mirrored", "workers": 2, "model": "wide_and_deep"}),
         {"strategy": "parameter_server", "loop": "custom", "model": "transformer"},
         exhaustive({"strategy": "parameter_server", "model": "wide_and_deep"}),

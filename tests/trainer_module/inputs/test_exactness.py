@@ -33,7 +33,7 @@ def evaluated_by_hand(folder):
         exhaustive({"loop": "custom"}),
         exhaustive({"loop": "fit", "jit_compile": True}),
         {"loop": "custom", "jit_compile": True, "steps_per_execution": 3},
-        {"strategy": "mirrored", "devices": 3, "model": "wide_and_deep"},
+        exhaustive({"strategy": "mirrored", "devices": 3, "model": "wide_and_deep"}),
         exhaustive({"strategy": "central_storage", "devices": 2}),
         {"strategy": "multi_worker_mirrored", "workers": 2},
         exhaustive({"strategy": "parameter_server", "workers": 2, "parameter_servers": 2}),
@@ -105,7 +105,8 @@ print('RESULT', json.dumps([inputs.steps, totals]))
 
 
 @pytest.mark.parametrize(
-    ("replicas", "interrupted_after", "steps"), [exhaustive(1, 0, 16), (1, 5, 16), (2, 3, 8)]
+    ("replicas", "interrupted_after", "steps"),
+    [exhaustive(1, 0, 16), exhaustive(1, 5, 16), (2, 3, 8)],
 )
 def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
     prepared, tmp_path, replicas, interrupted_after, steps

@@ -8,6 +8,7 @@ import sys
 import pytest
 import tensorflow as tf
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import make_job, summary
 from trainer_module.cluster import resources
 from trainer_module.loop import callbacks, checkpoints
@@ -87,7 +88,7 @@ def check_weights(trained, best):
 
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])
-@pytest.mark.parametrize("step", [STEPS * 3 + 2, STEPS * 2 + 1])
+@pytest.mark.parametrize("step", [STEPS * 3 + 2, exhaustive(STEPS * 2 + 1)])
 def test_early_stopping_resumes_with_its_best_weights_and_its_patience(
     records, tmp_path, script, best, loop, step
 ):

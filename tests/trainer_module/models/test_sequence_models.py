@@ -7,6 +7,7 @@ import tf_keras
 
 from preprocessing import features
 from preprocessing.settings import Transform
+from tests.exhaustive import exhaustive
 from trainer_module import models
 from trainer_module.loop.steps import Trainable
 from trainer_module.models import cnn_lstm, text_cnn, transformer, wide_and_deep
@@ -153,7 +154,7 @@ def test_a_batch_of_empty_reviews_has_finite_logits(module):
 
 
 @each_model
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("policy", ["mixed_float16", exhaustive("mixed_bfloat16")])
 def test_logits_are_float32_under_mixed_precision(module, policy):
     tf_keras.mixed_precision.set_global_policy(policy)
     try:

@@ -1,4 +1,4 @@
-"""Real files of two formats in one folder: every line is accounted for."""
+"""Real reviews: the promised accuracy, and files of two formats in one folder."""
 
 import csv
 import gzip
@@ -7,7 +7,18 @@ import pytest
 
 from tests.e2e.harness import Workspace
 
-pytestmark = [pytest.mark.slow, pytest.mark.real_data]
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive, pytest.mark.real_data]
+
+
+def test_real_reviews_reach_the_promised_accuracy(tmp_path, real_data):
+    data = {
+        "input_base": str(real_data / "lara"),
+        "splits": {"train": "train.ft.txt.bz2", "test": "test.ft.txt.bz2"},
+    }
+    workspace = Workspace(tmp_path, {"data": data, "evaluation": {"min_accuracy": 0.945}})
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(workspace.pushed()) == 1, "accuracy is below 0.945"
 
 
 def test_json_lines_and_csv_are_read_to_the_last_line(tmp_path, real_data):
@@ -27,8 +38,7 @@ def test_json_lines_and_csv_are_read_to_the_last_line(tmp_path, real_data):
     done = workspace.run()
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{expected:,} read: " in done.stdout
-    store = workspace.store()
-    [rejected] = store.get_artifacts_by_type("components.RejectedLines")
+    [rejected] = workspace.store().get_artifacts_by_type("components.RejectedLines")
     counts = {
         name: value.int_value
         for name, value in rejected.custom_properties.items()
