@@ -121,15 +121,16 @@ def _write(file: str, folder: str, reviews: str) -> None:
 
 def _evaluate(name: str, folder: str, reviews: str, *models: str) -> None:
     from tensorflow_model_analysis import load_metrics
+    from tfx.components.evaluator.executor import Executor as TfxExecutor
     from tfx.components.util import examples_utils
     from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
     from tfx.proto import example_gen_pb2
     from tfx.types import standard_artifacts
     from tfx.utils import proto_utils
 
-    from components.evaluator.executor import Executor
-    from pipeline.config import PipelineConfig
-    from pipeline.evaluation import eval_config
+    from components.evaluator.component import Executor
+    from components.evaluator.files import eval_config
+    from components.evaluator.settings import Evaluation
 
     examples = standard_artifacts.Examples()
     examples.uri, examples.split_names = f"{folder}/examples", '["test"]'
@@ -145,9 +146,11 @@ def _evaluate(name: str, folder: str, reviews: str, *models: str) -> None:
         artifacts.append(model)
     evaluation, blessing = standard_artifacts.ModelEvaluation(), standard_artifacts.ModelBlessing()
     evaluation.uri, blessing.uri = f"{folder}/{name}/evaluation", f"{folder}/{name}/blessing"
-    config = PipelineConfig()
+    settings = Evaluation()
+    executor = Executor if name == "ours" else TfxExecutor
+    config = eval_config(settings, has_baseline=len(models) > 1)
     start, cpu = time.perf_counter(), time.process_time()
-    Executor(BaseBeamExecutor.Context(beam_pipeline_args=[])).Do(
+    executor(BaseBeamExecutor.Context(beam_pipeline_args=[])).Do(
         {
             "examples": [examples],
             "model": artifacts[:1],
@@ -155,11 +158,11 @@ def _evaluate(name: str, folder: str, reviews: str, *models: str) -> None:
         },
         {"evaluation": [evaluation], "blessing": [blessing]},
         {
-            "eval_config": proto_utils.proto_to_json(eval_config(config)),
+            "eval_config": proto_utils.proto_to_json(config),
             "example_splits": '["test"]',
             "fairness_indicator_thresholds": "null",
-            "min_accuracy": config.evaluation.min_accuracy,
-            "batched": int(name == "ours"),
+            "settings": settings.model_dump_json(),
+            "min_accuracy": settings.min_accuracy,
         },
     )
     found = {

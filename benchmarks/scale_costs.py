@@ -3,8 +3,8 @@
     python -m benchmarks.scale_costs FILE [FILE ...]
 
 The files are in Kaggle's fastText format, plain or bz2. CPU seconds are those of this process with
-its threads. The sums are those of a slice of 65,536 reviews with the default metrics, for a
-candidate and a baseline.
+its threads. The sums are the counts of a slice of 65,536 reviews, for a candidate and a
+baseline.
 """
 
 from __future__ import annotations
@@ -22,15 +22,11 @@ from typing import Any
 import numpy as np
 from apache_beam.coders import FastPrimitivesCoder
 from rich.table import Column, Table
-from tensorflow_model_analysis.utils import update_eval_config_with_defaults
 
 from benchmarks.usage import wide_console
-from components.evaluator import tfma_internals
-from components.evaluator.sums import Pairs
+from components.evaluator.metrics import Counts
 from components.review_example_gen import cap, held_out, ranks, stages
 from components.review_example_gen.units import Source, Unit, in_units, lines_before
-from pipeline.config import PipelineConfig
-from pipeline.evaluation import eval_config
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.cut import cut_file
 
@@ -164,12 +160,10 @@ def _costs_of_cap(
 
 
 def _bytes_of_sums() -> int:
-    config = update_eval_config_with_defaults(eval_config(PipelineConfig()), has_baseline=True)
     chance = np.random.default_rng(0)
-    labels = chance.integers(0, 2, _REVIEWS_OF_SUMS).astype(np.float64)
+    labels = chance.integers(0, 2, _REVIEWS_OF_SUMS)
     scores = np.clip(0.9 * labels + 0.05 + chance.normal(0, 0.1, len(labels)), 0, 1)
-    pairs = Pairs(labels, scores)
-    return len(pickle.dumps([item.sums.of(pairs) for item in tfma_internals.combined(config)]))
+    return len(pickle.dumps({name: Counts.of(labels, scores) for name in ("one", "other")}))
 
 
 def _timed(

@@ -70,18 +70,8 @@ def places(config: PipelineConfig) -> dict[str, str]:
         "paths.checkpoints": config.paths.checkpoints,
         "data.input_base": config.data.input_base,
         "paths.serving": config.paths.serving if config.push.destination == "filesystem" else None,
-        "evaluation.baseline_model": config.evaluation.baseline_model,
     }
     return {key: path for key, path in paths.items() if path}
-
-
-def check_baseline(config: PipelineConfig, target: str) -> None:
-    """Raise ConfigError if `evaluation.baseline_model` is set."""
-    if config.evaluation.baseline_model:
-        raise ConfigError(
-            f"evaluation.baseline_model: requires --target kubeflow; on {target} the baseline is "
-            "the served model; remove the setting"
-        )
 
 
 def check_dataflow(config: PipelineConfig) -> None:

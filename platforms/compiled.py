@@ -57,7 +57,6 @@ class Compiled:
         return PushedBaseline(
             serving_dir=self._config.paths.serving,
             signing=self._config.signing,
-            model_dir=self._config.evaluation.baseline_model,
             candidate=candidate,
         ).with_id(node_id)
 

@@ -16,7 +16,6 @@ class PushedBaselineSpec(types.ComponentSpec):
 
     PARAMETERS = {
         pushed.SERVING_DIR_KEY: ExecutionParameter(type=str),
-        pushed.MODEL_DIR_KEY: ExecutionParameter(type=str, optional=True),
         pushed.SIGNING_KEY: ExecutionParameter(type=str),
     }
     INPUTS = {pushed.CANDIDATE_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True)}
@@ -36,7 +35,6 @@ class PushedBaseline(base_component.BaseComponent):
         self,
         serving_dir: str,
         signing: Signing,
-        model_dir: str | None = None,
         candidate: types.BaseChannel | None = None,
     ):
         """Construct the component.
@@ -44,13 +42,11 @@ class PushedBaseline(base_component.BaseComponent):
         Args:
           serving_dir: the Pusher's base directory.
           signing: the keys, on the machine that runs the component.
-          model_dir: a SavedModel to use instead.
           candidate: the model that is compared with the baseline.
         """
         super().__init__(
             spec=PushedBaselineSpec(
                 serving_dir=serving_dir,
-                model_dir=model_dir,
                 signing=signing.model_dump_json(),
                 candidate=candidate,
                 model=types.Channel(type=standard_artifacts.Model),

@@ -14,8 +14,7 @@ from tfx.dsl.io import fileio
 from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import path_utils
 
-from components.evaluator import sampled
-from components.evaluator.metrics import overall_metrics
+from components.evaluator.files import overall_metrics, stored_predictions
 from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
 from components.sample import read_sample
 from components.serving_check import results
@@ -56,7 +55,7 @@ class Executor(base_executor.BaseExecutor):
         )
         evaluated = results.Evaluated(
             metrics=overall_metrics(evaluation.uri),
-            predictions=sampled.read(evaluation.uri, sample.examples),
+            predictions=stored_predictions(evaluation.uri, sample.examples),
         )
         found = results.check(answer, failure, settings, sample, evaluated, golden)
         for result in found["results"]:

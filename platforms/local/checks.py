@@ -8,7 +8,7 @@ import sample_data
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms import flink
-from platforms.checks import check_baseline, check_dataflow, check_splits, places
+from platforms.checks import check_dataflow, check_splits, places
 from serving.signing.settings import private_key
 
 
@@ -23,7 +23,6 @@ def check(config: PipelineConfig) -> None:
         raise ConfigError(
             "push.destination: vertex requires --target vertex; set filesystem or none"
         )
-    check_baseline(config, "local")
     check_dataflow(config)
     sample = {"data.input_base": os.path.dirname(sample_data.__file__)}
     flink.check_paths(config, {**sample, **places(config)}.items())

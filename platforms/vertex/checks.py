@@ -7,7 +7,7 @@ import re
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms import flink
-from platforms.checks import check_baseline, check_compiled, check_dataflow, missing, places
+from platforms.checks import check_compiled, check_dataflow, missing, places
 
 
 def check(config: PipelineConfig) -> None:
@@ -42,7 +42,6 @@ def check(config: PipelineConfig) -> None:
             )
     if config.push.destination == "vertex":
         _check_serving_image(config.vertex.serving_image)
-    check_baseline(config, "vertex")
     check_dataflow(config)
 
 

@@ -92,17 +92,6 @@ def test_without_another_pushed_model_there_is_no_baseline(workspace):
     assert baseline(workspace) is None
 
 
-def test_a_configured_baseline_replaces_the_last_pushed_model(workspace):
-    save(workspace / "serving" / "1", 1.0)
-    save(workspace / "mine", 5.0)
-    assert baseline(workspace, model_dir=str(workspace / "mine")) == 5.0
-
-
-def test_a_configured_baseline_must_be_a_saved_model(workspace):
-    with pytest.raises(InputError, match=r"evaluation\.baseline_model: no SavedModel in"):
-        baseline(workspace, model_dir=str(workspace / "serving"))
-
-
 class TestSigned:
     """The baseline, and without a candidate the base model of a warm start."""
 
@@ -139,8 +128,6 @@ class TestSigned:
         file.write_bytes(content)
         with pytest.raises(SignatureError, match=f"{pushed}: not loaded, .* differs"):
             load()
-        with pytest.raises(SignatureError, match=f"{pushed}: not loaded, .* differs"):
-            load(model_dir=str(pushed))
 
     def test_a_model_without_a_signature_is_refused(self, load, pushed):
         (pushed / SIGNATURE_FILE).unlink()

@@ -13,9 +13,9 @@ import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.proto import config_pb2
 from tfx_bsl.tfxio.tf_example_record import TFExampleBeamRecord
 
+from components.evaluator.files import eval_config
 from core.local_beam import make_pipeline
 from pipeline.config import load_config
-from pipeline.evaluation import eval_config
 from preprocessing import features, normalise
 from preprocessing.settings import Transform
 
@@ -104,8 +104,8 @@ def test_predict_text_equals_the_evaluation_example_by_example(
 def _evaluated(workspace, examples, folder):
     """Return serialized Example -> probability, as the Evaluator extracts it."""
     config = config_pb2.EvalConfig()
-    config.CopyFrom(eval_config(load_config(str(workspace.config), environ={})))
-    del config.model_specs[1:]
+    settings = load_config(str(workspace.config), environ={}).evaluation
+    config.CopyFrom(eval_config(settings, has_baseline=False))
     config = tfma.utils.update_eval_config_with_defaults(
         config, has_baseline=False, rubber_stamp=True
     )

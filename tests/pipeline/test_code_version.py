@@ -55,10 +55,10 @@ DEPENDS_ON = {
         "trainer_module/export.py",
     ),
     "Evaluator": (
-        "components/evaluator/executor.py",
-        "components/evaluator/sums.py",
+        "components/evaluator/component.py",
+        "components/evaluator/metrics.py",
         "components/evaluator/scoring.py",
-        "components/evaluator/sampled.py",
+        "components/evaluator/files.py",
         "components/baseline/served.py",
         "serving/predict_text.py",
         "preprocessing/fast/ngrams.py",
@@ -67,7 +67,7 @@ DEPENDS_ON = {
         "components/serving_check/executor.py",
         "components/serving_check/results.py",
         "components/evaluator/metrics.py",
-        "components/evaluator/sampled.py",
+        "components/evaluator/files.py",
         "serving/probe.py",  # which is started as a process
         "serving/predict_text.py",
         "preprocessing/fast/ngrams.py",

@@ -104,11 +104,6 @@ def test_a_submission_finds_the_options_of_the_reading(tmp_path):
     assert json.loads(compiled.constant("ReviewExampleGen", input_cache.OPTIONS_KEY))
 
 
-def test_kubeflow_compares_with_the_model_that_is_set(tmp_path):
-    compiled = Compiled(tmp_path, "kubeflow", more="evaluation.baseline_model=gs://bucket/model/1")
-    assert compiled.constant("LatestBlessedModel", "model_dir") == "gs://bucket/model/1"
-
-
 def test_kubeflow_verifies_each_model_that_it_loads_from_the_serving_folder(tmp_path):
     keys = "signing.public_key=/data/a.pub,kubeflow.volume={claim: c, mount: /data}"
     compiled = Compiled(tmp_path, "kubeflow", more=f"training.warm_start=true,{keys}")

@@ -112,7 +112,6 @@ def test_a_run_with_the_same_code_settings_and_input_is_unchanged(finished):
         "cache=false",
         "training.warm_start=true",
         "signing.private_key=no.pem",
-        "evaluation.baseline_model=/models/1",
         "paths.serving=gs://bucket/serving",
         "data.input_base=gs://bucket/reviews",
         "data.input_base=null",
