@@ -32,9 +32,11 @@ SBOM_IMAGE ?=
 # The time of all files in a build, so that the same commit gives the same bits.
 COMMIT_TIME = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 
+COUNT_LINES = git ls-files -z $(1) | xargs -0 cat | wc -l
+
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-all test-fast flink flink-cluster mutants docs reference lint format lock audit package sbom \
-	clean clean-runs distclean
+	weight clean clean-runs distclean
 
 help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +128,12 @@ package: install ## build the source archive and the wheel into dist/
 
 sbom: install ## write the bill of materials of the package, or of an image: make sbom SBOM_IMAGE=NAME
 	@SOURCE_DATE_EPOCH=$(COMMIT_TIME) $(BIN)/python -m tools.sbom $(SBOM_IMAGE)
+
+weight: ## print the number of lines of Python, and of settings
+	@printf 'product %6d lines\n' $$($(call COUNT_LINES,'*.py' ':!tests' ':!benchmarks' ':!tools'))
+	@printf 'tests %8d lines\n' $$($(call COUNT_LINES,'tests/*.py'))
+	@printf 'others %7d lines (benchmarks, tools)\n' $$($(call COUNT_LINES,'benchmarks/*.py' 'tools/*.py'))
+	@printf 'settings %5d keys\n' $$(grep -c '^| `' docs/reference/settings.md)
 
 clean: ## remove what builds and tools leave; keep .venv and runs
 	@rm -rf build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -65,10 +65,8 @@ def predict(
     from pipeline.config import load_config
     from serving.answers import answer, read_arguments, read_lines
     from serving.rest.client import find_server
-    from serving.signing.settings import verification_key
 
     settings = load_config(config, overrides or ())
-    public_key = verification_key(settings.signing)
     if inputs or output or format:
         from cli.score import score
 
@@ -88,11 +86,9 @@ def predict(
 
     def load() -> Predictor:
         with silent_stderr(), large_imports():
-            return Predictor(folder, public_key)
+            return Predictor(folder)
 
-    # A server may run without the public key.
-    ask_server = bool(texts) and public_key is None
-    predictor = find_server(settings.serve, folder, load) if ask_server else load()
+    predictor = find_server(settings.serve, folder, load) if texts else load()
 
     def predictions(reviews: list[bytes]) -> list[Prediction]:
         with silent_stderr():

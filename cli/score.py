@@ -38,7 +38,7 @@ def score(
       config: the settings.
 
     Raises:
-      ConfigError: the arguments contradict each other, or paths.serving or a key cannot be read.
+      ConfigError: the arguments contradict each other, or paths.serving cannot be read.
     """
     target = _check(inputs, output, format)
     # TensorFlow logs while it is imported and while it loads a model.
@@ -56,9 +56,7 @@ def score(
         from pipeline.beam import beam_args
         from pipeline.inputs import read_options
         from serving.batch.run import Request, score_files
-        from serving.signing.settings import verification_key
 
-        public_key = verification_key(config.signing)
         model = last_pushed_model(config)
     request = Request(
         inputs,
@@ -67,7 +65,6 @@ def score(
         model,
         read_options(config),
         beam_args(config),
-        public_key,
     )
     start = time.monotonic()
     with _bar(Console(stderr=True)):

@@ -34,12 +34,11 @@ def serve(
     from pipeline.config import load_config
     from serving.rest.server import open_socket
     from serving.rest.server import serve as serve_models
-    from serving.signing.settings import verification_key
 
     settings = load_config(config, overrides or ())
-    folder, public_key = settings.paths.serving, verification_key(settings.signing)
-    limits = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
-    listener = open_socket(limits)
+    folder = settings.paths.serving
+    address = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
+    listener = open_socket(address)
     # Otherwise TensorFlow logs each request whose Examples cannot be parsed, with their content.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # TensorFlow logs while it is imported, before it can be configured.
@@ -48,12 +47,12 @@ def serve(
         import tensorflow  # noqa: F401
     _log_to_stderr()
 
-    def ready(address: str, version: int) -> None:
+    def ready(url: str, version: int) -> None:
         print_line(f"version {version} of {folder}")
-        print_line(f"try it at {address}/ (Ctrl-C ends the server)")
+        print_line(f"try it at {url}/ (Ctrl-C ends the server)")
         sys.stdout.flush()
 
-    serve_models(folder, limits, listener, ready, public_key)
+    serve_models(folder, listener, ready)
 
 
 def _log_to_stderr() -> None:

@@ -25,7 +25,6 @@ from pipeline.flink_settings import Flink
 from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE, read_settings
 from preprocessing.settings import Transform
 from serving.rest.settings import Serve
-from serving.signing.settings import Signing
 from trainer_module.settings import Training
 
 Split = Literal["train", "eval", "test"]
@@ -107,7 +106,7 @@ class Data(Section):
     """Split -> glob below `input_base`; empty: all files, also those in subfolders, split by a hash
     of the text."""
     max_examples: dict[Split, PositiveInt] = {}
-    """Split -> how many Examples are kept; a single number limits every split."""
+    """Split -> how many Examples are kept at most; a single number limits every split."""
     max_rejected_fraction: Fraction = 0.01
     """Greatest fraction of unusable lines; a run with more fails."""
     statistics_examples: PositiveInt | None = 100_000
@@ -163,6 +162,8 @@ class PipelineConfig(Section):
     `make reference` writes `docs/reference/settings.md` from them.
     """
 
+    removed = {"signing": "sign pushed models with model_signing, see docs/how-to/sign-models.md"}
+
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
     """Name of the pipeline in TFX and ML Metadata."""
     cache: bool = True
@@ -176,19 +177,9 @@ class PipelineConfig(Section):
     serving: Serving = Serving()
     push: Push = Push()
     serve: Serve = Serve()
-    signing: Signing = Signing()
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()
     kubeflow: Kubeflow = Kubeflow()
-
-    @model_validator(mode="after")
-    def _only_files_are_signed(self) -> PipelineConfig:
-        if self.signing.private_key and self.push.destination == "vertex":
-            raise ValueError(
-                "signing.private_key signs models in paths.serving, and push.destination is vertex;"
-                " unset one of them"
-            )
-        return self
 
 
 def absolute(path: str) -> str:

@@ -56,7 +56,6 @@ class Compiled:
         # implements only the strategies of TFX, which do not know what is served.
         return PushedBaseline(
             serving_dir=self._config.paths.serving,
-            signing=self._config.signing,
             candidate=candidate,
         ).with_id(node_id)
 

@@ -47,9 +47,7 @@ def filesystem_pusher(
       model: the SavedModel.
       model_blessing: the Evaluator's blessing of the model.
       infra_blessing: the ServingCheck's blessing of the model.
-      config: the settings, with the folder of all versions and the key of a signature.
+      config: the settings, with the folder of all versions.
     """
-    pusher = VersionPusher(
-        model, model_blessing, infra_blessing, config.paths.serving, config.signing.private_key
-    )
+    pusher = VersionPusher(model, model_blessing, infra_blessing, config.paths.serving)
     return pusher.with_id(PUSHER)

@@ -12,7 +12,6 @@ import tensorflow as tf
 from core.errors import UserError
 from core.files import without_magic
 from preprocessing.fast.ngrams import NgramIds, ngram_ids
-from serving.signing.model import verified
 
 PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
 """Signatures of a pushed model; only a model that reads nothing but n-grams has the second one."""
@@ -104,26 +103,23 @@ class PredictText:
             self.is_fast = False
 
 
-def load_predict_text(folder: str, public_key: bytes | None = None) -> PredictText:
+def load_predict_text(folder: str) -> PredictText:
     """Load a pushed model.
 
     Args:
       folder: local folder or URL of the model.
-      public_key: PEM of the key that must have signed it; None: any model is loaded.
 
     Raises:
-      SignatureError: see `serving.signing.model.verified`.
       DamagedModelError: the model cannot be loaded.
     """
-    with verified(folder, public_key) as trusted:
-        try:
-            return predict_text_of(tf.saved_model.load(without_magic(trusted)), trusted)
-        except Exception as error:  # a damaged file can raise anything
-            problem = (str(error).strip().splitlines() or [""])[0]
-            raise DamagedModelError(
-                f"{folder}: the model cannot be loaded ({type(error).__name__}: {problem}). Push "
-                "it again, or remove this version"
-            ) from error
+    try:
+        return predict_text_of(tf.saved_model.load(without_magic(folder)), folder)
+    except Exception as error:  # a damaged file can raise anything
+        problem = (str(error).strip().splitlines() or [""])[0]
+        raise DamagedModelError(
+            f"{folder}: the model cannot be loaded ({type(error).__name__}: {problem}). Push it "
+            "again, or remove this version"
+        ) from error
 
 
 def predict_text_of(model: Any, folder: str) -> PredictText:

@@ -58,11 +58,11 @@ class Predictor:
       predict_text: the `PredictText` of the model.
     """
 
-    def __init__(self, model_folder: str, public_key: bytes | None = None):
+    def __init__(self, model_folder: str):
         """Load the model; see `serving.predict_text.load_predict_text`."""
         from serving.predict_text import load_predict_text
 
-        self.predict_text = load_predict_text(model_folder, public_key)
+        self.predict_text = load_predict_text(model_folder)
 
     def predict(self, texts: Sequence[bytes]) -> list[Prediction]:
         """Return the sentiment of each text, in UTF-8."""

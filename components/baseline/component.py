@@ -8,7 +8,6 @@ from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.baseline import pushed
-from serving.signing.settings import Signing
 
 
 class PushedBaselineSpec(types.ComponentSpec):
@@ -16,7 +15,6 @@ class PushedBaselineSpec(types.ComponentSpec):
 
     PARAMETERS = {
         pushed.SERVING_DIR_KEY: ExecutionParameter(type=str),
-        pushed.SIGNING_KEY: ExecutionParameter(type=str),
     }
     INPUTS = {pushed.CANDIDATE_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True)}
     OUTPUTS = {pushed.MODEL_KEY: ChannelParameter(type=standard_artifacts.Model)}
@@ -34,20 +32,17 @@ class PushedBaseline(base_component.BaseComponent):
     def __init__(
         self,
         serving_dir: str,
-        signing: Signing,
         candidate: types.BaseChannel | None = None,
     ):
         """Construct the component.
 
         Args:
           serving_dir: the Pusher's base directory.
-          signing: the keys, on the machine that runs the component.
           candidate: the model that is compared with the baseline.
         """
         super().__init__(
             spec=PushedBaselineSpec(
                 serving_dir=serving_dir,
-                signing=signing.model_dump_json(),
                 candidate=candidate,
                 model=types.Channel(type=standard_artifacts.Model),
             )

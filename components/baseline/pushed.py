@@ -1,4 +1,4 @@
-"""Executor of PushedBaseline: copies the served model, if its signature is valid."""
+"""Executor of PushedBaseline: copies the served model."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from tfx.dsl.components.base import base_executor
 
 from components.baseline.served import served_model, write_no_model
 from components.properties import BASELINE_PROPERTY
-from serving.signing.settings import Signing, verification_key
 
 CANDIDATE_KEY = "candidate"
 MODEL_KEY = "model"
 SERVING_DIR_KEY = "serving_dir"
-SIGNING_KEY = "signing"
-"""Key of the settings `signing` as JSON."""
 
 
 class Executor(base_executor.BaseExecutor):
@@ -32,18 +29,15 @@ class Executor(base_executor.BaseExecutor):
 
         Raises:
           InputError: the model is damaged.
-          ConfigError: a key of `signing` cannot be read.
-          SignatureError: see `serving.signing.model.verified`.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         [model] = output_dict[MODEL_KEY]
-        public_key = verification_key(Signing.model_validate_json(exec_properties[SIGNING_KEY]))
         candidate = next(iter(input_dict.get(CANDIDATE_KEY, [])), None)
-        with served_model(exec_properties[SERVING_DIR_KEY], candidate, public_key) as served:
-            if served is None:
-                logging.info("No other model is served: the evaluation has no baseline")
-                write_no_model(model)
-                return
-            logging.info("Baseline: %s", served.path)
-            served.copy_to(model)
-            model.set_string_custom_property(BASELINE_PROPERTY, served.name)
+        served = served_model(exec_properties[SERVING_DIR_KEY], candidate)
+        if served is None:
+            logging.info("No other model is served: the evaluation has no baseline")
+            write_no_model(model)
+            return
+        logging.info("Baseline: %s", served.path)
+        served.copy_to(model)
+        model.set_string_custom_property(BASELINE_PROPERTY, served.name)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -17,7 +16,6 @@ from tfx.utils import path_utils
 from components.saved_models import copy_model, identity
 from core.errors import InputError
 from core.files import without_magic
-from serving.signing.model import SignatureError, verified
 from serving.versions import MODEL_FILE, is_complete, versions
 
 PROBLEM_PROPERTY = "problem"
@@ -32,12 +30,10 @@ class Served(NamedTuple):
     Attributes:
       name: its name in the result of a run.
       path: its folder.
-      trusted: the folder from which it can be loaded, see `serving.signing.model.verified`.
     """
 
     name: str
     path: str
-    trusted: str
 
     def copy_to(self, artifact: types.Artifact) -> None:
         """Copy the model to an artifact.
@@ -46,44 +42,31 @@ class Served(NamedTuple):
           InputError: the model is damaged.
         """
         try:
-            _read(self.trusted)
+            _read(self.path)
         except Exception as error:  # TensorFlow raises any error for a damaged file.
             reason = str(error).strip().partition("\n")[0]
             raise InputError(
                 f"{self.path} is damaged, so no model can be compared with it ({reason}); delete "
                 "this folder to compare with the version before it"
             ) from None
-        copy_model(self.trusted, path_utils.serving_model_dir(artifact.uri))
+        copy_model(self.path, path_utils.serving_model_dir(artifact.uri))
 
 
-@contextlib.contextmanager
-def served_model(
-    folder: str, candidate: types.Artifact | None, public_key: bytes | None
-) -> Iterator[Served | None]:
-    """Yield the newest complete version that is not the candidate; None if there is none.
+def served_model(folder: str, candidate: types.Artifact | None) -> Served | None:
+    """Return the newest complete version that is not the candidate; None if there is none.
 
     In an unchanged second run the candidate is the newest version itself. Compared with itself it
     would pass any threshold.
 
     Raises:
       InputError: the candidate was deleted.
-      SignatureError: see `serving.signing.model.verified`. A model that is not valid is not
-        skipped. Otherwise a change of the newest model would make an older one the baseline.
       OSError: the folder cannot be read.
     """
     own = identity(_existing(candidate)) if candidate else None
-    with contextlib.ExitStack() as stack:
-        for path in versions(folder):
-            try:
-                trusted = stack.enter_context(verified(path, public_key))
-            except SignatureError as error:
-                raise SignatureError(
-                    f"{error}. To push without a comparison, set paths.serving to an empty folder"
-                ) from None
-            if identity(trusted) != own:
-                yield Served(f"version {os.path.basename(path)}", path, trusted)
-                return
-    yield None
+    for path in versions(folder):
+        if identity(path) != own:
+            return Served(f"version {os.path.basename(path)}", path)
+    return None
 
 
 def _existing(candidate: types.Artifact) -> str:

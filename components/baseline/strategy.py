@@ -19,7 +19,6 @@ from components.baseline.served import PROBLEM_PROPERTY, Served, served_model
 from components.properties import BASELINE_PROPERTY, BLESSED_PROPERTY
 from components.saved_models import identity
 from core.errors import InputError, UserError
-from serving.signing.settings import Signing, verification_key
 from serving.versions import is_complete
 
 MODEL_KEY = "model"
@@ -39,18 +38,16 @@ class ServedBaseline(ResolverStrategy):
     last and not refused by the serving check.
     """
 
-    def __init__(self, serving: str, copies: str, signing: str, pushes: bool):
+    def __init__(self, serving: str, copies: str, pushes: bool):
         """Construct the strategy.
 
         Args:
           serving: the folder of all versions.
           copies: the folder for the copies of served models.
-          signing: the settings `signing` as JSON.
           pushes: whether the pipeline has a Pusher.
         """
         self._serving = serving
         self._copies = copies
-        self._signing = signing
         self._pushes = pushes
 
     def resolve_artifacts(
@@ -76,14 +73,13 @@ class ServedBaseline(ResolverStrategy):
 
     def _served(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:
         candidate = next(iter(input_dict.get(CANDIDATE_KEY, [])), None)
-        public_key = verification_key(Signing.model_validate_json(self._signing))
-        with served_model(self._serving, candidate, public_key) as served:
-            return None if served is None else self._copy(served, input_dict[MODEL_KEY])
+        served = served_model(self._serving, candidate)
+        return None if served is None else self._copy(served, input_dict[MODEL_KEY])
 
     def _copy(self, served: Served, known: list[types.Artifact]) -> types.Artifact:
         """Return the artifact with a copy of a served model; reuse the one of an earlier run."""
         # Somebody may have replaced the model without a change of its version.
-        digest = hashlib.sha256(identity(served.trusted)).hexdigest()[:12]
+        digest = hashlib.sha256(identity(served.path)).hexdigest()[:12]
         uri = os.path.join(self._copies, f"{os.path.basename(served.path)}-{digest}")
         model = next((model for model in known if model.uri == uri), None)
         if model is None:

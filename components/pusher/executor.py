@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import os
-import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -16,16 +13,10 @@ from tfx.components.pusher import executor as tfx_executor
 from tfx.dsl.io import fileio
 from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils, standard_component_specs
-from tfx.utils import io_utils, json_utils, proto_utils
+from tfx.utils import io_utils, proto_utils
 
 from components.saved_models import copy_model, identity
-from serving.signing.bundle import public_pem
-from serving.signing.model import SignatureError, sign_model, verified
-from serving.signing.settings import private_key
 from serving.versions import next_version, versions
-
-KEY = "private_key"
-"""The key of `custom_config` with the file of the private key."""
 
 
 class BlessedExecutor(tfx_executor.Executor, abc.ABC):
@@ -84,7 +75,6 @@ class Executor(BlessedExecutor):
         """See `BlessedExecutor`.
 
         Raises:
-          ConfigError: the private key cannot be used.
           InputError: no version can be newer than the newest one.
         """
         destination = pusher_pb2.PushDestination()
@@ -92,38 +82,13 @@ class Executor(BlessedExecutor):
             exec_properties[standard_component_specs.PUSH_DESTINATION_KEY], destination
         )
         serving = destination.filesystem.base_directory
-        config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
-        key = private_key(config[KEY]) if config.get(KEY) else None
-        with _signed(self.GetModelPath(input_dict), key) as model:
-            # A retry of a push whose end was not recorded pushes no second copy.
-            version = _if_newest(serving, model, key) or _push(model, serving)
-            io_utils.copy_dir(model, uri)
+        model = self.GetModelPath(input_dict)
+        version = next(versions(serving), None)
+        # A retry of a push whose end was not recorded pushes no second copy.
+        if version is None or identity(version) != identity(model):
+            version = _push(model, serving)
+        io_utils.copy_dir(model, uri)
         return version, os.path.basename(version)
-
-
-@contextlib.contextmanager
-def _signed(model: str, key: bytes | None) -> Iterator[str]:
-    """Yield the folder of a signed copy of the model; without a key, the model itself."""
-    if key is None:
-        yield model
-        return
-    with tempfile.TemporaryDirectory(prefix="signed-model-") as scratch:
-        signed = os.path.join(scratch, os.path.basename(model.rstrip("/")))
-        io_utils.copy_dir(model, signed)
-        sign_model(signed, key)
-        yield signed
-
-
-def _if_newest(serving: str, model: str, key: bytes | None) -> str | None:
-    """Return the newest version if it is the model, with a valid signature if there is a key."""
-    newest = next(versions(serving), None)
-    if newest is None or identity(newest) != identity(model):
-        return None
-    try:
-        with verified(newest, public_pem(key) if key else None):
-            return newest
-    except SignatureError:
-        return None
 
 
 def _push(model: str, serving: str) -> str:

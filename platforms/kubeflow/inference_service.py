@@ -19,8 +19,7 @@ import yaml
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
-from platforms.checks import cluster_name
-from platforms.kubeflow.checks import on_volume
+from platforms.checks import cluster_name, on_volume
 
 RUNTIME_VERSION = "2.21.0"
 """The version of TensorFlow Serving; KServe's default one is too old for current operations.

@@ -59,7 +59,6 @@ class Local:
         config = {
             "serving": self._config.paths.serving,
             "copies": os.path.join(self._config.paths.root, "served"),
-            "signing": self._config.signing.model_dump_json(),
             "pushes": self._config.push.destination != "none",
         }
         checks = Channel(type=standard_artifacts.InfraBlessing)

@@ -16,7 +16,7 @@ from components.run_report import history
 from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
-from platforms.local import checks
+from platforms.targets import check_target
 from serving.versions import MODEL_FILE, versions
 
 
@@ -72,7 +72,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     before = fingerprint(config)
     if before is None:
         return None
-    checks.check(config)
+    check_target(config, "local")
     store = open_store(config.paths.metadata)
     state = history.last_state(store)
     try:
@@ -93,9 +93,8 @@ def _input(config: PipelineConfig) -> Iterator[bytes]:
     Raises:
       OSError: a file or folder cannot be read, or the input contains a link to a folder.
     """
-    for file in (config.serving.golden, config.signing.private_key):
-        if file:
-            yield hashlib.sha256(Path(file).read_bytes()).digest()
+    if config.serving.golden:
+        yield hashlib.sha256(Path(config.serving.golden).read_bytes()).digest()
     # The sample is a part of the code.
     waiting = [config.data.input_base] if config.data.input_base else []
     while waiting:

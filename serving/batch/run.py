@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 import threading
@@ -28,10 +27,9 @@ import apache_beam as beam
 from core import progress
 from core.errors import InputError, UserError
 from core.local_beam import make_pipeline
-from preprocessing.reading.cut import cut_file
-from preprocessing.reading.description import describe
-from preprocessing.reading.find import SourceFile, fingerprint
-from preprocessing.reading.layouts import decide_layouts
+from preprocessing.reading.files import SourceFile, fingerprint
+from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions
 from serving.batch import output, scorer, stage, work
 from serving.batch.inputs import STANDARD_STREAM, find_inputs, spool_standard_input
@@ -54,7 +52,6 @@ class Request(NamedTuple):
       model_folder: a pushed model.
       options: the options of the readers; labels are always optional.
       beam_args: the arguments of the Beam pipeline.
-      public_key: PEM of the key that must have signed the model; None: any model is used.
     """
 
     inputs: Sequence[str]
@@ -63,7 +60,6 @@ class Request(NamedTuple):
     model_folder: str
     options: ReadOptions
     beam_args: Sequence[str]
-    public_key: bytes | None = None
 
 
 class Summary(NamedTuple):
@@ -151,8 +147,6 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
         "input": fingerprint("", files),
         "model": scorer.fingerprint(request.model_folder),
         "options": repr(request.options),
-        # Without it, units that a model without a valid signature scored would be used.
-        "public_key": hashlib.sha256(request.public_key or b"").hexdigest(),
         "version": metadata.version("amazon-reviews"),
     }
     work.start_or_resume(folder, units, depends_on)
@@ -165,8 +159,7 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
                     pipeline
                     | "Units" >> beam.Create([unit for unit in units if unit.number not in before])
                     | "Spread" >> beam.Reshuffle()
-                    | "ScoreUnit"
-                    >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder, request.public_key))
+                    | "ScoreUnit" >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder))
                 )
         except UserError:
             raise

@@ -24,9 +24,9 @@ class Scores(NamedTuple):
 class Scorer:
     """A pushed model, loaded once."""
 
-    def __init__(self, model_folder: str, public_key: bytes | None = None):
+    def __init__(self, model_folder: str):
         """Load the model from a local folder or a URL; see `load_predict_text`."""
-        self._predict = load_predict_text(model_folder, public_key)
+        self._predict = load_predict_text(model_folder)
 
     @property
     def is_fast(self) -> bool:

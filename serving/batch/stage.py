@@ -17,9 +17,8 @@ import pyarrow as pa
 from apache_beam.utils.shared import Shared
 
 from core.progress import Progress
-from preprocessing.reading.batch import Batch
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import Rejected
+from preprocessing.reading.records import Batch, Rejected
 from serving.batch import work
 from serving.batch.scorer import Scorer, Scores
 from serving.batch.units import Unit
@@ -42,15 +41,9 @@ _LINE_OVERHEAD = 12
 class ScoreUnit(beam.DoFn):
     """Unit -> files in the work folder, and no element."""
 
-    def __init__(self, model_folder: str, work_folder: str, public_key: bytes | None):
-        """Construct the function with the folder of the model and the work folder.
-
-        Args:
-          model_folder, public_key: see `Scorer`.
-          work_folder: see `work`.
-        """
+    def __init__(self, model_folder: str, work_folder: str):
+        """Construct the function with the folder of a pushed model and that of `work`."""
         self._model_folder = model_folder
-        self._public_key = public_key
         self._work_folder = work_folder
         self._shared = Shared()
 
@@ -60,9 +53,7 @@ class ScoreUnit(beam.DoFn):
         One thread reads and writes, others decompress, and others score. At most one batch more
         than there are threads is in memory.
         """
-        scorer = self._shared.acquire(
-            lambda: Scorer(self._model_folder, self._public_key), self._model_folder
-        )
+        scorer = self._shared.acquire(lambda: Scorer(self._model_folder), self._model_folder)
         cores = len(os.sched_getaffinity(0))
         # Beam may retry a unit or run it twice, so each attempt has files of its own. The record of
         # the unit names the files of one attempt.

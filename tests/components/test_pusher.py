@@ -1,23 +1,19 @@
-"""VersionPusher: the pushed model is the newest version, complete, and signed if there is a key."""
+"""VersionPusher: the pushed model is the newest version, and complete."""
 
-import shutil
 import time
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 from tfx.dsl.io import fileio
 from tfx.proto import pusher_pb2
 from tfx.types import standard_artifacts
-from tfx.utils import json_utils, proto_utils
+from tfx.utils import proto_utils
 
-from components.pusher.executor import KEY, Executor
+from components.pusher.executor import Executor
 from components.saved_models import identity
 from core.errors import InputError
-from serving.signing.model import SIGNATURE_FILE, verified
 from serving.versions import versions
 from tests.serving.models import push as save
-from tests.serving.test_signing import write_key
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +25,7 @@ class Pushes:
         for name in "ab":
             save(folder / name / "Format-Serving")
 
-    def push(self, name, *, lacks="", key=None):
+    def push(self, name, *, lacks=""):
         """Push a model; return the artifact."""
         model, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
         model.uri, pushed.uri = str(self.folder / name), str(self.folder / "artifact")
@@ -45,7 +41,6 @@ class Pushes:
             "push_destination": proto_utils.proto_to_json(
                 pusher_pb2.PushDestination(filesystem=folder)
             ),
-            "custom_config": json_utils.dumps({KEY: str(key)} if key else {}),
         }
         Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
         return pushed
@@ -136,23 +131,3 @@ def test_the_same_push_again_changes_nothing(pushes):
 def test_without_a_blessing_nothing_is_pushed(pushes, lacks):
     assert pushes.push("a", lacks=lacks).get_int_custom_property("pushed") == 0
     assert not pushes.serving.exists()
-
-
-def test_the_pusher_signs(pushes, tmp_path):
-    key = write_key(tmp_path / "signing.pem")
-    public = key.with_suffix(".pub").read_bytes()
-    pushes.push("a")
-    # The unsigned version is the same model, but no valid one.
-    pushed = pushes.push("a", key=key)
-    pushes.push("a", key=key)
-    assert pushes.served() == ("a", 2)
-    for copy in (pushed.get_string_custom_property("pushed_destination"), pushed.uri):
-        with verified(copy, public) as found:
-            assert tf.saved_model.load(found).signatures
-    assert not (tmp_path / "a" / "Format-Serving" / SIGNATURE_FILE).exists()
-    other = write_key(tmp_path / "other.pem")
-    pushes.push("a", key=other)
-    assert pushes.served() == ("a", 3)
-    shutil.rmtree(pushes.serving)
-    pushes.push("b", key=other)
-    assert pushes.served() == ("b", 1)

@@ -21,7 +21,6 @@ from components.baseline.strategy import ServedBaseline
 from components.pusher.component import VersionPusher
 from components.saved_models import identity
 from core.errors import InputError
-from serving.signing.settings import Signing
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
@@ -78,7 +77,6 @@ class Runs:
             config={
                 "serving": str(self.serving),
                 "copies": str(self.folder / "copies"),
-                "signing": Signing().model_dump_json(),
                 "pushes": pushes,
             },
             model=Channel(type=Model),

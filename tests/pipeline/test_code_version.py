@@ -18,15 +18,14 @@ CHECKOUT = Path(code_version.__file__).parents[1]
 READERS = (
     "preprocessing/reading/labels.py",
     "preprocessing/reading/archives.py",
-    "preprocessing/reading/find.py",
+    "preprocessing/reading/files.py",
 )
 DEPENDS_ON = {
     "ReviewExampleGen": (
         "components/review_example_gen/component.py",
-        "components/review_example_gen/driver.py",
         "components/review_example_gen/executor.py",
         "components/review_example_gen/splits.py",
-        "components/review_example_gen/stages.py",
+        "components/review_example_gen/read_unit.py",
         "components/tfrecords.py",
         "components/worker_results.py",
         *READERS,

@@ -19,8 +19,7 @@ def test_the_local_engine_requires_no_settings():
 
 def test_kubeflow_supports_the_sample_and_a_volume():
     volume = "kubeflow.volume={claim: c, mount: /data},paths.serving=/data/serving"
-    keys = "signing.private_key=/data/a.pem,signing.public_key=/data/a.pub"
-    more = f"cluster.image=i,paths.root=gs://bucket/root,{volume},{keys}"
+    more = f"cluster.image=i,paths.root=gs://bucket/root,{volume}"
     check_target(load_config("sample", environ={"PIPELINE_SET": more}), "kubeflow")
 
 
@@ -53,8 +52,6 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
         ("kubeflow", "paths.root=/here", "paths.root: /here is not a bucket; set gs://"),
         ("kubeflow", "paths.checkpoints=/here", "paths.checkpoints: /here is not accessible f"),
         ("kubeflow", "data.input_base=/here", "data.input_base: /here"),
-        ("kubeflow", "signing.public_key=/here/a.pub", "signing.public_key: /here/a.pub is not"),
-        ("vertex", "signing.private_key=/here/a.pem", "signing.private_key: /here/a.pem is not"),
         ("kubeflow", "push.destination=vertex", "push.destination: vertex requires --target vert"),
         (
             "kubeflow",

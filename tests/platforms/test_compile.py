@@ -104,14 +104,6 @@ def test_a_submission_finds_the_options_of_the_reading(tmp_path):
     assert json.loads(compiled.constant("ReviewExampleGen", input_cache.OPTIONS_KEY))
 
 
-def test_kubeflow_verifies_each_model_that_it_loads_from_the_serving_folder(tmp_path):
-    keys = "signing.public_key=/data/a.pub,kubeflow.volume={claim: c, mount: /data}"
-    compiled = Compiled(tmp_path, "kubeflow", more=f"training.warm_start=true,{keys}")
-    for step in ("LatestBlessedModel", "WarmStartModel"):
-        signing = json.loads(compiled.constant(step, "signing"))
-        assert signing == {"private_key": None, "public_key": "/data/a.pub"}
-
-
 def test_vertex_compares_with_the_served_model(tmp_path):
     compiled = Compiled(tmp_path, "vertex")
     assert compiled.constant("LatestBlessedModel", "serving_dir") == "gs://bucket/serving"

@@ -1,20 +1,16 @@
 """`amazon-reviews predict` on standard input: a stream, with a prediction for each line."""
 
-import contextlib
 import io
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from cli import command
 from tests.serving.models import push
-from tests.serving.test_signing import write_key
 
 pytestmark = pytest.mark.slow
 
@@ -141,39 +137,6 @@ def test_closed_standard_input_is_2(root):
     process = start(root, stdin=subprocess.DEVNULL)
     assert b"no review given" in process.communicate(timeout=300)[1]
     assert process.returncode == 2
-
-
-@pytest.mark.parametrize("signed", [True, False])
-def test_with_a_public_key_no_server_is_asked(root, tmp_path, signed):
-    key = write_key(tmp_path / "signing.pem")
-    more = f",signing.public_key={key.with_suffix('.pub')}" if signed else ""
-    with socket.create_server(("localhost", 0)) as listener:
-        listener.settimeout(300)
-        asked = []
-
-        def refuse():
-            with contextlib.suppress(OSError):
-                connection, _ = listener.accept()
-                asked.append(connection)
-                connection.close()
-
-        thread = threading.Thread(target=refuse)
-        thread.start()
-        port = listener.getsockname()[1]
-        settings = f"paths.root={root},serve.port={port}{more}"
-        done = subprocess.run(
-            [*COMMAND, "good phone"],
-            env={**os.environ, "PIPELINE_SET": settings},
-            capture_output=True,
-            text=True,
-        )
-        # Ends the thread if nobody has asked.
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
-    assert bool(asked) is not signed
-    # The model has no signature.
-    assert done.returncode == (2 if signed else 0)
-    assert ("signature" in done.stderr) is signed
 
 
 def test_the_model_may_be_behind_a_url(monkeypatch, capfdbinary):

@@ -37,7 +37,8 @@ def docstrings(owner: Any) -> dict[str, str]:
 
 def _is_nested(owner: Any, name: str) -> bool:
     fields = getattr(owner, "model_fields", {})
-    return name == "model_config" or (name in fields and is_section(owner, name))
+    constants = ("model_config", "removed")
+    return name in constants or (name in fields and is_section(owner, name))
 
 
 def is_section(section: type[BaseModel], name: str) -> bool:

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+from collections.abc import Iterator
 
 import tensorflow as tf
+from absl import logging
 
 from trainer_module.distribute.cluster import Cluster
+
+_SECONDS_BEFORE_LOG = 10.0
+
+
+@contextlib.contextmanager
+def waiting_for(whom: str) -> Iterator[None]:
+    """Log that this process waits for `whom` if the context lasts more than a few seconds."""
+    log = threading.Timer(_SECONDS_BEFORE_LOG, logging.info, ["Waiting for %s", whom])
+    log.daemon = True
+    log.start()
+    try:
+        yield
+    finally:
+        log.cancel()
 
 
 class Agreement:
@@ -44,7 +61,8 @@ class Agreement:
         Raises:
           tf.errors.OpError: a process ended before it called this method.
         """
-        self.any(True)
+        with waiting_for(f"the other {self.processes - 1} of {self.processes} worker processes"):
+            self.any(True)
         # A process that has the result may still have to send its part to another process. No
         # process completes a second sum before all have the result of the first sum, so after the
         # second sum each process may end. The second sum fails if another process has already

@@ -8,6 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from trainer_module import combinations
+from trainer_module.distribute.agreement import waiting_for
 from trainer_module.distribute.cluster import Cluster
 from trainer_module.distribute.machine import NO_TPU, auto_without_tpu, tpu_address
 from trainer_module.settings import Training
@@ -66,7 +67,9 @@ def create(
         _check(combinations.cluster_problem(name, cluster.processes, servers))
     if training.strategy == "auto":
         _check(combinations.problem(training, name, reason))
-    strategy = _MAKERS[name](training, cluster)
+    # The strategies of several processes connect to all of them.
+    with waiting_for(f"all tasks of {cluster.spec}" if cluster else "the devices"):
+        strategy = _MAKERS[name](training, cluster)
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     logging.info(
         "Strategy %s (%s): %d replicas, %s%s",

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
+from trainer_module.distribute.agreement import waiting_for
 from trainer_module.loop import metrics
 
 _STEPS_AHEAD = (2, 8)
@@ -69,13 +71,14 @@ class Scheduled:
             batches = tuple(next(data) for _ in range(self._strategy.num_replicas_in_sync))
             while len(self._pending) >= self._most_pending():
                 self._collect()
-            self._pending.append(self._coordinator.schedule(self._function, args=(batches,)))
+            self._pending.append((batches, self._schedule(batches)))
         return self._last
 
     def totals(self) -> dict[str, Any]:
         """Wait for all steps; return the sums over the steps since `reset`, name -> float64."""
-        while self._pending:
-            self._collect()
+        with waiting_for(f"the steps that are scheduled on {self._workers} workers"):
+            while self._pending:
+                self._collect()
         return self._totals
 
     def means(self) -> dict[str, float]:
@@ -88,19 +91,34 @@ class Scheduled:
         fewest, most = (self._workers * of_each for of_each in _STEPS_AHEAD)
         return int(min(max(fewest, steps), most))
 
+    def _schedule(self, batches: tuple[Any, ...]) -> Any:
+        return self._coordinator.schedule(self._function, args=(batches,))
+
     def _collect(self) -> None:
         """Wait for the oldest step and add its sums."""
-        try:
-            of_step = self._pending.popleft().fetch()
-        except tf.errors.CancelledError:
-            # This step was cancelled because another one failed; raise the error of that one.
-            self._coordinator.join()
-            raise
+        of_step = self._fetched(*self._pending.popleft())
         for name, values in of_step.items():
             # float64: float32 is not exact beyond 2^24.
             self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
         self._last = metrics.means({name: of_step[name] for name in metrics.NAMES})
         self._done += 1
+
+    def _fetched(self, batches: tuple[Any, ...], result: Any) -> dict[str, Any]:
+        """Return the sums of a step, which is repeated if its worker was lost with the result."""
+        while True:
+            try:
+                sums: dict[str, Any] = result.fetch()
+                return sums
+            except tf.errors.CancelledError:
+                # This step was cancelled because another one failed; raise the error of that one.
+                self._coordinator.join()
+                raise
+            except tf.errors.OpError as error:
+                # The coordinator repeats a step whose worker is lost before the step is done.
+                # Here the step is done, and its result could not be copied from the worker: an
+                # error of the step itself would have cancelled it.
+                logging.warning("A result was lost with its worker: %s", error.message)
+                result = self._schedule(batches)
 
     def _on_worker(self, batch_spec: Any) -> Any:
         """Return the function that a worker runs, with a batch for each GPU or one for its CPU."""

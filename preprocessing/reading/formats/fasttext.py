@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from preprocessing.reading.batch import Batch
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.labels import LabelReader, label_reader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lines
@@ -18,6 +17,7 @@ from preprocessing.reading.records import (
     INVALID_UTF8,
     LINE_TOO_LONG,
     NO_TEXT,
+    Batch,
     Neutral,
     Record,
     Review,
@@ -41,7 +41,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
     Nearly every line is an ordinary review. Such a line is not decoded: its label is found by one
     look-up, and its text is not copied into a `Review`. This takes a third of the time of `_parse`,
-    which parses all other lines (`benchmarks.preprocessing`).
+    which parses all other lines.
     """
     labels = label_reader(layout)
     optional = layout.labels == "optional"

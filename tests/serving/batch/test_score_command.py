@@ -11,28 +11,25 @@ import time
 
 import pytest
 
-from serving.signing.model import sign_model
-from serving.signing.settings import private_key
 from tests.serving.models import push
-from tests.serving.test_signing import write_key
 
 pytestmark = pytest.mark.slow
 
 # With units of some hundred lines, a run has many units.
 SMALL_UNITS = """
-from preprocessing.reading import cut
+from preprocessing.reading import pieces
 from serving.batch import units
-cut._PLAIN_BYTES = units._BYTES_PER_UNIT = 20_000
+pieces._PLAIN_BYTES = units._BYTES_PER_UNIT = 20_000
 from cli import command
 command.main()
 """
 # Prints the peak memory at the end of a run with units of 2 MB.
 PEAK = """
 import sys
-from preprocessing.reading import cut
+from preprocessing.reading import pieces
 from serving.batch import units
 from trainer_module.loop.memory import peak_rss
-cut._PLAIN_BYTES, units._BYTES_PER_UNIT = 1 << 20, 2 << 20
+pieces._PLAIN_BYTES, units._BYTES_PER_UNIT = 1 << 20, 2 << 20
 from cli import command
 try:
     command.main()
@@ -119,29 +116,6 @@ def test_standard_input_and_output(root):
     assert counts.startswith("2 reviews scored in")
     assert counts.endswith("1 line rejected (invalid_utf8 1): above")
     assert reading == "read as lines of text"
-
-
-@pytest.mark.parametrize("changed", [False, True])
-def test_a_signed_model_scores_and_a_changed_one_does_not(tmp_path, changed):
-    key, model = write_key(tmp_path / "signing.pem"), tmp_path / "root" / "serving" / "1"
-    push(model)
-    sign_model(str(model), private_key(str(key)))
-    if changed:
-        [file] = model.glob("variables/*.data-*")
-        content = bytearray(file.read_bytes())
-        content[0] ^= 1
-        file.write_bytes(content)
-    (tmp_path / "in.txt").write_text("good phone\nbad phone\n")
-    more = f",signing.public_key={key.with_suffix('.pub')}"
-    output = tmp_path / "scores.csv"
-    words = ["--input", tmp_path / "in.txt", "--output", output]
-    process = start(tmp_path / "root", *words, more=more)
-    _, error = process.communicate(timeout=300)
-    assert process.returncode == (2 if changed else 0), error
-    assert output.exists() == (not changed)
-    if changed:
-        last = error.decode().splitlines()[-1]
-        assert last.startswith(f"{model}: not loaded, {file.relative_to(model)} differs")
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,8 @@ from serving.batch import run, stage, work
 from serving.batch.run import BatchError, Request, score_files
 from serving.batch.scorer import Scorer
 from serving.batch.work import OutputError
-from serving.signing.model import SignatureError
 from tests.preprocessing.reading.review_files import COMPRESS, write
 from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
-from tests.serving.test_signing import write_key
 
 pytestmark = pytest.mark.slow
 
@@ -133,20 +131,6 @@ def test_another_input_model_or_option_starts_from_the_beginning(
         changes = {"options": ReadOptions(format="fasttext")}
     assert score(path, **changes).resumed == 0
     assert rows(tmp_path / "scores.csv") == wanted(path, texts)
-
-
-def test_with_a_key_the_units_of_a_run_without_it_are_not_used(score, small_units, tmp_path):
-    path = write(tmp_path, "in.txt", FILES["plain"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run.output, "publish", Mock(side_effect=Broken))
-        with pytest.raises(Broken):
-            score(path)
-    # Every unit is finished, so the model would not be loaded again.
-    assert work.finished(str(tmp_path / ".scores.csv.partial"))
-    public = write_key(tmp_path / "signing.pem").with_suffix(".pub")
-    with pytest.raises(SignatureError, match=r"not loaded, it has no signature"):
-        score(path, public_key=public.read_bytes())
-    assert not (tmp_path / "scores.csv").exists()
 
 
 def test_an_output_that_another_process_is_writing(score, tmp_path):

@@ -13,11 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from serving.signing.model import sign_model
-from serving.signing.settings import private_key
 from tests.serving.rest.models import push
 from tests.serving.rest.running import PREDICT, Running, wait_until
-from tests.serving.test_signing import write_key
 
 pytestmark = pytest.mark.slow
 
@@ -83,8 +80,7 @@ import os, signal, sys
 from serving.rest.server import open_socket, serve
 from serving.rest.settings import Serve
 
-settings = Serve().model_copy(update={"port": 0})
-serve(sys.argv[1], settings, open_socket(settings), lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+serve(sys.argv[1], open_socket(Serve(port=0)), lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 """
 
 
@@ -168,26 +164,6 @@ def test_a_host_that_is_no_address_is_2(root, host):
     assert process.returncode == 2
     assert error.startswith(f"serve.host, serve.port: {host}:8501 is not an address: ")
     assert error.count("\n") == 1
-
-
-def test_with_a_key_a_model_in_which_one_byte_changed_is_not_served(tmp_path):
-    key, model = write_key(tmp_path / "signing.pem"), tmp_path / "serving" / "1"
-    push(tmp_path / "serving", 1)
-    sign_model(str(model), private_key(str(key)))
-    settings = f",signing.public_key={key.with_suffix('.pub')}"
-    process = start(tmp_path, "serve", "--port", "0", settings=settings)
-    assert process.stdout.readline() == f"version 1 of {tmp_path}/serving\n"
-    process.terminate()
-    process.communicate(timeout=60)
-
-    [file] = model.glob("variables/*.data-*")
-    content = bytearray(file.read_bytes())
-    content[0] ^= 1
-    file.write_bytes(content)
-    process = start(tmp_path, "serve", "--port", "0", settings=settings)
-    out, error = process.communicate(timeout=60)
-    assert (process.returncode, out) == (1, "")
-    assert f"{file.relative_to(model)} differs from the signed file" in error.splitlines()[-1]
 
 
 def test_a_port_in_use_is_2(root):

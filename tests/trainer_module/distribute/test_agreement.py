@@ -1,8 +1,11 @@
 """Synchronous processes end together."""
 
+import time
+
 import pytest
 import tensorflow as tf
 
+from trainer_module.distribute import agreement
 from trainer_module.distribute.agreement import Agreement
 
 GONE = tf.errors.UnavailableError(None, None, "Collective ops is aborted by: Socket closed")
@@ -48,3 +51,15 @@ def test_a_single_process_does_not_wait(monkeypatch):
     peer.agreement.processes = 1
     peer.agreement.wait_for_all()
     assert peer.sums == 0
+
+
+def test_a_long_wait_is_logged_with_the_processes_that_are_waited_for(monkeypatch, caplog):
+    monkeypatch.setattr(agreement, "_SECONDS_BEFORE_LOG", 0.01)
+    with caplog.at_level("INFO", logger="absl"), agreement.waiting_for("worker 1"):
+        time.sleep(0.2)
+    assert "Waiting for worker 1" in caplog.text
+    caplog.clear()
+    with caplog.at_level("INFO", logger="absl"), agreement.waiting_for("worker 2"):
+        pass
+    time.sleep(0.05)
+    assert caplog.text == ""

@@ -15,7 +15,7 @@ class Coordinator:
     def __init__(self, strategy):
         self.waiting = self.most = 0
         self.joined = False
-        self.error = None
+        self.error = self.lost = None
 
     def schedule(self, function, args):
         self.waiting += 1
@@ -25,6 +25,9 @@ class Coordinator:
             self.waiting -= 1
             if self.error:
                 raise self.error
+            if self.lost:
+                error, self.lost = self.lost, None
+                raise error
             return {name: values.numpy() for name, values in function(*args).items()}
 
         future = type("Future", (), {})()
@@ -120,3 +123,12 @@ def test_of_cancelled_steps_the_original_error_comes_first(steps):
     with pytest.raises(tf.errors.CancelledError):
         steps.totals()
     assert steps._coordinator.joined
+
+
+@pytest.mark.parametrize("error", [tf.errors.UnavailableError, tf.errors.InvalidArgumentError])
+def test_a_step_whose_result_is_lost_with_its_worker_is_repeated(steps, error):
+    """The worker ends between the step and the copy of its result to the coordinator."""
+    steps(numbers(), 3)
+    steps._coordinator.lost = error(None, None, "from /job:worker/replica:0/task:0")
+    assert steps.totals()["accuracy"].tolist() == [0 + 1 + 2, 6.0]
+    assert steps._coordinator.waiting == 0

@@ -1,1 +1,0 @@
-"""Signatures of pushed models: `settings`, the `bundle` in a file, the `model` in a folder."""

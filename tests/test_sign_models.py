@@ -1,0 +1,39 @@
+"""The guide to signed models: its commands, with the package model-signing."""
+
+import re
+import subprocess
+import urllib.request
+
+import pytest
+
+from tests.checkout import CHECKOUT
+
+GUIDE = CHECKOUT / "docs" / "how-to" / "sign-models.md"
+FILES = {"saved_model.pb": b"graph", "variables/variables.index": b"index"}
+
+
+def bash(commands, folder):
+    """Run commands until the first one that fails; return the result."""
+    words = ["bash", "-e", "-c", commands]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_the_commands_of_the_guide_sign_a_model_and_refuse_a_changed_one(tmp_path):
+    try:
+        urllib.request.urlopen("https://pypi.org/simple/model-signing/", timeout=30).close()
+    except OSError as error:
+        pytest.skip(f"the package index cannot be reached: {error}")
+    install, key, sign, verify = re.findall(r"^```bash\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
+    model = tmp_path / re.search(r"MODEL=(\S+)", sign)[1]
+    for name, content in FILES.items():
+        (model / name).parent.mkdir(parents=True, exist_ok=True)
+        (model / name).write_bytes(content)
+    done = bash(install + key + sign + verify, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "verified" / model.name / "saved_model.pb").read_bytes() == b"graph"
+
+    (model / "saved_model.pb").write_bytes(b"grapi")
+    assert bash("rm -r verified incoming\n" + verify, tmp_path).returncode == 1
+    assert list((tmp_path / "verified").iterdir()) == []
