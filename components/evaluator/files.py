@@ -257,8 +257,8 @@ def _metrics(
 ) -> metrics_for_slice_pb2.MetricsForSlice:
     message = metrics_for_slice_pb2.MetricsForSlice()
     if of_slice != WHOLE:
-        name, value = of_slice
-        message.slice_key.single_slice_keys.add(column=name, bytes_value=value.encode())
+        feature, text = of_slice
+        message.slice_key.single_slice_keys.add(column=feature, bytes_value=text.encode())
 
     def add(name: str, model: str, is_diff: bool = False) -> Any:
         item = message.metric_keys_and_values.add()

@@ -3,12 +3,11 @@
 import json
 import re
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from tfx.types import artifact_utils, standard_artifacts
 
-from components.evaluator import sampled
+from components.evaluator import files
 from components.sample import read_sample
 from components.serving_check import probing
 from components.serving_check.executor import Executor
@@ -128,14 +127,13 @@ def test_a_model_with_the_wrong_vocabulary_is_refused(workspace):
 def test_a_model_that_answers_otherwise_than_in_its_evaluation_is_refused(workspace):
     workspace.save()
     examples = [example(text, label) for text, label in REVIEWS]
-    # sigmoid(3) and sigmoid(-3) of the model, but for the review of which the hash is smallest.
-    right = np.array([0.9526 if text.split()[1] in GOOD else 0.0474 for text, _ in REVIEWS[:-1]])
-    stored = sampled.sample(examples[:-1], right)
-    sampled.write(stored, str(workspace.folder / "evaluation"))
+    # sigmoid(3) and sigmoid(-3) of the model, but for one review.
+    right = [0.9526 if text.split()[1] in GOOD else 0.0474 for text, _ in REVIEWS[:-1]]
+    stored = dict(zip(map(files.digest, examples[:-1]), right, strict=True))
+    files.write_predictions(str(workspace.folder / "evaluation"), stored, [])
     assert workspace.check()["passed"]
-    number, digest, probability = stored[0]
-    stored[0] = (number, digest, 1 - probability)
-    sampled.write(stored, str(workspace.folder / "evaluation"))
+    stored[files.digest(examples[0])] = 1 - right[0]
+    files.write_predictions(str(workspace.folder / "evaluation"), stored, [])
     found = workspace.check()
     assert failed(found) == ["evaluation_difference"]
     assert found["cause"].startswith("serving_default returned the probability 0.")
