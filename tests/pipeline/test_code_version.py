@@ -87,7 +87,7 @@ NO_PART = (
     "cli/app.py",
     "cli/monitor.py",
     "pipeline/pipeline.py",
-    "platforms/submit.py",
+    "platforms/submission.py",
     "tests/conftest.py",
     "docs/reference/data.md",
 )
