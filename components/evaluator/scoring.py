@@ -51,7 +51,7 @@ from serving.predict_text import (
     predict_text_of,
 )
 from trainer_module.export import THRESHOLD
-from trainer_module.feeding.autotune import without_autotune
+from trainer_module.inputs.autotune import without_autotune
 
 SAMPLE_SIZE = 1000
 """Examples whose predictions are stored; the smallest hashes, as in `components.sample`."""
