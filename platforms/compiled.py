@@ -58,7 +58,6 @@ class Compiled:
         # implements only the strategies of TFX, which do not know what is served.
         return PushedBaseline(
             serving_dir=self._config.paths.serving,
-            model_dir=self._config.evaluation.baseline_model,
             candidate=candidate,
         ).with_id(node_id)
 

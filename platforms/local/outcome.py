@@ -11,14 +11,14 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
-from components.evaluator.metrics import ACCURACY, BASELINE, overall_metrics
+from components.evaluator.files import BASELINE, overall_metrics, read_checks
+from components.evaluator.metrics import ACCURACY
 from components.properties import (
     BASELINE_PROPERTY,
     CAUSE_PROPERTY,
     PUSHED_DESTINATION,
     READING_PROPERTY,
 )
-from components.run_report.evaluation import missed_thresholds
 from components.run_report.executor import REPORT_FILE
 from components.run_report.history import read_runs
 from pipeline.nodes import PUSHER, REPORT, SERVING_CHECK, TRAINER
@@ -96,7 +96,9 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         baseline=baseline,
         accuracy_change=metrics[ACCURACY] - base,
         blessed=blessed,
-        reasons=[] if blessed else missed_thresholds(evaluation),
+        reasons=[
+            check.sentence for check in read_checks(evaluation) if not (blessed or check.passed)
+        ],
         refused=check[CAUSE_PROPERTY].string_value,
         pushed_to=pushed_to,
         strategy=_strategy(outputs.one(TRAINER, "model_run").uri),
