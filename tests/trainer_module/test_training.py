@@ -54,7 +54,7 @@ def test_the_saved_model_holds_no_keras_object(trained):
 
 
 @pytest.mark.parametrize(
-    ("loop", "at_once"), [exhaustive(("custom", 1)), ("custom", 7), ("fit", 5)]
+    ("loop", "at_once"), [exhaustive("custom", 1), ("custom", 7), ("fit", 5)]
 )
 def test_loops_and_calls_of_several_steps_have_equal_results(
     prepared, trained, tmp_path, loop, at_once
