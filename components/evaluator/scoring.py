@@ -138,7 +138,7 @@ class _Model:
     def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
         """Use the signatures instead of NumPy where they do not return the same."""
         made = [b"a " * words for words in _LENGTHS]
-        examples = [*examples, *encode_examples([0] * len(made), made, [b""] * len(made), made)]
+        examples = [*examples, *encode_examples({features.TEXT: made})]
         texts = [*texts, *made]
         if self.ngrams is not None:
             assert self._by_ngrams is not None

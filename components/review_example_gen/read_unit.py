@@ -184,7 +184,7 @@ class Shards:
     def write(self, routed: splits.Routed, chosen: np.ndarray, counts: Counter[str]) -> None:
         """Write the reviews of a batch for which the mask `chosen` is true, and count them."""
         batch = routed.batch
-        examples = encode_examples(batch.labels, batch.texts, batch.titles, batch.bodies)
+        examples = encode_examples(batch.columns)
         shard = (routed.keys >> np.uint64(8)) % np.uint64(self._count)
         for split in splits.SPLITS:
             of_split = chosen & (routed.split == split)

@@ -253,7 +253,7 @@ def test_all_models_are_read_through_ngrams_that_are_computed_once(ngram_models,
         ]
     )
     texts = [b"good phone", b""]
-    examples = scoring.encode_examples([0, 1], texts, [b"", b""], texts)
+    examples = scoring.encode_examples({"text": texts, "label": [0, 1]})
     models.score(examples, texts)
     monkeypatch.setattr(scoring, "ngram_ids", lambda *args: calls.append(args) or original(*args))
     scored = models.score(examples, texts)

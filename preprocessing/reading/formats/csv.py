@@ -27,6 +27,7 @@ from preprocessing.reading.records import (
     NO_TEXT,
     Record,
     Rejected,
+    further_values,
     make_review,
     rejected,
 )
@@ -167,10 +168,9 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
     columns = layout.columns or HEADERLESS
     labels = label_reader(layout)
     header = list(layout.header) if layout.header else None
-    names = [name.strip() for name in header or columns if name is not None]
-    text_at = names.index(columns.text)
-    label_at = names.index(columns.label) if columns.label else None
-    title_at = names.index(columns.title) if columns.title else None
+    names = [name.strip() for name in header or columns[:3] if name is not None]
+    read = (*columns[:3], *columns.further)
+    places = [names.index(name) if name else None for name in read]
     for record in csv_records(stream):
         if isinstance(record, Rejected):
             yield record
@@ -185,11 +185,10 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
             detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
             yield rejected(position, BROKEN_CSV, detail)
         else:
-            value = "" if label_at is None else fields[label_at]
+            value, title, body, *further = ("" if at is None else fields[at] for at in places)
             label = labels.read(value)
             if label is None:
                 detail = f"{columns.label}: {value[:200]}"
                 yield rejected(position, labels.reason(value), detail)
             else:
-                title = "" if title_at is None else fields[title_at]
-                yield make_review(position, label, title, fields[text_at])
+                yield make_review(position, label, title, body, further_values(further))

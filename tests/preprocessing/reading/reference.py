@@ -91,7 +91,4 @@ def _fasttext(number: int, line: bytes, layout: Layout) -> Record:
         return rejected(number, BAD_LABEL, "more than one label: " + text)
     if label < 0:
         return Neutral(number)
-    title, colon, body = text.partition(": ")
-    if colon and title.strip():
-        return Review(number, label, title, body)
-    return Review(number, label, "", text)
+    return Review(number, label, text)

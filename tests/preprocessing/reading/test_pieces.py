@@ -38,7 +38,7 @@ def records(path: str, options: ReadOptions) -> list[tuple[object, ...]]:
     for piece, of_piece in batches(path, options):
         here: list[tuple[int, object]] = []
         for batch in of_piece:
-            columns = (batch.positions, batch.labels, batch.texts, batch.titles, batch.bodies)
+            columns = (batch.positions, batch.labels, batch.texts)
             here += [(row[0], row[1:]) for row in zip(*columns, strict=True)]
             here += [(item.position, item[1:]) for item in batch.rejected]
         assert piece.number == 0 or before
@@ -52,8 +52,7 @@ def expected(path: str, options: ReadOptions) -> list[tuple[object, ...]]:
     found: list[tuple[object, ...]] = []
     for record in read_reviews(path, options):
         if isinstance(record, Review):
-            texts = (record.text.encode(), record.title.encode(), record.body.encode())
-            found.append((record.position, (record.label, *texts)))
+            found.append((record.position, (record.label, record.text.encode())))
         elif isinstance(record, Rejected):
             found.append((record.position, record[1:]))
     return found
