@@ -60,7 +60,7 @@ LENGTH_BUCKETS = ("1-19", "20-49", "50-99", "100-199", "200+")
 
 def further_columns() -> tuple[Column, ...]:
     """Return the columns beside the text and the label."""
-    return tuple(column for column in COLUMNS if column.name not in (TEXT, LABEL))
+    return COLUMNS[2:]
 
 
 def raw_feature_spec() -> dict[str, Any]:

@@ -6,7 +6,6 @@ Protobuf's Python classes take ten times as long.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,21 +14,20 @@ _VALUES, _BYTES_LIST, _INT64_LIST = b"\x0a", b"\x0a", b"\x1a"
 _KEY, _VALUE, _ENTRY, _FEATURES = b"\x0a", b"\x12", b"\x0a", b"\x0a"
 
 
-def encode_examples(columns: Mapping[str, Sequence[bytes] | Sequence[int]]) -> list[bytes]:
+def encode_examples(columns: Mapping[str, Sequence[Any]]) -> list[bytes]:
     """Return serialized Examples with one value in each feature.
 
     Args:
       columns: name of a feature -> its values, bytes or int64; all have the same length.
     """
-    entries = map(b"".join, zip(*itertools.starmap(_entries, columns.items()), strict=True))
-    return [_start(len(entry)) + entry for entry in entries]
-
-
-def _entries(name: str, values: Sequence[Any]) -> list[bytes]:
-    """Return the feature `name` of each Example."""
-    if values and isinstance(values[0], bytes):
-        return [_bytes_start(name, len(value)) + value for value in values]
-    return [_int64(name, value) for value in values]
+    entries = [
+        [_bytes_start(name, len(value)) + value for value in values]
+        if values and isinstance(values[0], bytes)
+        else [_int64(name, value) for value in values]
+        for name, values in columns.items()
+    ]
+    rows = map(b"".join, zip(*entries, strict=True))
+    return [_start(len(row)) + row for row in rows]
 
 
 def _varint(value: int) -> bytes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import Any, NamedTuple
 
 from preprocessing import features
@@ -73,29 +73,23 @@ class Batch:
 
     Attributes:
       positions: line numbers of the reviews in the piece, from 1.
-      columns: name of each of `features.COLUMNS` -> its values; text is UTF-8.
+      labels: 0 negative, 1 positive; 0 for all if labels are not read.
+      texts: UTF-8.
+      further: name of each of `features.further_columns` -> its values.
       rejected: the lines that cannot be read.
       neutrals: the number of lines that are left out as neutral.
       lost: the number of damaged bytes in the (compressed) file.
     """
 
     positions: list[int] = field(default_factory=list)
-    columns: dict[str, list[Any]] = field(
-        default_factory=lambda: {column.name: [] for column in features.COLUMNS}
+    labels: list[int] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
+    further: dict[str, list[Any]] = field(
+        default_factory=lambda: {name: [] for name, *_ in features.COLUMNS[2:]}
     )
     rejected: list[Rejected] = field(default_factory=list)
     neutrals: int = 0
     lost: int = 0
-
-    @property
-    def texts(self) -> list[bytes]:
-        """The texts of the reviews."""
-        return self.columns[features.TEXT]
-
-    @property
-    def labels(self) -> list[int]:
-        """The labels: 0 negative, 1 positive; 0 for all if labels are not read."""
-        return self.columns[features.LABEL]
 
     @property
     def lines(self) -> int:
@@ -108,8 +102,8 @@ class Batch:
             self.positions.append(record.position)
             self.texts.append(record.text.encode())
             self.labels.append(record.label)
-            for column, value in zip(features.further_columns(), record.further, strict=False):
-                self.columns[column.name].append(value)
+            for values, value in zip(self.further.values(), record.further, strict=False):
+                values.append(value)
         elif isinstance(record, Rejected):
             self.rejected.append(record)
         else:
@@ -118,7 +112,7 @@ class Batch:
     def fill(self) -> None:
         """Append to the further columns the missing values of reviews that were added without."""
         for name, missing, _ in features.further_columns():
-            self.columns[name] += [missing] * (len(self.texts) - len(self.columns[name]))
+            self.further[name] += [missing] * (len(self.texts) - len(self.further[name]))
 
 
 def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
@@ -128,6 +122,7 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
         batch = Batch()
         for record in chunk:
             batch.add(record)
+        batch.fill()
         yield batch
 
 
@@ -218,17 +213,17 @@ def make_review(
     return Review(position, label, f"{title}: {body}" if has_title else body, further)
 
 
-def further_values(values: Iterable[Any]) -> tuple[bytes | int, ...]:
-    """Return the values of the further columns of a review, which may be missing.
+def further_values(values: Sequence[Any]) -> tuple[bytes | int, ...]:
+    """Return the values of the further columns of a review.
 
     Args:
-      values: what the file has in these columns; None for a column that it lacks.
+      values: what the file has in these columns, None in a column that it lacks; empty if it lacks
+        all of them.
     """
-    columns = features.further_columns()
-    return tuple(
-        _converted(value, column.missing)
-        for column, value in zip_longest(columns, islice(values, len(columns)))
-    )
+    if not values:
+        return ()
+    pairs = zip(values, features.further_columns(), strict=True)
+    return tuple(_converted(value, column.missing) for value, column in pairs)
 
 
 def _converted(value: Any, missing: bytes | int) -> bytes | int:

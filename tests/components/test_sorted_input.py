@@ -72,7 +72,7 @@ def make_statistics(examples, folder, max_examples):
         {"examples": [examples], "schema": [schema(folder)]},
         {"statistics": [statistics]},
         {
-            "stats_options_json": tfdv.StatsOptions(feature_allowlist=["text", "label"]).to_json(),
+            "stats_options_json": tfdv.StatsOptions().to_json(),
             "exclude_splits": "null",
             "sample_rate_by_split": "null",
             "max_examples": max_examples,

@@ -50,7 +50,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
-        positions, texts, label_column = batch.positions, batch.texts, batch.labels
+        positions, texts = batch.positions, batch.texts
         # If any of the lines is not UTF-8 or has a NUL, `_parse` parses all of them.
         clean = b"\0" not in lines.data
         try:
@@ -73,8 +73,9 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
                 continue
             positions.append(position)
             texts.append(line[start:])
-            label_column.append(label)
-        batch.fill()
+            batch.labels.append(label)
+        if batch.further:
+            batch.fill()
         return batch
 
     return parse

@@ -49,12 +49,11 @@ def test_a_further_column_of_each_format(folder: Path, kind: str) -> None:
     assert describe(layouts)[0].endswith("text `text`, `Verified_Purchase`, `shop`")
     with ThreadPoolExecutor(1) as pool:
         (batch,) = [b for piece in cut_file(path, layouts[0]) for b in read_batches(piece, pool)]
-    assert (
-        batch.columns == {"text": [t.encode() for _, t, *_ in ROWS], "label": [1, 0, 1, 0]} | VALUES
-    )
+    texts = [text.encode() for _, text, *_ in ROWS]
+    assert (batch.texts, batch.labels, batch.further) == (texts, [1, 0, 1, 0], VALUES)
     spec = features.raw_feature_spec()
     assert set(spec) == {"text", "verified", "seller"}
-    parsed = tf.io.parse_example(encode_examples(batch.columns), spec)
+    parsed = tf.io.parse_example(encode_examples({"text": batch.texts, **batch.further}), spec)
     assert parsed["verified"].numpy().tolist() == [[1], [0], [1], [0]]
     assert parsed["seller"].numpy().tolist() == [[value] for value in VALUES["seller"]]
 
@@ -64,7 +63,7 @@ def test_input_without_the_further_columns_has_the_missing_values(folder: Path) 
     (layout,) = decide_layouts(find_sources(str(folder), {"all": "a*"}), ReadOptions())
     with ThreadPoolExecutor(1) as pool:
         (batch,) = read_batches(cut_file(path, layout)[0], pool)
-    assert (batch.columns["verified"], batch.columns["seller"]) == ([0, 0], [b"-", b"-"])
+    assert batch.further == {"verified": [0, 0], "seller": [b"-", b"-"]}
     parsed = tf.io.parse_example(encode_examples({"text": [b"a"]}), features.raw_feature_spec())
     raw = features.raw_features(tf.constant(["a"]))
     assert {k: v.numpy().tolist() for k, v in parsed.items()} == {
