@@ -63,7 +63,7 @@ _KINDS = {
     "StandaloneSessionClusterEntrypoint": "JobManager",
     "TaskManagerRunner": "TaskManagers",
     WORKER: "Python workers",
-    "pipeline.local_runner": "pipeline",
+    "platforms.local.main": "pipeline",
 }
 
 

@@ -148,7 +148,7 @@ def run(
     start = time.time()
     usage.run_module(
         *via,
-        "pipeline.local_runner",
+        "platforms.local.main",
         "--config",
         _PRESET,
         *words,

@@ -23,8 +23,6 @@ COMMANDS = {
     "serve": "cli.serve",
     "compile": "cli.compile",
     "submit": "cli.submit",
-    "kserve": "cli.kserve",
-    "runtime": "cli.runtime",
     "flink": "cli.flink",
     "image": "cli.image",
     "data": "cli.data",

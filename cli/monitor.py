@@ -37,7 +37,7 @@ def local_runner(config: str | None = None, overrides: Sequence[str] = ()) -> li
     Args:
       config, overrides: those of `load_config`.
     """
-    return processes.command("pipeline.local_runner", *settings_words(config, overrides))
+    return processes.command("platforms.local.main", *settings_words(config, overrides))
 
 
 def run_watched(

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from components.examples import example_files
 from preprocessing import features
-from trainer_module.feeding.autotune import without_autotune
+from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
 
@@ -27,11 +27,6 @@ class Sample(NamedTuple):
     examples: list[bytes]
     labels: list[int]
     total: int
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the sample is the whole split."""
-        return len(self.examples) == self.total
 
 
 def read_sample(folder: str, size: int) -> Sample:

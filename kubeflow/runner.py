@@ -1,50 +1,9 @@
-"""The runner for `tfx pipeline compile --engine vertex --pipeline_path kubeflow/runner.py`.
-
-It reads the settings from $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews compile` does the
-same for both targets.
-"""
-
-from __future__ import annotations
+"""The old path of `kubeflow_v2_runner.py`, for one release."""
 
 import os
+import runpy
 import sys
-from pathlib import Path
 
-# TFX starts this file by its path, so this folder is first on sys.path, and a module in it would
-# hide a package of the repository with the same name.
-_HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [
-    os.path.dirname(_HERE),
-    *(entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE),
-]
-
-from core.errors import UserError
-from pipeline.config import load_config
-from pipeline.hyperparameters import check_hyperparameters
-from platforms.targets import check_target
-from platforms.tfx_command import check_engine
-
-OUTPUT = "pipeline.json"
-
-
-def main() -> int:
-    """Compile the pipeline for Vertex AI into `pipeline.json`; return the exit code."""
-    try:
-        check_engine("vertex")
-        config = load_config()
-        check_target(config, "vertex")
-        check_hyperparameters(config)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    from platforms.compile import compile_pipeline
-
-    compile_pipeline(config, "vertex", Path(OUTPUT))
-    return 0
-
-
-if __name__ == "__main__":
-    code = main()
-    # The TFX command line runs this file in its own process, so only a failure may exit.
-    if code:
-        sys.exit(code)
+# This folder is first on sys.path, in place of the checkout.
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+runpy.run_path(os.path.join(sys.path[0], "kubeflow_v2_runner.py"), run_name=__name__)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.evaluator.settings import Evaluation
-from components.serving_check.settings import Serving
+from components.serving_check.settings import Thresholds
 from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides
 from core.settings import Fraction, PositiveInt, Section, first_problem
@@ -25,7 +25,7 @@ from pipeline.flink_settings import Flink
 from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE, read_settings
 from preprocessing import features
 from preprocessing.settings import Transform
-from serving.rest.settings import Serve
+from serving.rest.settings import Server
 from trainer_module.settings import Training
 
 Split = Literal["train", "eval", "test"]
@@ -163,7 +163,11 @@ class PipelineConfig(Section):
     `make reference` writes `docs/reference/settings.md` from them.
     """
 
-    removed = {"signing": "sign pushed models with model_signing, see docs/how-to/sign-models.md"}
+    removed = {
+        "serve": "set server.host and server.port",
+        "serving": "set the keys of serving_check",
+        "signing": "sign pushed models with model_signing, see docs/how-to/sign-models.md",
+    }
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
     """Name of the pipeline in TFX and ML Metadata."""
@@ -175,9 +179,9 @@ class PipelineConfig(Section):
     transform: Transform = Transform()
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
-    serving: Serving = Serving()
+    serving_check: Thresholds = Thresholds()
     push: Push = Push()
-    serve: Serve = Serve()
+    server: Server = Server()
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()
     kubeflow: Kubeflow = Kubeflow()

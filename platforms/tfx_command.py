@@ -6,7 +6,7 @@ import click
 
 from core.errors import ConfigError
 
-_RUNNERS = {"local": "pipeline/local_runner.py", "vertex": "kubeflow/runner.py"}
+_RUNNERS = {"local": "local_runner.py", "vertex": "kubeflow_v2_runner.py"}
 """Engine -> the file that `--pipeline_path` names."""
 
 

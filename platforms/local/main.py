@@ -1,6 +1,6 @@
 """The main function of a local run: check the settings, lock, run, report the result.
 
-`pipeline/local_runner.py` calls it.
+`local_runner.py` calls it for the TFX command line; `amazon-reviews run` runs this module.
 """
 
 from __future__ import annotations
@@ -100,3 +100,7 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
     outcome = runner.outcome()
     sender.send(events.OUTCOME, **dataclasses.asdict(outcome))
     logging.info("Outcome: %s", outcome)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -75,14 +75,6 @@ def test_the_list_of_runs_needs_no_tensorflow(tmp_path):
     assert set(line.split()) & {"apache_beam", "tensorflow", "tfx"} == set()
 
 
-def test_a_manifest_needs_no_tensorflow():
-    words = ["kserve", "--set", "paths.serving=gs://b/s"]
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True
-    )
-    assert set(done.stdout.splitlines()[-1].split()) & HEAVY == set()
-
-
 CLUSTER = (
     *("--set", "cluster.image=host/project/image:tag", "--set", "paths.root=gs://b/r"),
     *("--set", "data.input_base=gs://b/d", "--set", "paths.serving=gs://b/s"),
@@ -92,8 +84,6 @@ CLUSTER = (
 @pytest.mark.parametrize(
     "command",
     [
-        ("kserve", *CLUSTER),
-        ("runtime",),
         ("flink", *CLUSTER),
         ("compile", "--target", "kubeflow", *CLUSTER),
     ],
@@ -125,11 +115,11 @@ def test_a_pipeline_for_kubeflow_is_yaml(tmp_path):
 
 
 def test_overrides_may_be_repeated_and_the_last_one_wins(monkeypatch):
-    monkeypatch.setenv("PIPELINE_SET", "training.epochs=none,name=a")
-    words = ["kserve", "--set", "training.epochs=3,name=b", "--set", "paths.serving=gs://b/s"]
+    monkeypatch.setenv("PIPELINE_SET", "training.epochs=none,paths.root=/a")
+    words = ["runs", "--set", "training.epochs=3,paths.root=/b", "--set", "paths.root=/no/c"]
     result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0
-    assert "name: b\n" in result.stdout and "gs://b/s" in result.stdout
+    assert result.exit_code == 2
+    assert "/no/c" in result.stderr
 
 
 def test_the_pipelines_process_gets_the_settings_as_arguments(tmp_path):

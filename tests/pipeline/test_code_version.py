@@ -48,7 +48,7 @@ DEPENDS_ON = {
         "components/baseline/served.py",
         "trainer_module/run_fn.py",
         "trainer_module/loop/loops.py",
-        "trainer_module/distribute/local_cluster.py",
+        "trainer_module/cluster/local.py",
         "trainer_module/task.py",  # which is started as a process
         "trainer_module/models/cnn_lstm.py",  # which is imported by the name in the settings
         "trainer_module/export.py",
@@ -63,11 +63,14 @@ DEPENDS_ON = {
         "preprocessing/fast/ngrams.py",
     ),
     "ServingCheck": (
-        "components/serving_check/executor.py",
+        "components/serving_check/component.py",
+        "components/serving_check/candidate.py",
         "components/serving_check/results.py",
         "components/evaluator/metrics.py",
         "components/evaluator/sampled.py",
-        "serving/probe.py",  # which is started as a process
+        "serving/rest/server.py",  # which is started as a process
+        "serving/rest/app.py",
+        "serving/rest/model.py",
         "serving/predict_text.py",
         "preprocessing/fast/ngrams.py",
         "preprocessing/features.py",

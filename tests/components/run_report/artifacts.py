@@ -46,7 +46,6 @@ TRAINING = {
     "seconds": 7.5,
     "cpus": 2,
     "cpu_utilisation": 0.5,
-    "gpu_utilisation": None,
     "peak_rss_bytes": 100 << 20,
     "epoch_metrics": [
         {"val_loss": 0.5, "val_accuracy": 0.7},
@@ -110,7 +109,7 @@ EVALUATION = Evaluation(
 )
 CHECK = {
     "passed": False,
-    "cause": "the p99 latency of single requests is 310 ms, serving.max_p99_ms allows 250",
+    "cause": "the p99 latency of single requests is 310 ms, serving_check.max_p99_ms allows 250",
     "results": [
         {"name": "process", "value": "finished", "threshold": None, "unit": "", "passed": True},
         {"name": "p99_ms", "value": 310.4, "threshold": 250, "unit": "ms", "passed": False},

@@ -12,7 +12,7 @@ from collections import deque
 
 from pipeline.cluster_settings import RUNTIME
 from platforms.jobs.kubernetes_trainer.choice import KINDS
-from platforms.jobs.trainjob.runtime import make_runtime
+from tests.kubeflow_files import training_runtime
 from tests.platforms.jobs.kubernetes_http import Handler, Log, Server, now
 
 
@@ -37,7 +37,7 @@ class KubernetesServer:
         self.lock = threading.RLock()
         self.requests = []
         self.kinds = {kind.title: kind for kind in KINDS}
-        self.runtimes = {RUNTIME: make_runtime(RUNTIME, None)}
+        self.runtimes = {RUNTIME: training_runtime()}
         self.jobs = {}
         self.pods = {}
         self.logs = {}

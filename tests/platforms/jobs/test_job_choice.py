@@ -69,10 +69,10 @@ def test_a_kind_that_is_set_is_taken_without_a_request(server, kind):
     assert server.requests == []
 
 
-def test_a_missing_runtime_names_the_command_that_writes_it(server, log, tmp_path):
+def test_a_missing_runtime_names_the_file_that_has_it(server, log, tmp_path):
     server.runtimes.clear()
     ground = Ground(server, None, tmp_path, TrainJob())
-    with pytest.raises(InputError, match=r"403 .*output of `amazon-reviews runtime`"):
+    with pytest.raises(InputError, match=r"403 .*applies kubeflow/training.yaml"):
         ground.run()
 
 

@@ -10,9 +10,9 @@ from platforms.jobs.jobset.status import JobSet
 from platforms.jobs.kubernetes.pods import Pod
 from platforms.jobs.kubernetes.restarts import PERMANENT
 from platforms.jobs.kubernetes_trainer.choice import KINDS
-from platforms.jobs.trainjob.runtime import make_runtime
 from platforms.jobs.trainjob.status import TrainJob
 from tests.crd import problems
+from tests.kubeflow_files import training_runtime
 from tests.platforms.jobs.job_sets import action_for, of_train_job
 from tests.platforms.jobs.manifests import (
     ALL_SETTINGS,
@@ -24,12 +24,11 @@ from tests.platforms.jobs.manifests import (
 )
 from tests.platforms.jobs.training_operator import is_restarted
 from tests.pod_security import violations
-from trainer_module.distribute import lost_peer
-from trainer_module.distribute.cluster import Cluster
-from trainer_module.distribute.numbered import set_tf_config
-from trainer_module.loop import termination
+from trainer_module.cluster import exits
+from trainer_module.cluster.tf_config import Cluster, set_tf_config
+from trainer_module.loop import preemption
 
-RUNTIME = make_runtime("amazon-reviews", None)
+RUNTIME = training_runtime()
 TRAININGS = [PARAMETER_SERVER, MULTI_WORKER, {}]
 CRDS = {"tfjob": "tfjob-v1.9.0", "trainjob": "trainjob-2026-08", "jobset": "jobset-2026-08"}
 
@@ -105,7 +104,9 @@ def test_only_pods_that_compute_gradients_get_gpus(training):
 
 @pytest.mark.parametrize("training", TRAININGS)
 def test_each_pod_has_the_configured_resources_and_nodes(kind, training):
-    settings = ALL_SETTINGS.model_copy(update={"grace_seconds": 15})
+    settings = ALL_SETTINGS.model_copy(
+        update={"pod": {**ALL_SETTINGS.pod, "terminationGracePeriodSeconds": 15}}
+    )
     spec, _ = job_set_spec(kind, settings, **training)
     for each in spec["replicatedJobs"]:
         template = each["template"]["spec"]["template"]
@@ -118,7 +119,7 @@ def test_each_pod_has_the_configured_resources_and_nodes(kind, training):
         assert pod["terminationGracePeriodSeconds"] == 15
         assert pod["serviceAccountName"] == "trainer"
         assert pod["nodeSelector"] == {"pool": "gpu"}
-        assert pod["tolerations"] == ALL_SETTINGS.tolerations
+        assert pod["tolerations"] == ALL_SETTINGS.pod["tolerations"]
         (_, volume), (_, mount) = pod["volumes"], container["volumeMounts"]
         assert volume["persistentVolumeClaim"]["claimName"] == "reviews"
         assert mount == {"name": volume["name"], "mountPath": "/data"}
@@ -205,7 +206,7 @@ def test_each_exit_code_has_the_same_meaning_for_the_manifest_and_for_the_step(k
 def test_the_exit_codes_of_a_training_are_restarted_where_a_restart_helps():
     assert {exit_codes.FAILED, exit_codes.BAD_INPUT} <= {*PERMANENT}
     killed = [128 + number for number in (signal.SIGABRT, signal.SIGKILL, signal.SIGSEGV)]
-    assert not {lost_peer.EXIT_CODE, termination.EXIT_CODE, *killed} & {*PERMANENT}
+    assert not {exits.LOST_PEER, preemption.EXIT_CODE, *killed} & {*PERMANENT}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -230,10 +231,3 @@ def test_a_job_ends_at_its_timeout(kind):
 def test_the_real_crd_accepts_the_manifest(real_data, kind, training, settings):
     crd = real_data / "crds" / f"{CRDS[kind.name]}.yaml"
     assert problems(kind.make_manifest(make_job(**training), JOB_FILE, settings), crd) == []
-
-
-@pytest.mark.real_data
-@pytest.mark.parametrize("image", ["registry/reviews:1", None])
-def test_the_real_crd_accepts_the_runtime(real_data, image):
-    crd = real_data / "crds" / "clustertrainingruntime-2026-08.yaml"
-    assert problems(make_runtime("amazon-reviews", image), crd) == []

@@ -9,7 +9,6 @@ from platforms.jobs.jobset import manifest as job_set_manifest
 from platforms.jobs.jobset.status import JobSet
 from platforms.jobs.kubernetes.follow import JobFailed
 from platforms.jobs.kubernetes.pods import Pod
-from platforms.jobs.trainjob.runtime import make_runtime
 from platforms.jobs.trainjob.status import TrainJob
 from tests.platforms.jobs.ground import Ground, in_background, lines
 from tests.waiting import wait
@@ -73,7 +72,9 @@ class TestRestartsOfTheWholeJobSet:
     def limited(self, server, operator, log, tmp_path, monkeypatch, request):
         """A Job fails at its second failure, and a JobSet at the second failure of its Jobs."""
         monkeypatch.setattr(job_set_manifest, "MOST_RESTARTS", 1)
-        server.runtimes[RUNTIME] = make_runtime(RUNTIME, None)
+        spec = server.runtimes[RUNTIME]["spec"]["template"]["spec"]
+        spec["failurePolicy"]["maxRestarts"] = 1
+        spec["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] = 1
         return Ground(server, operator, tmp_path, request.param)
 
     def start_and_reject(self, ground, log, times):

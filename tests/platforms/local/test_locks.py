@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-import pipeline
 from platforms.local import locks
+from tests.checkout import CHECKOUT
 from tests.waiting import wait
 
 COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
-LOCAL_RUNNER = str(Path(pipeline.__file__).with_name("local_runner.py"))
+LOCAL_RUNNER = str(CHECKOUT / "local_runner.py")
 HOLD = (
     "import sys, time; from platforms.local.locks import lock_root; "
     "lock_root(sys.argv[1]); time.sleep(600)"
