@@ -139,13 +139,12 @@ def process(root):
     """The command, which has answered a first line."""
     environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    started = subprocess.Popen(COMMAND, env=environment, **pipes)
-    started.stdin.write(b"good\n")
-    started.stdin.flush()
-    assert started.stdout.readline() == b"positive\t0.900\tgood\n"
-    yield started
-    started.kill()
-    started.communicate()
+    with subprocess.Popen(COMMAND, env=environment, **pipes) as started:
+        started.stdin.write(b"good\n")
+        started.stdin.flush()
+        assert started.stdout.readline() == b"positive\t0.900\tgood\n"
+        yield started
+        started.kill()
 
 
 @pytest.mark.slow
