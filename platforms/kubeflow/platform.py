@@ -6,7 +6,6 @@ from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel
 
 from components.review_example_gen.inputs import SAMPLE
 from components.trainer.component import Trainer
@@ -14,8 +13,7 @@ from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from platforms.jobs.kubernetes_trainer.component import KubernetesTrainer
-from platforms.nodes import filesystem_pusher
+from platforms.jobs.kubernetes_trainer import KubernetesTrainer
 
 
 class Kubeflow(Compiled):
@@ -35,11 +33,6 @@ class Kubeflow(Compiled):
             job_settings(self._config), custom_config=custom_config, **arguments
         ).with_id(TRAINER)
 
-    def pusher(
-        self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
-    ) -> BaseComponent:
-        return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
-
 
 def job_settings(config: PipelineConfig) -> KubernetesJobSettings:
     """Return the settings of a training on several machines."""
@@ -48,7 +41,6 @@ def job_settings(config: PipelineConfig) -> KubernetesJobSettings:
     volume = kubeflow.volume
     return KubernetesJobSettings(
         kind=kubeflow.training_job,
-        runtime=kubeflow.training_runtime,
         queue=kubeflow.queue,
         image=config.cluster.image or "",
         namespace=kubeflow.namespace,
@@ -57,13 +49,8 @@ def job_settings(config: PipelineConfig) -> KubernetesJobSettings:
         memory=resources.memory if resources else None,
         gpus=resources.gpus if resources else 0,
         gpu_type=resources.gpu_type if resources else None,
-        node_selector=kubeflow.node_selector,
-        tolerations=[
-            toleration.model_dump(exclude_none=True) for toleration in kubeflow.tolerations
-        ],
+        pod=kubeflow.training_pod,
         volume_claim=volume.claim if volume else None,
         volume_mount=volume.mount if volume else None,
-        grace_seconds=kubeflow.termination_grace_seconds,
-        timeout_seconds=kubeflow.training_timeout_hours * 3600,
-        refused_seconds=kubeflow.refused_timeout_minutes * 60,
+        timeout_seconds=config.cluster.training_timeout_hours * 3600,
     )

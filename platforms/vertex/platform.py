@@ -6,11 +6,12 @@ from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.common.resolver import Resolver
 from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
     LatestBlessedModelStrategy,
 )
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel
+from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.trainer.component import Trainer
 from pipeline.config import PipelineConfig
@@ -18,11 +19,9 @@ from pipeline.inputs import input_files
 from pipeline.nodes import PUSHER, TRAINER
 from platforms.checks import cluster_name
 from platforms.compiled import Compiled
-from platforms.jobs.custom_job.component import CustomJobTrainer
 from platforms.jobs.custom_job.settings import CustomJobSettings
-from platforms.nodes import filesystem_pusher, resolve_model
-from platforms.vertex.pusher.component import VertexPusher
-from platforms.vertex.pusher.settings import EndpointSettings
+from platforms.jobs.custom_job.trainer import CustomJobTrainer
+from platforms.vertex.pusher import EndpointSettings, VertexPusher
 
 _DEFAULT_GPU = "NVIDIA_TESLA_T4"
 
@@ -41,7 +40,11 @@ class Vertex(Compiled):
             return super()._served(node_id, candidate)
         # The candidate is not yet blessed when Vertex AI resolves the baseline, unless every step
         # of the run is a cache hit.
-        return resolve_model(LatestBlessedModelStrategy, node_id)
+        return Resolver(
+            strategy_class=LatestBlessedModelStrategy,
+            model=Channel(type=standard_artifacts.Model),
+            model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+        ).with_id(node_id)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         if not self._has_peers:
@@ -54,7 +57,7 @@ class Vertex(Compiled):
         self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
     ) -> BaseComponent:
         if self._config.push.destination == "filesystem":
-            return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
+            return super().pusher(model, model_blessing, infra_blessing)
         pusher = VertexPusher(
             model, model_blessing, infra_blessing, endpoint_settings(self._config)
         )
@@ -75,7 +78,7 @@ def custom_job_settings(config: PipelineConfig) -> CustomJobSettings:
         gpu_type=(resources and resources.gpu_type) or _DEFAULT_GPU,
         service_account=vertex.service_account,
         network=vertex.network,
-        timeout_seconds=vertex.training_timeout_hours * 3600,
+        timeout_seconds=config.cluster.training_timeout_hours * 3600,
     )
 
 
@@ -85,8 +88,7 @@ def endpoint_settings(config: PipelineConfig) -> EndpointSettings:
     return EndpointSettings(
         project=vertex.project or "",
         region=vertex.region or "",
-        endpoint=vertex.endpoint or cluster_name(config),
-        model_name=cluster_name(config),
+        name=cluster_name(config),
         image=vertex.serving_image or "",
         machine_type=vertex.machine_type,
     )

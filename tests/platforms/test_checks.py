@@ -48,12 +48,10 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
             "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/gpu}}",
             "cluster.resources.Trainer.gpu_type: nvidia.com/gpu is not an accelerator of Vert",
         ),
-        ("vertex", "evaluation.baseline_model=gs://b/m", "evaluation.baseline_model: requires"),
         ("vertex", "name=" + "x" * 200, "name: "),
         ("kubeflow", "paths.root=/here", "paths.root: /here is not a bucket; set gs://"),
         ("kubeflow", "paths.checkpoints=/here", "paths.checkpoints: /here is not accessible f"),
         ("kubeflow", "data.input_base=/here", "data.input_base: /here"),
-        ("kubeflow", "evaluation.baseline_model=/here", "evaluation.baseline_model: /here"),
         ("kubeflow", "push.destination=vertex", "push.destination: vertex requires --target vert"),
         (
             "kubeflow",
@@ -87,7 +85,6 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
     [
         ("data.splits={train: a}", "data.input_base: not set, and data.splits requires it"),
         ("push.destination=vertex", "push.destination: vertex requires --target vert"),
-        ("evaluation.baseline_model=/m", "evaluation.baseline_model: requires --target kubeflow"),
         (
             "beam={runner: dataflow, dataflow: {project: p, region: r}}",
             "paths.root: ",
@@ -107,8 +104,9 @@ def test_settings_for_clusters_are_refused_on_this_machine(more, line):
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: data}", "kubeflow.volume.mount"),
         ("kubeflow.volume={claim: c, mount: /tmp/}", "kubeflow.volume.mount"),
-        ("kubeflow.training_timeout_hours=0.0", "kubeflow.training_timeout_hours"),
-        ("vertex.training_timeout_hours=0.0", "vertex.training_timeout_hours"),
+        ("cluster.training_timeout_hours=0.0", "cluster.training_timeout_hours"),
+        ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
+        ("kubeflow.experiment=x", "kubeflow.experiment: was removed; the experiment has the name"),
     ],
 )
 def test_wrong_values_are_refused_when_loading(more, line):

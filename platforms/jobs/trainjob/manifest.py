@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+from pipeline.cluster_settings import RUNTIME
 from platforms.jobs.jobset.manifest import host_names
 from platforms.jobs.kubernetes.pod_template import (
     command,
@@ -16,7 +17,7 @@ from platforms.jobs.kubernetes.pod_template import (
     volume_mounts,
 )
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from trainer_module.distribute.numbered import CLUSTER_VARIABLE
+from trainer_module.cluster.tf_config import CLUSTER_VARIABLE
 from trainer_module.settings import TrainingJob
 
 API_GROUP, API_VERSION = "trainer.kubeflow.org", "v1alpha1"
@@ -48,7 +49,7 @@ def make_manifest(
             "runtimeRef": {
                 "apiGroup": API_GROUP,
                 "kind": RUNTIME_KIND,
-                "name": settings.runtime,
+                "name": RUNTIME,
             },
             "activeDeadlineSeconds": math.ceil(settings.timeout_seconds),
             "trainer": {
