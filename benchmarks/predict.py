@@ -34,7 +34,7 @@ from rich.table import Column, Table
 from benchmarks import usage
 from benchmarks.peer_fasttext import EPOCHS, prepare
 from benchmarks.peer_files import read_reviews
-from trainer_module.loop.memory import peak_rss
+from trainer_module.cluster.resources import peak_rss
 
 MEANS = ("ours", "loop", "bulk-inferrer", "fasttext", "fasttext-text")
 _TRAIN = "train-fasttext"
@@ -139,7 +139,7 @@ def _bulk_inferrer(file: str, model: str, folder: str, limit: str) -> int:
     reviews = list(islice(read_reviews(file), int(limit)))
     texts = [text.encode() for _, text in reviews]
     with tf.io.TFRecordWriter(f"{examples.uri}/Split-all/data.gz", "GZIP") as writer:
-        for example in encode_examples([0] * len(texts), texts, [b""] * len(texts), texts):
+        for example in encode_examples({"text": texts}):
             writer.write(example)
     pushed = standard_artifacts.Model()
     # TFX expects the model in a folder of this name.

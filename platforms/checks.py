@@ -9,7 +9,6 @@ from typing import Literal
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from preprocessing.reading.globs import is_data
-from trainer_module import combinations
 
 Target = Literal["local", "vertex", "kubeflow"]
 """The platforms, by their names in `--target`."""
@@ -56,11 +55,6 @@ def check_platform(config: PipelineConfig, target: Target) -> None:
     if config.push.destination == "vertex" and target != "vertex":
         raise ConfigError(
             "push.destination: vertex requires --target vertex; set filesystem, or none"
-        )
-    if config.evaluation.baseline_model and target != "kubeflow":
-        raise ConfigError(
-            f"evaluation.baseline_model: requires --target kubeflow; on {target} the baseline is "
-            "the served model; remove the setting"
         )
     if target != "local":
         _check_cluster(config, target)
@@ -110,7 +104,6 @@ def places(config: PipelineConfig) -> dict[str, str]:
         "paths.checkpoints": config.paths.checkpoints,
         "data.input_base": config.data.input_base,
         "paths.serving": config.paths.serving if config.push.destination == "filesystem" else None,
-        "evaluation.baseline_model": config.evaluation.baseline_model,
     }
     return {key: path for key, path in paths.items() if path}
 
@@ -145,12 +138,13 @@ def _check_training(config: PipelineConfig) -> None:
     trainer = config.cluster.resources.get("Trainer")
     gpus = trainer.gpus if trainer else 0
     of_gpus = f"cluster.resources.Trainer.gpus is {gpus}"
-    found = combinations.too_few_gpus(training, gpus)
-    if found is None and training.strategy == "auto":
-        name = combinations.of_one_process(training, gpus)
-        found = combinations.problem(training, name, f"auto: {of_gpus}")
-    if found:
-        raise ConfigError(found if of_gpus in found else f"{found} ({of_gpus})")
+    try:
+        training.check_gpus(gpus)
+        if training.strategy == "auto":
+            training.check(training.of_one_process(gpus)[0], f"auto: {of_gpus}")
+    except ValueError as error:
+        found = str(error)
+        raise ConfigError(found if of_gpus in found else f"{found} ({of_gpus})") from None
 
 
 def _check_kubeflow(config: PipelineConfig) -> None:

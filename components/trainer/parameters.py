@@ -7,8 +7,8 @@ from typing import Any
 
 from core.errors import InputError
 from core.settings import with_parameters
-from trainer_module.distribute.cluster import CHIEF, PS, WORKER
-from trainer_module.distribute.processes import count_processes
+from trainer_module.cluster.resources import count_processes
+from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training
 
 
