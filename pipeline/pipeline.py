@@ -25,7 +25,6 @@ from components.serving_check.component import ServingCheck
 from components.statistics.component import SampledStatisticsGen
 from components.trainer.component import Trainer
 from components.transform.component import ReviewTransform
-from pipeline.beam import beam_args
 from pipeline.code_version import add_code, fingerprint
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.evaluation import eval_config
@@ -137,7 +136,6 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         components=components,
         enable_cache=config.cache,
         metadata_connection_config=platform.metadata,
-        beam_pipeline_args=beam_args(config),
     )
 
 

@@ -13,10 +13,10 @@ from tfx.types import BaseChannel, Channel, standard_artifacts
 from components.baseline.strategy import CANDIDATE_KEY, CHECK_KEY, ServedBaseline
 from components.trainer.component import Trainer
 from core.metadata import connection_config
-from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from pipeline.nodes import BASELINE, WARM_START
+from platforms.beam import set_beam_args
 from platforms.local.places import make_folder
 from platforms.nodes import filesystem_pusher, resolve_model
 
@@ -74,6 +74,4 @@ class Local:
         return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
 
     def place(self, component: BaseNode) -> None:
-        args = component_beam_args(self._config, component.id, in_image=False)
-        if args:
-            component.with_beam_pipeline_args(args)
+        set_beam_args(self._config, component, in_image=False)

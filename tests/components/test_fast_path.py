@@ -32,8 +32,8 @@ from components.review_example_gen.executor import Executor as ReviewExampleGenE
 from components.statistics.executor import Executor as StatisticsExecutor
 from components.transform.executor import Executor as TransformExecutor
 from core.errors import InputError
-from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from platforms.beam import beam_args
 from trainer_module.feeding import ngram_counts
 
 pytestmark = pytest.mark.slow

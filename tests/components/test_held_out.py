@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from components.review_example_gen import held_out, splits
 from components.review_example_gen.held_out import Keys, held_out_bytes, in_ranges, join_range
 from components.review_example_gen.units import Source
-from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from platforms.beam import beam_args
 from preprocessing.reading import cut
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.cut import cut_file

@@ -12,7 +12,7 @@ from kfp import components as kfp_components
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from core.errors import ConfigError
-from pipeline.settings_file import PRESETS
+from pipeline.config import PRESETS
 from platforms.compile import DRIVER, ENTRYPOINT, compile_pipeline
 from platforms.kubeflow.platform import job_settings
 from platforms.vertex.platform import custom_job_settings, endpoint_settings
@@ -48,7 +48,7 @@ class Compiled:
 @pytest.mark.parametrize("target", REQUIRED)
 @pytest.mark.parametrize("preset", PRESET_NAMES)
 def test_every_preset_compiles_for_every_target(tmp_path, preset, target):
-    dataflow = "beam.dataflow={project: my-project, region: europe-west4}"
+    dataflow = "vertex={project: my-project, region: europe-west4}"
     compiled = Compiled(tmp_path, target, preset, dataflow)
     # Unknown fields are refused by the parser.
     spec = json_format.ParseDict(compiled.spec, pipeline_spec_pb2.PipelineSpec())

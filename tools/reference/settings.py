@@ -45,8 +45,7 @@ Other pages have more about [labels](data.md#labels), [splits](data.md#splits),
 
 def settings_page() -> str:
     """Return the page of all settings."""
-    from pipeline.config import PipelineConfig
-    from pipeline.settings_file import PRESETS
+    from pipeline.config import PRESETS, PipelineConfig
 
     presets = ", ".join(f"`{file.stem}`" for file in sorted(PRESETS.glob("*.yaml")))
     config = PipelineConfig.model_validate({"paths": {"root": _ROOT}})
