@@ -8,7 +8,7 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.common.resolver import Resolver, ResolverStrategy
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
-from components.pusher.component import VersionPusher
+from components.pusher import VersionPusher
 from pipeline.config import PipelineConfig
 from pipeline.nodes import PUSHER
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.properties import RUN_PARAMETERS
-from components.trainer.parameters import training_of_run
 from core.errors import ConfigError
 from core.settings import with_parameters
 from pipeline.config import PipelineConfig
@@ -28,6 +27,9 @@ def check_parameters(
       ConfigError, InputError: a value is not allowed, the target does not support it, or it
         requires another compiled pipeline.
     """
+    # This import of TFX takes seconds, and most runs are submitted without a parameter.
+    from components.trainer import training_of_run
+
     of_section: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
         of_section.setdefault(RUN_PARAMETERS[name], {})[name] = value

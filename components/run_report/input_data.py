@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.dsl.io import fileio
 
-from components.anomalies import read_anomalies
+from components.data_gate import read_anomalies
 from components.sample import read_sample
 from core.files import list_files
 from preprocessing import features

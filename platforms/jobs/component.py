@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.trainer.component import Trainer
+from components.trainer import Trainer
 from core.settings import Section
 
 

@@ -9,7 +9,7 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
 from components.review_example_gen.inputs import SAMPLE
-from components.trainer.component import Trainer
+from components.trainer import Trainer
 from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled

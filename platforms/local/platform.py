@@ -11,7 +11,7 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.baseline.strategy import CANDIDATE_KEY, CHECK_KEY, ServedBaseline
-from components.trainer.component import Trainer
+from components.trainer import Trainer
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files

@@ -7,7 +7,7 @@ import tensorflow_model_analysis as tfma
 from tfx.utils import json_utils, proto_utils
 
 from components.evaluator.executor import with_min_accuracy
-from components.trainer.executor import with_run_parameters
+from components.trainer import with_run_parameters
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.evaluation import eval_config

@@ -190,7 +190,7 @@ def test_a_cluster_of_processes_is_a_custom_job_on_vertex(tmp_path):
 
 
 def test_a_single_process_trains_in_its_step(tmp_path):
-    executor = "components.trainer.executor.Executor"
+    executor = "components.trainer.Executor"
     for target in REQUIRED:
         assert executor in Compiled(tmp_path, target).container("Trainer")["args"]
 

@@ -89,7 +89,7 @@ def run_gate(folder, given, anomalies):
     return subprocess.run(
         [
             *(sys.executable, "-m", "platforms.entrypoint"),
-            *("--executor_class_path", "components.data_gate.executor.Executor"),
+            *("--executor_class_path", "components.data_gate.DataGate_Executor"),
             *("--json_serialized_invocation_args", json.dumps(step_input)),
             *("--json_serialized_inputs_spec_args", json.dumps(SPEC)),
         ],
@@ -117,7 +117,7 @@ def test_bad_data_is_one_line_and_exit_code_2(tmp_path):
     done = run_gate(tmp_path, BROKEN["system"], anomalies)
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("components.data_gate.executor.Executor: ")
+    assert last.startswith("components.data_gate.DataGate_Executor: ")
     assert "text: Column dropped" in last
     assert not (tmp_path / "task").exists()
 

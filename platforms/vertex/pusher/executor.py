@@ -11,7 +11,7 @@ from tfx import types
 from tfx.types import standard_component_specs
 from tfx.utils import io_utils, json_utils
 
-from components.pusher.executor import BlessedExecutor
+from components.pusher import BlessedExecutor
 from platforms.vertex.pusher.settings import ENDPOINT_KEY, EndpointSettings
 
 ATTEMPTS = 3
