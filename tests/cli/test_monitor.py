@@ -9,7 +9,7 @@ from absl import logging as absl_logging
 from rich.console import Console
 
 from cli import summary
-from cli.watched import Watched
+from cli.monitor import Watched
 from core.events import receive
 from pipeline.config import PipelineConfig
 from platforms.local import events

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from cli.monitor import Watched
 from cli.options import settings_options
 from cli.summary import _account, show
-from cli.watched import Watched
 from pipeline.config import PipelineConfig
 
 
