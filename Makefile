@@ -1,4 +1,4 @@
-# A machine needs python3, make and a C++ compiler; tools/bootstrap.py installs the rest.
+# A machine needs python3, make and a C++ compiler; tools/install.py installs the rest.
 
 PYTHON ?= python3
 # Additional arguments of pytest: make test PYTEST_ARGS="-k config -x"
@@ -8,11 +8,12 @@ BIN := .venv/bin
 # loadgroup runs the tests that share a pipeline run in one process. Every process needs memory for
 # TensorFlow, so there are at most four.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
-# Additional arguments of tools/mutants: make mutants MUTANTS_ARGS="--sample 20 preprocessing"
-MUTANTS_ARGS ?=
+# The changed file of `make mutants`, and the tests that have to find each change.
+MUTATED ?= preprocessing/normalise.py
+TESTS ?= tests/preprocessing
 # Additional arguments of tools/flink_cluster: make flink-cluster CLUSTER_ARGS="--task-managers 3"
 CLUSTER_ARGS ?=
-MUTANTS_BIN := .cache/mutants/venv/bin
+MUTANTS := $(CURDIR)/.cache/mutants
 DOCS_VENV := .cache/docs/venv
 
 UV := .cache/uv/bin/uv
@@ -29,6 +30,11 @@ PLAIN_MARKERS := sed -i -E \
 NEW_PINS := awk 'NR == FNR { pinned[$$1]; next } /==/ { new = !($$1 in pinned) } new'
 
 SBOM_IMAGE ?=
+SBOM = dist/amazon-reviews$(addprefix -image-,$(subst :,-,$(notdir $(SBOM_IMAGE)))).cdx.json
+# Print the packages of Python in an image, as pins.
+INSTALLED := 'from importlib.metadata import distributions as d; \
+	print("\n".join(sorted(each.name + "==" + each.version for each in d())))'
+ACCEPTED := requirements/accepted-vulnerabilities.txt
 # The time of all files in a build, so that the same commit gives the same bits.
 COMMIT_TIME = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 
@@ -42,7 +48,7 @@ help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: ## install the TFX stack that this machine supports into .venv; instant if it is installed
-	@$(PYTHON) -m tools.bootstrap
+	@$(PYTHON) -m tools.install
 
 run: install ## run the sample pipeline, from raw reviews to a pushed model, and print the result
 	@$(BIN)/amazon-reviews run
@@ -56,11 +62,18 @@ test-all: lint ## test with more settings too: each strategy, each precision, ea
 test-fast: install ## run the tests that start no TFX component, train little and need no real data
 	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)
 
-mutants: install ## insert faults into the code and print how many of them the tests find (hours)
-	@[ -e $(MUTANTS_BIN)/cosmic-ray ] || $(BIN)/python -m venv .cache/mutants/venv
-	@$(MUTANTS_BIN)/pip install --quiet --disable-pip-version-check \
+# Cosmic Ray changes the file in place, so it works in a clone of the last commit.
+mutants: install ## insert faults into a file, and list those that its tests do not find (hours)
+	@[ -e $(MUTANTS)/venv/bin/cosmic-ray ] || $(BIN)/python -m venv $(MUTANTS)/venv
+	@$(MUTANTS)/venv/bin/pip install --quiet --disable-pip-version-check \
 		--require-hashes -r requirements/mutants.txt
-	@$(MUTANTS_BIN)/python tools/mutants $(MUTANTS_ARGS)
+	@rm -rf $(MUTANTS)/tree && git clone --quiet --shared . $(MUTANTS)/tree
+	@cd $(MUTANTS)/tree && export PATH="$(MUTANTS)/venv/bin:$$PATH" PYTHONPATH="$$PWD" && \
+		printf '%s\n' '[cosmic-ray]' 'module-path = "$(MUTATED)"' 'timeout = 300.0' 'excluded-modules = []' \
+		'test-command = "$(CURDIR)/$(BIN)/python -m pytest -x -q -n 0 $(TESTS)"' \
+		'[cosmic-ray.distributor]' 'name = "local"' >mutants.toml && \
+		cosmic-ray init mutants.toml mutants.sqlite && cosmic-ray exec mutants.toml mutants.sqlite && \
+		cr-report --show-diff --surviving-only mutants.sqlite
 
 flink: .cache/flink/installed ## download the jars of Flink and of Beam's job server (needs Java)
 
@@ -113,11 +126,15 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 		--output-file requirements/docs.txt -
 	@echo uv | $(COMPILE) --no-config --universal --python-version 3.10 \
 		--output-file requirements/uv.txt -
-	@printf 'cosmic-ray\ngrimp\n' | $(COMPILE) --no-config --python-version 3.10 \
+	@echo cosmic-ray | $(COMPILE) --no-config --python-version 3.10 \
 		--output-file requirements/mutants.txt -
 
 audit: install ## list the pins with a known vulnerability and no written reason (needs the network)
-	@$(BIN)/python -m tools.audit
+	@for file in $(filter-out $(ACCEPTED), $(wildcard requirements/*.txt)); do \
+		echo "$$file"; \
+		$(BIN)/python -m pip_audit --strict --disable-pip --require-hashes --progress-spinner off \
+			$$(sed -n 's/^\([^# ][^ ]*\) .*/--ignore-vuln=\1/p' $(ACCEPTED)) --requirement "$$file" || exit 1; \
+	done
 
 package: install ## build the source archive and the wheel into dist/
 	@rm -rf build dist/*.whl dist/*.tar.gz
@@ -127,13 +144,17 @@ package: install ## build the source archive and the wheel into dist/
 	@ls dist/*.whl dist/*.tar.gz
 
 sbom: install ## write the bill of materials of the package, or of an image: make sbom SBOM_IMAGE=NAME
-	@SOURCE_DATE_EPOCH=$(COMMIT_TIME) $(BIN)/python -m tools.sbom $(SBOM_IMAGE)
-
-weight: ## print the number of lines of Python, and of settings
-	@printf 'product %6d lines\n' $$($(call COUNT_LINES,'*.py' ':!tests' ':!benchmarks' ':!tools'))
-	@printf 'tests %8d lines\n' $$($(call COUNT_LINES,'tests/*.py'))
-	@printf 'others %7d lines (benchmarks, tools)\n' $$($(call COUNT_LINES,'benchmarks/*.py' 'tools/*.py'))
-	@printf 'settings %5d keys\n' $$(grep -c '^| `' docs/reference/settings.md)
+	@mkdir -p dist
+ifdef SBOM_IMAGE
+	@docker run --rm --network=none --entrypoint=python $(SBOM_IMAGE) -c $(INSTALLED) >.cache/sbom.txt
+else
+	@$(UV) pip freeze --quiet --exclude-editable --python $(BIN)/python >.cache/installed.txt
+	@$(COMPILE:--upgrade=) --constraint .cache/installed.txt --python $(BIN)/python \
+		pyproject.toml >.cache/sbom.txt
+endif
+	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+		--output-file $(SBOM) .cache/sbom.txt
+	@echo $(SBOM)
 
 clean: ## remove what builds and tools leave; keep .venv and runs
 	@rm -rf build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

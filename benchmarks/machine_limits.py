@@ -34,7 +34,7 @@ def measure(file: str, scratch: Path) -> dict[str, Any]:
       scratch: the folder for temporary files.
     """
     from preprocessing.reading.columns import Layout
-    from preprocessing.reading.cut import cut_file
+    from preprocessing.reading.pieces import cut_file
     from preprocessing.reading.read import read_batches
 
     pieces = cut_file(file, Layout("fasttext"))

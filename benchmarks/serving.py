@@ -43,7 +43,15 @@ from benchmarks.usage import REPOSITORY, wide_console
 _PATH = "/v1/models/amazon_reviews:predict"
 _BATCHED = 32
 _QUEUE = 512
-_COMMAND = "from cli.command import main; main()"
+_SERVER = """
+import sys
+from serving.rest.limits import Limits
+from serving.rest.server import open_socket, serve
+from serving.rest.settings import Serve
+limits = Limits(queue=int(sys.argv[2]))
+ready = lambda url, version: print(url + "/", flush=True)
+serve(sys.argv[1], open_socket(Serve(port=0)), ready, limits=limits)
+"""
 _RETRY_AFTER = 1.0
 _END_SECONDS = 60
 _TIMEOUT = 60.0
@@ -193,9 +201,8 @@ async def _read_answer(reader: asyncio.StreamReader) -> int:
 class Server:
     """A server process, which ends with the context."""
 
-    def __init__(self, serving: Path, *settings: str):
-        values = [f"paths.serving={serving}", *settings]
-        self._words = [word for value in values for word in ("--set", value)]
+    def __init__(self, serving: Path, queue: int = 4096):
+        self._words = [str(serving), str(queue)]
 
     def cpu_seconds(self) -> float:
         """Return the CPU time that the server has used."""
@@ -204,15 +211,7 @@ class Server:
     def __enter__(self) -> Server:
         """Start the server."""
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                _COMMAND,
-                "serve",
-                "--port",
-                "0",
-                *self._words,
-            ],
+            [sys.executable, "-c", _SERVER, *self._words],
             cwd=REPOSITORY,
             stdout=subprocess.PIPE,
             text=True,
@@ -241,7 +240,7 @@ def main() -> None:
     lines = (REPOSITORY / "sample_data/reviews.ft.txt").read_text("utf-8").splitlines()
     reviews = [line.split(" ", 1)[1] for line in lines[:4096]]
     found: dict[str, Any] = {}
-    with Server(serving) as server, Server(serving, f"serve.max_queue={_QUEUE}") as small:
+    with Server(serving) as server, Server(serving, _QUEUE) as small:
         for name, load in LOADS.items():
             at = small if "overload" in name else server
             found[name] = {**asdict(load), **measure(at, load, arguments.seconds, reviews)}

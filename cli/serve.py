@@ -37,8 +37,8 @@ def serve(
 
     settings = load_config(config, overrides or ())
     folder = settings.paths.serving
-    limits = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
-    listener = open_socket(limits)
+    address = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
+    listener = open_socket(address)
     # Otherwise TensorFlow logs each request whose Examples cannot be parsed, with their content.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # TensorFlow logs while it is imported, before it can be configured.
@@ -47,12 +47,12 @@ def serve(
         import tensorflow  # noqa: F401
     _log_to_stderr()
 
-    def ready(address: str, version: int) -> None:
+    def ready(url: str, version: int) -> None:
         print_line(f"version {version} of {folder}")
-        print_line(f"try it at {address}/ (Ctrl-C ends the server)")
+        print_line(f"try it at {url}/ (Ctrl-C ends the server)")
         sys.stdout.flush()
 
-    serve_models(folder, limits, listener, ready)
+    serve_models(folder, listener, ready)
 
 
 def _log_to_stderr() -> None:

@@ -112,7 +112,7 @@ class Data(Section):
     """Split -> glob below `input_base`; empty: all files, also those in subfolders, split by a hash
     of the text."""
     max_examples: dict[Split, PositiveInt] = {}
-    """Split -> how many Examples are kept; a single number limits every split."""
+    """Split -> how many Examples are kept at most; a single number limits every split."""
     max_rejected_fraction: Fraction = 0.01
     """Greatest fraction of unusable lines; a run with more fails."""
     statistics_examples: PositiveInt | None = 100_000

@@ -17,6 +17,7 @@ from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
 from pipeline.pipeline import create_pipeline
 from platforms.checks import ClusterTarget
+from platforms.parameters import add_check
 from platforms.targets import check_target, make_platform
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
@@ -59,7 +60,8 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
             output_filename=output.name,
         )
         self._never_cached = _NEVER_CACHED[target]
-        self._volume = config.kubeflow.volume if target == "kubeflow" else None
+        self._settings = config
+        self._for_kubeflow = target == "kubeflow"
 
     def run(self, pipeline: Pipeline, **arguments: Any) -> dict[str, Any]:
         """Compile `pipeline` and write the file; return the PipelineJob."""
@@ -72,6 +74,8 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         _add_defaults(spec, pipeline)
         _add_example_gen_driver(spec)
         _use_system_types(spec)
+        if self._for_kubeflow:
+            add_check(spec, self._settings)
         self._write(job)
         return job
 
@@ -80,8 +84,9 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         path = Path(self._output_dir) / self._output_filename
         if path.suffix in (".yaml", ".yml"):
             documents = [job["pipelineSpec"]]
-            if self._volume:
-                documents.append(_platform_spec(job["pipelineSpec"], self._volume))
+            volume = self._settings.kubeflow.volume
+            if self._for_kubeflow and volume:
+                documents.append(_platform_spec(job["pipelineSpec"], volume))
             text = yaml.safe_dump_all(documents, sort_keys=True)
         else:
             text = json.dumps(job, indent=2, sort_keys=True) + "\n"

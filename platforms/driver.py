@@ -11,7 +11,7 @@ import sys
 
 from tfx.components.example_gen import input_processor
 
-from components.review_example_gen.driver import InputProcessor
+from components.review_example_gen.component import InputProcessor
 from core.errors import UserError
 
 _TFX_MODULE = "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver"

@@ -21,6 +21,7 @@ from typing import Any
 
 from core import exit_codes
 from core.errors import InputError, UserError
+from platforms.parameters import check_run
 from platforms.properties import with_properties, write_properties
 
 _TFX_MODULE = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
@@ -40,16 +41,17 @@ def main(arguments: Sequence[str]) -> int:
     executor_input = with_own_types(
         with_declared_types(json.loads(step.json_serialized_invocation_args), inputs_spec)
     )
-    _log_environment(step.executor_class_path, executor_input)
-    sys.argv = [
-        _TFX_MODULE,
-        *("--executor_class_path", step.executor_class_path),
-        *(_INPUT, json.dumps(with_properties(executor_input))),
-        *(_SPEC, step.json_serialized_inputs_spec_args),
-        *writable_setup_file(beam_args),
-    ]
     try:
+        check_run(executor_input)
+        _log_environment(step.executor_class_path, executor_input)
         check_integers(executor_input, inputs_spec)
+        sys.argv = [
+            _TFX_MODULE,
+            *("--executor_class_path", step.executor_class_path),
+            *(_INPUT, json.dumps(with_properties(executor_input))),
+            *(_SPEC, step.json_serialized_inputs_spec_args),
+            *writable_setup_file(beam_args),
+        ]
         runpy.run_module(_TFX_MODULE, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         if end.code not in (None, 0):

@@ -76,7 +76,10 @@ class Run(Protocol):
 
     @property
     def logs(self) -> str:
-        """The command or web page that shows the logs of its tasks."""
+        """The command or web page that shows the logs of its failed tasks."""
+
+    def last_errors(self) -> list[str]:
+        """Request a line for each failed task, if the status has no errors; else return none."""
 
     def status(self) -> Status:
         """Request the status from the cluster.
@@ -154,8 +157,11 @@ def _end(run: Run, status: Status, tasks: list[Task], seconds: float, report: Re
         report(f"{task.name} failed: {one_line(task.error) or _NO_MESSAGE}")
     if status.state != "FAILED":
         report(f"{run.name} was cancelled")
-    elif not failed:
-        report(f"{run.name} failed: {one_line(status.error) or _NO_MESSAGE}")
+    else:
+        if not failed:
+            report(f"{run.name} failed: {one_line(status.error) or _NO_MESSAGE}")
+        for line in run.last_errors():
+            report(one_line(line))
     report(f"logs: {run.logs}")
     return exit_codes.FAILED
 

@@ -70,7 +70,8 @@ def show(config: PipelineConfig, target: ClusterTarget, report: Report) -> int:
 def delete(config: PipelineConfig, target: ClusterTarget, name: str, report: Report) -> int:
     """Delete the schedule with a name.
 
-    Runs in progress continue on Vertex AI. Kubeflow deletes their Workflows with the schedule.
+    Runs in progress continue on Vertex AI. On Kubeflow the schedule is only disabled while a run is
+    in progress, which is one line and exit code 1.
 
     Raises:
       InputError: there is no such schedule.

@@ -12,9 +12,8 @@ from typing import Any
 from core import exit_codes
 from core.overrides import split_pair
 from pipeline.config import PipelineConfig
-from platforms.checks import ClusterTarget, cluster_name
+from platforms.checks import ClusterTarget, check_endpoint, cluster_name
 from platforms.follow import PATIENCE_SECONDS, POLL_SECONDS, Report, Run, SubmitError, follow
-from platforms.kubeflow.checks import check_endpoint
 from platforms.package import Package, changed_values, converted_values, read_package
 from platforms.parameters import check_parameters
 from platforms.targets import check_target

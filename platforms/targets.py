@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+import sample_data
 from pipeline.config import PipelineConfig
-from platforms.checks import Target
-from platforms.kubeflow import checks as kubeflow
-from platforms.local import checks as local
-from platforms.vertex import checks as vertex
+from platforms import flink
+from platforms.checks import Target, check_platform, places
 
 if TYPE_CHECKING:
     from pipeline.platform import Platform
-
-_CHECKS = {"local": local.check, "vertex": vertex.check, "kubeflow": kubeflow.check}
 
 
 def check_target(config: PipelineConfig, target: Target) -> None:
@@ -23,7 +21,13 @@ def check_target(config: PipelineConfig, target: Target) -> None:
     Raises:
       ConfigError: a setting is missing or impossible there. The message names its key.
     """
-    _CHECKS[target](config)
+    check_platform(config, target)
+    if target == "local":
+        sample = {"data.input_base": os.path.dirname(sample_data.__file__)}
+        flink.check_paths(config, {**sample, **places(config)}.items())
+        flink.check_local(config)
+    else:
+        flink.check_compiled(config)
 
 
 def make_platform(config: PipelineConfig, target: Target) -> Platform:

@@ -22,19 +22,18 @@ from tfx.utils import proto_utils
 from components import tfrecords
 from components.beam_executor import LocalBeamExecutor
 from components.properties import READING_PROPERTY
-from components.review_example_gen import splits, stages
-from components.review_example_gen.account import DUPLICATE, LOST_BYTES
-from components.review_example_gen.cap import find_cap
-from components.review_example_gen.held_out import with_held_out
+from components.review_example_gen import splits
+from components.review_example_gen.example_limit import find_limits
+from components.review_example_gen.held_out import find_held_out
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
-from components.review_example_gen.units import Source, lines_before
+from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, ReadUnit, UnitResult
+from components.review_example_gen.units import Source, in_units, lines_before
 from components.worker_results import read_results, write_results
 from core.errors import InputError
 from core.files import list_files
-from preprocessing.reading.cut import cut_file
-from preprocessing.reading.description import describe
-from preprocessing.reading.find import SourceFile, find_sources
-from preprocessing.reading.layouts import decide_layouts
+from preprocessing.reading.files import SourceFile, find_sources
+from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import CORRUPT_ARCHIVE, OTHER_SCALE, ReadOptions
 
 REJECTED_KEY = "rejected"
@@ -77,8 +76,8 @@ class Executor(LocalBeamExecutor):
         sources = _cut(files, options.read)
         layouts = {source.piece.path: source.piece.layout for source in sources}
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
-        self._read_and_write(files, sources, options, scratch)
-        done = [stages.Done(*unit) for unit in read_results(scratch)]
+        self._read_and_write(sources, options, scratch)
+        done = [UnitResult(*unit) for unit in read_results(scratch)]
         for split in splits.SPLITS:
             shards = [path for unit in done for name, path in unit.shards if name == split]
             folder = artifact_utils.get_split_uri([examples], split)
@@ -99,16 +98,14 @@ class Executor(LocalBeamExecutor):
         _publish_summary(counts, by_file, rejected)
         _check(counts, files, options.max_rejected_fraction, rejected.uri)
 
-    def _read_and_write(
-        self, files: list[SourceFile], sources: list[Source], options: Options, scratch: str
-    ) -> None:
+    def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
         named = frozenset(source.group for source in sources) & set(splits.SPLITS)
         with self._make_beam_pipeline() as pipeline:
-            units, everywhere = with_held_out(pipeline, files, sources)
-            cap = find_cap(pipeline, units, everywhere, named, options.max_examples, scratch)
-            done = units | "ReadUnit" >> beam.ParDo(
-                stages.ReadUnit(named, scratch), everywhere, cap
-            )
+            units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
+            held_out = find_held_out(pipeline, sources)
+            limits = find_limits(units, held_out, named, options.max_examples)
+            read_unit = ReadUnit(named, scratch)
+            done = units | "ReadUnit" >> beam.ParDo(read_unit, held_out, limits)
             write_results(pipeline, done, scratch)
 
 
@@ -134,7 +131,7 @@ def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
         return [source for found in pool.map(pieces, range(len(files))) for source in found]
 
 
-def _publish_rejected(done: list[stages.Done], uri: str) -> None:
+def _publish_rejected(done: list[UnitResult], uri: str) -> None:
     """Write the rejected lines in the order of the units, with their positions in the files."""
     before = lines_before(line for unit in done for line in unit.lines)
     with fileio.open(os.path.join(uri, f"{LINES_PREFIX}-00000-of-00001.jsonl"), "w") as target:
@@ -200,7 +197,8 @@ def _check(
     if not counts["examples/train"]:
         raise InputError(
             f"no review is left for training: of {total} lines {rejected} were rejected, "
-            f"{counts['neutral']} neutral, {duplicates} duplicates of held-out reviews"
+            f"{counts['neutral']} neutral, {duplicates} duplicates of held-out reviews, "
+            f"{counts['over_max_examples']} over data.max_examples"
         )
 
 

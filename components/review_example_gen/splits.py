@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from preprocessing.reading.batch import Batch
-from preprocessing.reading.find import HELD_OUT
+from preprocessing.reading.files import HELD_OUT
+from preprocessing.reading.records import Batch
 
 SPLITS = ("train", "eval", "test")
 ALL_FILES = "all"
@@ -72,7 +72,7 @@ def route(batch: Batch, group: str, named: frozenset[str], held_out: HeldOut) ->
       batch: reviews from the files of `group`.
       group: `train`, `eval`, `test` or `all`.
       named: the groups that have files of their own.
-      held_out: at least those keys of named held-out groups that occur in the batch.
+      held_out: the keys of the named held-out groups.
     """
     keys = text_keys(batch.texts)
     duplicate_in = np.full(len(keys), "", "U5")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import NamedTuple
 
-from preprocessing.reading.cut import Piece
+from preprocessing.reading.pieces import Piece
 
 _BYTES_PER_UNIT = 128 << 20
 _BYTES_PER_SHARD = 16 << 20

@@ -22,6 +22,7 @@ from kfp_server_api.rest import RESTClientObject
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
+from platforms.checks import PORT_FORWARD
 from platforms.follow import (
     NoResponse,
     Status,
@@ -31,7 +32,7 @@ from platforms.follow import (
     one_line,
     possibly_submitted,
 )
-from platforms.kubeflow.checks import PORT_FORWARD
+from platforms.kubeflow.failed_pods import last_errors, log_command
 from platforms.kubeflow.input_cache import file_to_send
 from platforms.package import Package
 
@@ -52,7 +53,16 @@ class KubeflowRun:
     run_id: str
     name: str
     link: str
-    logs: str
+    namespace: str
+
+    @property
+    def logs(self) -> str:
+        """See `platforms.follow.Run`."""
+        return log_command(self.namespace, self.run_id)
+
+    def last_errors(self) -> list[str]:
+        """See `platforms.follow.Run`."""
+        return last_errors(self.namespace, self.run_id)
 
     def status(self) -> Status:
         """See `platforms.follow.Run`."""
@@ -111,8 +121,7 @@ def start(
         run.run_id,
         name,
         f"{_ui(endpoint)}/#/runs/details/{run.run_id}",
-        f"kubectl logs -n {settings.namespace} -l pipeline/runid={run.run_id} "
-        "--all-containers --prefix --tail=50",
+        settings.namespace,
     )
 
 

@@ -24,9 +24,8 @@ from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from platforms.package import Package
-from preprocessing.reading.find import find_sources, fingerprint
-
-_TASK = "ReviewExampleGen"
+from platforms.parameters import FIRST_STEP, remove_check
+from preprocessing.reading.files import find_sources, fingerprint
 
 
 @contextlib.contextmanager
@@ -77,13 +76,15 @@ def input_fingerprint(config: PipelineConfig, input_base: str) -> str:
 
 
 def _has_options(spec: Mapping[str, Any]) -> bool:
-    task = spec["root"].get("dag", {}).get("tasks", {}).get(_TASK, {})
+    task = spec["root"].get("dag", {}).get("tasks", {}).get(FIRST_STEP, {})
     return OPTIONS_KEY in task.get("inputs", {}).get("parameters", {})
 
 
 def _with_fingerprint(spec: Mapping[str, Any], fingerprint: str) -> dict[str, Any]:
     changed = copy.deepcopy(dict(spec))
-    task = changed["root"]["dag"]["tasks"][_TASK]
+    # The submission has checked the parameters of the run.
+    remove_check(changed)
+    task = changed["root"]["dag"]["tasks"][FIRST_STEP]
     value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
     options = Options.model_validate_json(value["constant"])
     changed_options = options.model_copy(update={"input_fingerprint": fingerprint})

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from core.errors import InputError
 from pipeline.config import PipelineConfig
-from platforms.follow import NoResponse, possibly_submitted
+from platforms.follow import (
+    FAILURE_STATES,
+    SUCCESS_STATES,
+    NoResponse,
+    SubmitError,
+    possibly_submitted,
+)
 from platforms.kubeflow.client import connect, pipeline_root, readable_errors, silent_kfp
 from platforms.package import Package
 from platforms.scheduled import Scheduled
 
 _PAGE = 100
+_ENDS = SUCCESS_STATES + FAILURE_STATES
 
 
 def create(
@@ -61,14 +69,41 @@ def find(config: PipelineConfig) -> list[Scheduled]:
 
 
 def delete(config: PipelineConfig, name: str) -> None:
-    """Delete the recurring runs of a name."""
+    """Disable the recurring runs of a name, and delete them if none of their runs is in progress.
+
+    Kubeflow deletes the Workflow of a run together with its recurring run, and the API would then
+    show the run as running for ever.
+
+    Raises:
+      SubmitError: a run is in progress.
+    """
     ids = [each.id for each in find(config) if each.name == name]
     if not ids:
         raise InputError(f"no recurring run {name} in experiment {config.kubeflow.experiment}")
     with silent_kfp(), readable_errors(config):
-        client, _ = connect(config)
+        client, namespace = connect(config)
+        experiment = client.create_experiment(config.kubeflow.experiment, namespace=namespace)
+        for each in ids:
+            client.disable_recurring_run(each)
+        for run in _all_runs(client, experiment.experiment_id):
+            if run.recurring_run_id in ids and run.state not in _ENDS:
+                raise SubmitError(
+                    f"{name} is disabled, but not deleted, because that would end its run "
+                    f"{run.display_name} ({run.run_id}); repeat the command after the end of the "
+                    "run, or terminate the run first"
+                )
         for each in ids:
             client.delete_recurring_run(each)
+
+
+def _all_runs(client: Any, experiment_id: str) -> Iterator[Any]:
+    page = ""
+    while True:
+        answer = client.list_runs(page, _PAGE, experiment_id=experiment_id)
+        yield from answer.runs or []
+        page = answer.next_page_token
+        if not page:
+            return
 
 
 def _scheduled(run: Any) -> Scheduled:

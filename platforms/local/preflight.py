@@ -12,9 +12,9 @@ from pipeline.config import PipelineConfig, check_hyperparameters
 from pipeline.inputs import input_files, read_options
 from platforms import flink
 from platforms.google_cloud.credentials import find_credentials
-from platforms.local import checks
 from platforms.local.places import check_places
-from preprocessing.reading.find import find_sources
+from platforms.targets import check_target
+from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.distribute import machine
 
@@ -28,7 +28,7 @@ def check(config: PipelineConfig) -> None:
       InputError: there is no input file, a file is unreadable or of an unknown format, or files
         contradict or repeat each other.
     """
-    checks.check(config)
+    check_target(config, "local")
     places = {
         "paths.root": config.paths.root,
         "paths.metadata": config.paths.metadata,

@@ -16,7 +16,7 @@ from components.run_report import history
 from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
-from platforms.local import checks
+from platforms.targets import check_target
 from serving.versions import MODEL_FILE, versions
 
 
@@ -73,7 +73,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     before = fingerprint(config)
     if before is None:
         return None
-    checks.check(config)
+    check_target(config, "local")
     store = open_store(config.paths.metadata)
     state = history.last_state(store)
     try:

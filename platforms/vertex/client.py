@@ -76,6 +76,10 @@ class VertexRun:
         """See `platforms.follow.Run`."""
         return self.link
 
+    def last_errors(self) -> list[str]:
+        """See `platforms.follow.Run`."""
+        return []
+
     def status(self) -> Status:
         """See `platforms.follow.Run`."""
         try:

@@ -11,8 +11,8 @@ from itertools import islice
 
 from core.errors import InputError
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.cut import Piece
-from preprocessing.reading.find import REMEDY, SourceFile
+from preprocessing.reading.files import REMEDY, SourceFile
+from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 
 _REVIEWS = 100

@@ -1,4 +1,4 @@
-"""Decide how to read the files of an input, for all files together.
+"""Decide how to read the files of an input, for all files together, and describe it.
 
 The names of columns and the scale of labels are properties of the input, not of a file. In sorted
 data, one file may contain only the labels 1 and 2, and only another file shows that they are stars.
@@ -6,7 +6,8 @@ data, one file may contain only the labels 1 and 2, and only another file shows 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -14,12 +15,15 @@ from core.errors import InputError
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.copies import refuse_copies
 from preprocessing.reading.detect import Inspection, inspect
-from preprocessing.reading.find import SourceFile
+from preprocessing.reading.files import SourceFile
 from preprocessing.reading.labels import NEUTRAL, SCALES, TWO_NUMBERS, WORDS
 from preprocessing.reading.records import ReadOptions
 
 _FILES_AT_ONCE = 16
 """Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
+_MOST_LINES = 4
+_FORMATS = {"fasttext": "fastText", "csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
+_SCALES = {"stars": "1 to 5", "zero_one": "0 and 1", "one_two": "1 and 2", WORDS: "words"}
 _SETTING = f"set data.label_scale to one of {', '.join(SCALES)}"
 
 
@@ -172,3 +176,33 @@ def _with_title(layout: Layout, titles: dict[tuple[str | None, str], str]) -> La
         return layout
     title = titles.get((columns.label, columns.text))
     return replace(layout, columns=columns._replace(title=title))
+
+
+def describe(layouts: Iterable[Layout]) -> list[str]:
+    """Return a line for each way in which files are read, the most frequent one first.
+
+    Args:
+      layouts: the layout of each file.
+    """
+    ways = Counter(map(_way, layouts)).most_common()
+    if len(ways) == 1:
+        return [ways[0][0]]
+    lines = [f"{way} ({count} {'file' if count == 1 else 'files'})" for way, count in ways]
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES - 1 :] = [f"and in {len(lines) - _MOST_LINES + 1} other ways"]
+    return lines
+
+
+def _way(layout: Layout) -> str:
+    """Return a line, such as ``JSON lines: label `stars` (1 to 5), title -, text `body` ``."""
+    format = _FORMATS.get(layout.format, layout.format)
+    scale = f"({_SCALES[layout.label_scale]})"
+    if layout.columns is None:
+        # Without labels, fastText is plain text.
+        return f"{format}: label {scale}" if layout.labels == "required" else "lines of text"
+    if layout.format == "csv" and layout.header is None:
+        title = ", title" if layout.columns.title else ""
+        return f"CSV without a header: label {scale}{title}, text"
+    label, title, text = (f"`{name}`" if name else "-" for name in layout.columns)
+    labels = f"label {label} {scale}, " if layout.labels == "required" else ""
+    return f"{format}: {labels}title {title}, text {text}"

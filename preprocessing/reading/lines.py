@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from preprocessing.reading.decompress import Chunk, Damage
+from preprocessing.reading.pieces import Chunk, Damage
 from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
 
 MAX_LINE_BYTES = 1 << 20
@@ -35,7 +35,7 @@ def split_lines(chunks: Iterable[Chunk | Damage], start: int) -> Iterator[Lines 
     Nothing behind the damage of a gzip or zstd file can be read.
 
     Args:
-      chunks: the content of the piece and the content behind it; see `decompress`.
+      chunks: the content of the piece and the content behind it; see `pieces.decompress`.
       start: the byte of the file at which the piece starts.
     """
     number = 0

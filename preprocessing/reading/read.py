@@ -2,15 +2,15 @@
 
 | step | module | input | output |
 |---|---|---|---|
-| find the files | `find` | folder and globs | `SourceFile` |
+| find the files | `files` | folder and globs | `SourceFile` |
 | detect the layout | `detect`, `layouts` | files of an input | `Layout` of each |
-| cut | `cut` | file and layout | `Piece` |
-| decompress | `decompress` | `Piece` | `Chunk`, `Damage` |
+| cut | `pieces` | file and layout | `Piece` |
+| decompress | `pieces` | `Piece` | `Chunk`, `Damage` |
 | split into lines | `lines` | chunks | `Lines`, `Lost` |
 | parse | `formats` | `Lines`, or a stream | `Batch`, or records |
-| batch | `batch` | records | `Batch` |
+| batch | `records` | records | `Batch` |
 
-`components.review_example_gen.stages` continues: it assigns a split, encodes and writes.
+`components.review_example_gen.read_unit` continues: it assigns a split, encodes and writes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from preprocessing.reading.archives import CorruptArchive, DecompressedStream
-from preprocessing.reading.batch import Batch, in_batches
-from preprocessing.reading.cut import Piece
-from preprocessing.reading.decompress import decompress
 from preprocessing.reading.files import file_size, open_bytes
 from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
 from preprocessing.reading.lines import Lost, split_lines
-from preprocessing.reading.records import CORRUPT_ARCHIVE, rejected
+from preprocessing.reading.pieces import Piece, decompress
+from preprocessing.reading.records import CORRUPT_ARCHIVE, Batch, in_batches, rejected
 
 _LINE_PARSERS = {"fasttext": fasttext.make_parser, "jsonl": jsonl.make_parser}
 _STREAM_READERS = {"csv": csv.read_csv, "parquet": parquet.read_parquet}
@@ -39,7 +37,7 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
     continues behind the damage.
 
     Args:
-      piece: one of `cut.cut_file`.
+      piece: one of `pieces.cut_file`.
       pool: the threads that decompress.
     """
     make_parser = _LINE_PARSERS.get(piece.layout.format)

@@ -1,10 +1,12 @@
-"""The results of reading (reviews, left-out neutrals, rejected lines) and its options."""
+"""The results of reading (reviews, left-out neutrals, rejected lines, batches) and its options."""
 
 from __future__ import annotations
 
 import json
 import reprlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 BAD_LABEL = "bad_label"
@@ -27,6 +29,7 @@ REASONS = (
 )
 
 _DETAIL_CHARACTERS = 200
+_BATCH = 1_000
 
 
 class Review(NamedTuple):
@@ -58,6 +61,57 @@ class Rejected(NamedTuple):
 
 
 Record = Review | Neutral | Rejected
+
+
+@dataclass(slots=True)
+class Batch:
+    """Consecutive lines of a piece: its reviews, column by column, and the other lines.
+
+    Attributes:
+      positions: line numbers of the reviews in the piece, from 1.
+      labels: 0 negative, 1 positive; 0 for all if labels are not read.
+      texts, titles, bodies: UTF-8.
+      rejected: the lines that cannot be read.
+      neutrals: the number of lines that are left out as neutral.
+      lost: the number of damaged bytes in the (compressed) file.
+    """
+
+    positions: list[int] = field(default_factory=list)
+    labels: list[int] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
+    titles: list[bytes] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    neutrals: int = 0
+    lost: int = 0
+
+    @property
+    def lines(self) -> int:
+        """The number of lines."""
+        return len(self.texts) + len(self.rejected) + self.neutrals
+
+    def add(self, record: Record) -> None:
+        """Append one line."""
+        if isinstance(record, Review):
+            self.positions.append(record.position)
+            self.labels.append(record.label)
+            self.texts.append(record.text.encode())
+            self.titles.append(record.title.encode())
+            self.bodies.append(record.body.encode())
+        elif isinstance(record, Rejected):
+            self.rejected.append(record)
+        else:
+            self.neutrals += 1
+
+
+def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
+    """Yield batches of a thousand records each."""
+    waiting = iter(records)
+    while chunk := list(islice(waiting, _BATCH)):
+        batch = Batch()
+        for record in chunk:
+            batch.add(record)
+        yield batch
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from core.errors import InputError
 from preprocessing.reading import globs
-from preprocessing.reading.files import FoundFile, data_files, file_size, match_files
-from preprocessing.reading.find import SourceFile
+from preprocessing.reading.files import FoundFile, SourceFile, data_files, file_size, match_files
 
 STANDARD_STREAM = "-"
 _GROUP = "all"

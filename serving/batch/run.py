@@ -27,10 +27,9 @@ import apache_beam as beam
 from core import progress
 from core.errors import InputError, UserError
 from core.local_beam import make_pipeline
-from preprocessing.reading.cut import cut_file
-from preprocessing.reading.description import describe
-from preprocessing.reading.find import SourceFile, fingerprint
-from preprocessing.reading.layouts import decide_layouts
+from preprocessing.reading.files import SourceFile, fingerprint
+from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions
 from serving.batch import output, scorer, stage, work
 from serving.batch.inputs import STANDARD_STREAM, find_inputs, spool_standard_input

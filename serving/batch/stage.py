@@ -17,9 +17,8 @@ import pyarrow as pa
 from apache_beam.utils.shared import Shared
 
 from core.progress import Progress
-from preprocessing.reading.batch import Batch
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import Rejected
+from preprocessing.reading.records import Batch, Rejected
 from serving.batch import work
 from serving.batch.scorer import Scorer, Scores
 from serving.batch.units import Unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from preprocessing.reading.cut import Piece
+from preprocessing.reading.pieces import Piece
 
 _BYTES_PER_UNIT = 64 << 20
 """Estimated bytes of text. A killed run repeats at most its unfinished units."""

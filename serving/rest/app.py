@@ -1,33 +1,36 @@
-"""The FastAPI application: TensorFlow Serving's API, the page, health and metrics."""
+"""The routes of the server: TensorFlow Serving's API, explanations, the page, health, metrics."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from importlib.resources import files
-from typing import Any
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from serving.explain import MAX_WORDS, parts, variants
 from serving.predict_text import PREDICT_TEXT
 from serving.rest import metrics as prometheus
-from serving.rest.api import format_error, parse_json
+from serving.rest.api import ExplainRequest, PredictRequest, format_answer, format_error, parse
 from serving.rest.batching import Batcher
-from serving.rest.bodies import Bodies, ClientGoneError
 from serving.rest.client import folder_id
-from serving.rest.errors import ApiError
-from serving.rest.explain import as_json, parse_explain
+from serving.rest.limits import Bodies, Limits
 from serving.rest.metrics import Metrics
-from serving.rest.settings import MODEL_NAME, Serve
-from serving.rest.switching import Models
-from serving.rest.tf_serving import VERSION_HEADER, TensorFlowServing
+from serving.rest.model import LoadedModel
+from serving.rest.settings import MODEL_NAME
+from serving.rest.versions import ServedVersions
 
+VERSION_HEADER = "x-model-version"
+"""The header with the version that answered, which TensorFlow Serving does not have."""
 _PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
@@ -44,119 +47,193 @@ _PAGE_HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+_log = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Awaitable[Response]]
 
 
-def create_app(models: Models, settings: Serve, metrics: Metrics) -> FastAPI:
+def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Starlette:
     """Return the application.
 
     Args:
-      models: the models, of which one is loaded.
-      settings: the limits and intervals.
+      versions: the versions of the model, of which one is loaded.
       metrics: the metrics that `/metrics` shows.
+      limits: the limits and intervals.
     """
-    bodies = Bodies(settings.max_body_bytes, settings.read_timeout)
-    batcher = Batcher(settings.max_batch_size, settings.max_body_bytes, settings.max_queue, metrics)
+    handlers = _Handlers(versions, metrics, limits)
+    model = "/v1/models/{name}"
+    version = f"{model}/versions/{{version}}"
+    app = Starlette(
+        routes=[
+            *(
+                handlers.route(f"{path}:predict", "POST", handlers.predict)
+                for path in (model, version)
+            ),
+            *(
+                handlers.route(f"{path}/metadata", "GET", handlers.metadata)
+                for path in (model, version)
+            ),
+            *(handlers.route(path, "GET", handlers.status) for path in (model, version)),
+            handlers.route("/explain", "POST", handlers.explain),
+            Route("/healthz", handlers.health),
+            Route("/metrics", handlers.metrics),
+            # The path of TensorFlow Serving.
+            Route("/monitoring/prometheus/metrics", handlers.metrics),
+            *(Route(path, _file(*file)) for path, file in _PAGE.items()),
+        ],
+        exception_handlers={HTTPException: _refuse},
+        lifespan=handlers.lifespan,
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+class _Handlers:
+    """The functions that answer requests."""
+
+    def __init__(self, versions: ServedVersions, metrics: Metrics, limits: Limits):
+        self._versions = versions
+        self._metrics = metrics
+        self._limits = limits
+        self._bodies = Bodies(limits)
+        self._batcher = Batcher(limits, metrics)
+        self._folder_id = folder_id(versions.folder)
 
     @contextlib.asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        batcher.start()
-        watching = asyncio.create_task(models.watch(settings.poll_seconds))
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Run the batcher and the search for new versions while the server runs."""
+        self._batcher.start()
+        watching = asyncio.create_task(self._versions.watch(self._limits.poll_seconds))
         yield
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
-        batcher.stop()
+        self._batcher.stop()
 
-    # The pages of FastAPI's documentation load scripts from other hosts.
-    app = FastAPI(
-        lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
-    )
-    app.mount("/v1", TensorFlowServing(models, batcher, bodies, metrics, settings.max_batch_size))
-    _add_page(app)
-    _add_monitoring(app, models, metrics)
-    _add_explain(app, models, batcher, bodies, metrics, settings.max_batch_size)
+    def route(self, path: str, method: str, handler: Handler) -> Route:
+        """Return a route that counts its requests and turns errors into answers."""
 
-    @app.exception_handler(HTTPException)
-    async def _refuse(request: Request, error: HTTPException) -> Response:
-        message = f"{error.detail}: {request.method} {request.url.path}"
-        return _json(format_error(message), error.status_code, dict(error.headers or {}))
+        async def answer(request: Request) -> Response:
+            start = time.perf_counter()
+            try:
+                response = await handler(request)
+            except HTTPException as error:
+                response = _error(error, error.detail)
+            except ClientDisconnect:
+                return Response()
+            except Exception as error:  # an unexpected error must not stop the server
+                _log.exception("%s %s failed", request.method, request.url.path)
+                failed = HTTPException(HTTPStatus.INTERNAL_SERVER_ERROR)
+                response = _error(failed, f"internal error: {type(error).__name__}")
+            seconds = time.perf_counter() - start
+            self._metrics.answered(handler.__name__, response.status_code, seconds)
+            return response
 
-    return app
+        return Route(path, answer, methods=[method])
+
+    async def predict(self, request: Request) -> Response:
+        """Return predictions."""
+        body = await self._bodies.read(request)
+        self._batcher.check_room()
+        model = self._model(request)
+        parsed = parse(PredictRequest, body, model.inputs)
+        count, limit = len(parsed.texts), self._limits.reviews
+        if count > limit:
+            raise HTTPException(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The request has {count:,} reviews, limit {limit:,}",
+            )
+        outputs = await self._batcher.call(model, parsed.signature_name, parsed.texts)
+        return _json(format_answer(outputs, parsed.by_row), model)
+
+    async def explain(self, request: Request) -> Response:
+        """Return the words that contributed."""
+        text = parse(ExplainRequest, await self._bodies.read(request)).text
+        model = self._versions.current
+        texts = variants(text, min(MAX_WORDS, self._limits.reviews - 1))
+        outputs = await self._batcher.call(model, PREDICT_TEXT, texts)
+        answer = {
+            "probability": outputs["probability"][0],
+            "label": outputs["label"][0],
+            "parts": [
+                {key: value for key, value in part._asdict().items() if value is not None}
+                for part in parts(text, outputs["probability"].tolist())
+            ],
+        }
+        return _json(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY), model)
+
+    async def metadata(self, request: Request) -> Response:
+        """Return the signatures."""
+        model = self._model(request)
+        answer = {
+            "model_spec": {
+                "name": MODEL_NAME,
+                "signature_name": "",
+                "version": str(model.version),
+            },
+            "metadata": {"signature_def": {"signature_def": model.signature_defs}},
+        }
+        return _json(orjson.dumps(answer))
+
+    async def status(self, request: Request) -> Response:
+        """Return the states of all versions or of one."""
+        name, version = request.path_params["name"], request.path_params.get("version")
+        found = self._versions.status(version) if name == MODEL_NAME else []
+        if not found:
+            raise _not_found(request)
+        return _json(orjson.dumps({"model_version_status": found}))
+
+    async def health(self, _: Request) -> Response:
+        """Return the version in use."""
+        state = {
+            "status": "ok",
+            "model": MODEL_NAME,
+            "version": str(self._versions.current.version),
+            "folder": self._folder_id,
+        }
+        return _json(orjson.dumps(state))
+
+    async def metrics(self, _: Request) -> Response:
+        """Return the metrics for Prometheus."""
+        return Response(self._metrics.render(), headers={"content-type": prometheus.CONTENT_TYPE})
+
+    def _model(self, request: Request) -> LoadedModel:
+        """Return the model that a URL names.
+
+        Raises:
+          HTTPException: no such model or version answers requests (404).
+        """
+        model, asked = self._versions.current, request.path_params
+        if asked["name"] != MODEL_NAME or asked.get("version") not in (None, str(model.version)):
+            raise _not_found(request)
+        return model
 
 
-def _add_page(app: FastAPI) -> None:
-    folder = files("serving.rest") / "page"
-    for path, (name, kind) in _PAGE.items():
-        content = (folder / name).read_bytes()
+def _file(name: str, kind: str) -> Handler:
+    content = (files("serving.rest") / "page" / name).read_bytes()
 
-        async def page(content: bytes = content, kind: str = kind) -> Response:
-            return Response(content, media_type=kind, headers=_PAGE_HEADERS)
-
-        app.router.add_route(path, _without_request(page), methods=["GET"])
-
-
-def _without_request(endpoint: Any) -> Any:
     async def answer(_: Request) -> Response:
-        response: Response = await endpoint()
-        return response
+        return Response(content, media_type=kind, headers=_PAGE_HEADERS)
 
     return answer
 
 
-def _add_monitoring(app: FastAPI, models: Models, metrics: Metrics) -> None:
-    identity = folder_id(models.folder)
-
-    @app.get("/healthz")
-    async def health() -> Response:
-        state = {
-            "status": "ok",
-            "model": MODEL_NAME,
-            "version": str(models.current.version),
-            "folder": identity,
-        }
-        return _json(orjson.dumps(state))
-
-    # The second path is that of TensorFlow Serving.
-    @app.get("/metrics")
-    @app.get("/monitoring/prometheus/metrics")
-    async def show_metrics() -> Response:
-        return Response(metrics.render(), headers={"content-type": prometheus.CONTENT_TYPE})
+def _not_found(request: Request) -> HTTPException:
+    asked = " version ".join(map(str, request.path_params.values()))
+    return HTTPException(HTTPStatus.NOT_FOUND, f"No such model is served: {asked}")
 
 
-def _add_explain(
-    app: FastAPI,
-    models: Models,
-    batcher: Batcher,
-    bodies: Bodies,
-    metrics: Metrics,
-    max_batch: int,
-) -> None:
-    words = min(MAX_WORDS, max_batch - 1)
-
-    @app.post("/explain")
-    async def explain(request: Request) -> Response:
-        start = time.perf_counter()
-        try:
-            body = await bodies.read(request.headers.raw, request.receive)
-            text = parse_explain(parse_json(body))
-            model = models.current
-            outputs = await batcher.call(model, PREDICT_TEXT, variants(text, words))
-            answer = {
-                "probability": outputs["probability"][0],
-                "label": outputs["label"][0],
-                "parts": as_json(parts(text, outputs["probability"].tolist())),
-            }
-            content = orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
-            response = _json(content, headers={VERSION_HEADER: str(model.version)})
-        except ApiError as error:
-            response = _json(format_error(error.message), error.status, error.headers)
-        except ClientGoneError:
-            return Response()
-        metrics.answered("explain", response.status_code, time.perf_counter() - start)
-        return response
+async def _refuse(request: Request, error: Exception) -> Response:
+    """Answer a request for which there is no route."""
+    assert isinstance(error, HTTPException)
+    return _error(error, f"{error.detail}: {request.method} {request.url.path}")
 
 
-def _json(
-    content: bytes, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
-) -> Response:
-    return Response(content, int(status), headers, "application/json")
+def _error(error: HTTPException, message: str) -> Response:
+    headers = dict(error.headers or {})
+    return Response(format_error(message), error.status_code, headers, "application/json")
+
+
+def _json(content: bytes, model: LoadedModel | None = None) -> Response:
+    headers = {VERSION_HEADER: str(model.version)} if model else None
+    return Response(content, headers=headers, media_type="application/json")

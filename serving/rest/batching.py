@@ -13,14 +13,17 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from starlette.exceptions import HTTPException
+
 from serving.predict_text import Outputs
-from serving.rest.errors import ApiError, overloaded
+from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
-from serving.rest.models import LoadedModel
+from serving.rest.model import LoadedModel
 
 INLINE_BYTES = 16 * 2**10
 """Most bytes of reviews in a short call: about 2 ms with the default model."""
@@ -40,37 +43,34 @@ class _Waiting:
     future: asyncio.Future[Outputs]
     size: int
 
+    def may_share(self, other: _Waiting) -> bool:
+        """Return whether one call may answer both requests."""
+        return (
+            self.model is other.model
+            and self.signature == other.signature
+            and self.signature in self.model.per_review
+        )
+
 
 class Batcher:
     """Calls models for requests; to be used in one event loop."""
 
-    def __init__(
-        self,
-        max_batch: int,
-        max_bytes: int,
-        max_queue: int,
-        metrics: Metrics,
-        inline_bytes: int = INLINE_BYTES,
-    ):
+    def __init__(self, limits: Limits, metrics: Metrics, inline_bytes: int = INLINE_BYTES):
         """Construct the batcher; `start` starts it.
 
         Args:
-          max_batch: most reviews in one call.
-          max_bytes: most bytes of reviews in one call, unless a single request has more.
-          max_queue: most reviews that are accepted and not answered.
+          limits: a call has at most `reviews` reviews and `body_bytes` bytes, unless a single
+            request has more; at most `queue` reviews are accepted and not answered.
           metrics: the metrics that record the sizes and times of the calls.
           inline_bytes: most bytes of reviews in a call that runs in the event loop.
         """
-        self._max_batch = max_batch
-        self._max_bytes = max_bytes
-        self._max_queue = max_queue
+        self._limits = limits
         self._metrics = metrics
         self._inline_bytes = inline_bytes
         self._last_short = 0.0  # seconds of the last short call
         self._queued = 0
-        self._fresh: list[_Waiting] = []
-        self._arrivals: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._fresh: deque[_Waiting] = deque()
+        self._arrivals: queue.SimpleQueue[deque[_Waiting] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="model", daemon=True)
 
     def start(self) -> None:
@@ -84,100 +84,84 @@ class Batcher:
         self._thread.join()
 
     def check_room(self, reviews: int = 1) -> None:
-        """Raise an ApiError (429) if `reviews` more would exceed the queue.
+        """Raise an HTTPException (429) if `reviews` more would exceed the queue.
 
         An empty queue accepts every request, so that none is refused for ever.
         """
-        if self._queued and self._queued + reviews > self._max_queue:
-            raise overloaded(
-                f"The queue is full: {self._queued} reviews are waiting, limit {self._max_queue}; "
-                "retry later"
+        if self._queued and self._queued + reviews > self._limits.queue:
+            raise HTTPException(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"The queue is full: {self._queued} reviews are waiting, limit "
+                f"{self._limits.queue}; retry later",
+                {"retry-after": "1"},
             )
 
     async def call(self, model: LoadedModel, signature: str, texts: Sequence[bytes]) -> Outputs:
         """Return the outputs of a signature for `texts`, all from this model.
 
         Raises:
-          ApiError: the queue is full (429), or the model cannot read the texts (400).
+          HTTPException: the queue is full (429), or the model cannot read the texts (400).
         """
         self.check_room(len(texts))
-        loop = self._loop
-        assert loop is not None
-        waiting = _Waiting(model, signature, texts, loop.create_future(), sum(map(len, texts)))
+        future: asyncio.Future[Outputs] = self._loop.create_future()
+        self._fresh.append(_Waiting(model, signature, texts, future, sum(map(len, texts))))
         self._queued += len(texts)
         self._metrics.queue.set(self._queued)
-        self._fresh.append(waiting)
         if len(self._fresh) == 1:
             # The batch also gets the other requests that the loop has already received.
-            loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush)
         try:
-            return await waiting.future
+            return await future
         finally:
             self._queued -= len(texts)
             self._metrics.queue.set(self._queued)
 
     def _flush(self) -> None:
         """Answer the requests of this turn of the loop, or pass them to the thread."""
-        fresh, self._fresh = self._fresh, []
+        fresh, self._fresh = self._fresh, deque()
         short = sum(waiting.size for waiting in fresh) <= self._inline_bytes
         if not short or self._last_short > _INLINE_SECONDS:
-            for waiting in fresh:
-                self._arrivals.put(waiting)
+            self._arrivals.put(fresh)
             return
-        groups: dict[object, list[_Waiting]] = {}
-        for waiting in fresh:
-            groups.setdefault(_key(waiting), []).append(waiting)
-        for group in groups.values():
-            while group:
-                count = self._fitting(group)
-                _deliver(group[:count], self._answer(group[:count]))
-                del group[:count]
+        while fresh:
+            batch = self._next_batch(fresh)
+            _deliver(batch, self._answer(batch))
 
     def _work(self) -> None:
-        assert self._loop is not None
-        groups: dict[object, list[_Waiting]] = {}
+        pending: deque[_Waiting] = deque()
         running = True
-        while running or groups:
-            while running:
-                try:
-                    arrived = self._arrivals.get(block=not groups)
-                except queue.Empty:
-                    break
-                if arrived is None:
-                    running = False
-                else:
-                    groups.setdefault(_key(arrived), []).append(arrived)
-            if not groups:
+        while running or pending:
+            try:
+                arrived = self._arrivals.get(block=not pending)
+                running = arrived is not None
+                pending += arrived or ()
                 continue
-            key = next(iter(groups))
-            group = groups.pop(key)
-            count = self._fitting(group)
-            if group[count:]:
-                groups[key] = group[count:]
-            answers = self._answer(group[:count])
-            self._loop.call_soon_threadsafe(_deliver, group[:count], answers)
+            except queue.Empty:
+                batch = self._next_batch(pending)
+            self._loop.call_soon_threadsafe(_deliver, batch, self._answer(batch))
 
-    def _fitting(self, group: list[_Waiting]) -> int:
-        """Return how many of the first requests of `group` one call takes, at least one."""
-        reviews = size = 0
-        for position, waiting in enumerate(group):
-            reviews += len(waiting.texts)
-            size += waiting.size
-            if position and (reviews > self._max_batch or size > self._max_bytes):
-                return position
-        return len(group)
+    def _next_batch(self, pending: deque[_Waiting]) -> list[_Waiting]:
+        """Remove and return the first requests of `pending` that may share a call, at least one."""
+        batch = [pending.popleft()]
+        reviews, size = len(batch[0].texts), batch[0].size
+        while pending and batch[0].may_share(pending[0]):
+            reviews += len(pending[0].texts)
+            size += pending[0].size
+            if reviews > self._limits.reviews or size > self._limits.body_bytes:
+                break
+            batch.append(pending.popleft())
+        return batch
 
     def _answer(self, batch: list[_Waiting]) -> list[Outputs | Exception]:
-        first = batch[0]
         texts = [text for waiting in batch for text in waiting.texts]
         start = time.perf_counter()
         try:
-            outputs = first.model.call(first.signature, texts)
+            outputs = batch[0].model.call(batch[0].signature, texts)
         except Exception as error:
             # One bad request must not fail the others of its batch.
             if len(batch) > 1:
                 return [answer for waiting in batch for answer in self._answer([waiting])]
-            return [_as_api_error(error)]
+            return [_http_error(error)]
         seconds = time.perf_counter() - start
         if sum(waiting.size for waiting in batch) <= self._inline_bytes:
             self._last_short = seconds
@@ -195,13 +179,6 @@ class Batcher:
         return answers
 
 
-def _key(waiting: _Waiting) -> object:
-    """Return what the requests of one batch have in common."""
-    if waiting.model.signatures[waiting.signature].per_review:
-        return waiting.model, waiting.signature
-    return waiting
-
-
 def _deliver(batch: list[_Waiting], answers: list[Outputs | Exception]) -> None:
     for waiting, answer in zip(batch, answers, strict=True):
         if waiting.future.done():
@@ -212,19 +189,14 @@ def _deliver(batch: list[_Waiting], answers: list[Outputs | Exception]) -> None:
             waiting.future.set_result(answer)
 
 
-def _as_api_error(error: Exception) -> ApiError:
+def _http_error(error: Exception) -> HTTPException:
     import tensorflow as tf
 
     if isinstance(error, tf.errors.InvalidArgumentError):
-        return ApiError(HTTPStatus.BAD_REQUEST, _reason(error.message))
+        # The lines that follow the reason in TensorFlow's message name operations.
+        lines = error.message.partition("[[{{node")[0].strip().splitlines() or [""]
+        return HTTPException(HTTPStatus.BAD_REQUEST, lines[-1] or "the model cannot read the input")
     _log.error("the model failed: %s", error, exc_info=error)
-    return ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, f"the model failed: {type(error).__name__}")
-
-
-def _reason(message: str) -> str:
-    """Return the line of TensorFlow's message that precedes the name of the failed node."""
-    lines = [line.strip() for line in message.splitlines()]
-    ends = [number for number, line in enumerate(lines) if line.startswith("[[{{node")]
-    if ends and ends[0]:
-        return lines[ends[0] - 1]
-    return next((line for line in reversed(lines) if line), "the model cannot read the input")
+    return HTTPException(
+        HTTPStatus.INTERNAL_SERVER_ERROR, f"the model failed: {type(error).__name__}"
+    )

@@ -9,6 +9,7 @@ import hashlib
 import http.client
 import json
 import os
+import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -18,7 +19,8 @@ from serving.rest.settings import MODEL_NAME, Serve
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 30.0
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-_JSON = {"content-type": "application/json"}
+_FAILURES = (OSError, http.client.HTTPException, ValueError, KeyError, TypeError)
+"""There is no server, it does not use HTTP, or it answers with an error or something else."""
 
 
 class _Predictor(Protocol):
@@ -28,40 +30,34 @@ class _Predictor(Protocol):
 class RemotePredictor:
     """A predictor that uses a running server, or after its failure a predictor of this process."""
 
-    def __init__(self, host: str, port: int, load: Callable[[], _Predictor]):
+    def __init__(self, url: str, load: Callable[[], _Predictor]):
         """Construct the predictor.
 
         Args:
-          host, port: the address of the server.
+          url: the URL of the server, without a path.
           load: returns the predictor of this process.
         """
-        self._host = host
-        self._port = port
+        self._url = url
         self._load = load
         self._loaded: _Predictor | None = None
 
     def predict(self, texts: Sequence[bytes]) -> list[Prediction]:
         """Return the sentiment of each text, in UTF-8."""
         if self._loaded is None:
+            instances = [text.decode() for text in texts]
+            body = json.dumps({"signature_name": "predict_text", "instances": instances}).encode()
             try:
-                return self._request(texts)
-            except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-                self._loaded = self._load()
+                url = f"{self._url}/v1/models/{MODEL_NAME}:predict"
+                answers = _open(url, _ANSWER_SECONDS, body)["predictions"]
+                found = [
+                    Prediction(float(one["probability"]), int(one["label"])) for one in answers
+                ]
+                if len(found) == len(texts):
+                    return found
+            except _FAILURES:
+                pass
+            self._loaded = self._load()
         return self._loaded.predict(texts)
-
-    def _request(self, texts: Sequence[bytes]) -> list[Prediction]:
-        instances = [text.decode() for text in texts]
-        body = json.dumps({"signature_name": "predict_text", "instances": instances})
-        answer = _exchange(
-            self._host, self._port, "POST", f"/v1/models/{MODEL_NAME}:predict", body.encode()
-        )
-        predictions = [
-            Prediction(float(one["probability"]), int(one["label"]))
-            for one in answer["predictions"]
-        ]
-        if len(predictions) != len(texts):
-            raise ValueError("the server returned another number of predictions")
-        return predictions
 
 
 def find_server(settings: Serve, model: str, load: Callable[[], _Predictor]) -> _Predictor:
@@ -74,15 +70,15 @@ def find_server(settings: Serve, model: str, load: Callable[[], _Predictor]) -> 
       load: returns a predictor of this process.
     """
     host = _ANY_ADDRESS.get(settings.host, settings.host)
+    url = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
     folder, version = model.rstrip("/").rsplit("/", 1)
+    wanted = {"status": "ok", "model": MODEL_NAME, "version": version, "folder": folder_id(folder)}
     try:
-        state = _exchange(host, settings.port, "GET", "/healthz")
-        found = (state["status"], state["model"], state["version"], state["folder"])
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        return load()
-    if found != ("ok", MODEL_NAME, version, folder_id(folder)):
-        return load()
-    return RemotePredictor(host, settings.port, load)
+        if _open(f"{url}/healthz", _CONNECT_SECONDS) == wanted:
+            return RemotePredictor(url, load)
+    except _FAILURES:
+        pass
+    return load()
 
 
 def folder_id(folder: str) -> str:
@@ -91,28 +87,10 @@ def folder_id(folder: str) -> str:
     return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _exchange(
-    host: str, port: int, method: str, path: str, body: bytes | None = None
-) -> dict[str, Any]:
-    """Return the JSON object that a server answers.
-
-    Raises:
-      OSError: there is no server.
-      http.client.HTTPException: the server does not use HTTP.
-      ValueError: the answer of the server is an error, or not a JSON object.
-    """
+def _open(url: str, seconds: float, body: bytes | None = None) -> Any:
+    """Return the JSON that a server answers."""
     # No proxy: the server is on this machine.
-    connection = http.client.HTTPConnection(host, port, timeout=_CONNECT_SECONDS)
-    try:
-        connection.connect()
-        connection.sock.settimeout(_ANSWER_SECONDS if body else _CONNECT_SECONDS)
-        connection.request(method, path, body, _JSON if body else {})
-        response = connection.getresponse()
-        if response.status != http.client.OK:
-            raise ValueError(f"HTTP {response.status}")
-        answer = json.loads(response.read())
-        if not isinstance(answer, dict):
-            raise ValueError("no JSON object")
-        return answer
-    finally:
-        connection.close()
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    request = urllib.request.Request(url, body, {"content-type": "application/json"})
+    with opener.open(request, timeout=seconds) as response:
+        return json.load(response)

@@ -7,10 +7,21 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from core.errors import ConfigError
 from serving.rest.settings import Serve
 
+if TYPE_CHECKING:
+    import uvicorn
+
+    from serving.rest.limits import Limits
+    from serving.rest.metrics import Metrics
+    from serving.rest.versions import ServedVersions
+
+_KEEP_ALIVE_SECONDS = 620
+"""How long an idle connection stays. A proxy that does not close it first answers with HTTP 502.
+nginx and AWS close it after 60 s, Google's load balancer after 600 s."""
 _GRACE_SECONDS = 30
 """Seconds after SIGTERM in which accepted requests must be answered."""
 _SWITCH_SECONDS = 0.0005
@@ -48,17 +59,17 @@ def open_socket(settings: Serve) -> socket.socket:
 
 def serve(
     folder: str,
-    settings: Serve,
     listener: socket.socket,
     ready: Callable[[str, int], object],
+    limits: Limits | None = None,
 ) -> None:
     """Serve the models in `folder` until SIGTERM or SIGINT, and then answer accepted requests.
 
     Args:
       folder: the serving folder or its URL.
-      settings: limits and intervals.
       listener: the socket that `open_socket` returned.
       ready: called with the address and the version once the server accepts requests.
+      limits: the limits of the server; None: the default ones.
 
     Raises:
       UserError: the folder has no model that can be served.
@@ -66,29 +77,17 @@ def serve(
     """
     import uvicorn
 
-    from serving.rest.app import create_app
+    from serving.rest.limits import Limits
     from serving.rest.metrics import Metrics
-    from serving.rest.models import LoadedModel
-    from serving.rest.protocol import limited_protocol
-    from serving.rest.switching import Models
+    from serving.rest.versions import ServedVersions
 
     metrics = Metrics()
-    models = Models(folder, metrics, LoadedModel)
+    versions = ServedVersions(folder, metrics)
     # A collection then skips the modules, which are most of the objects; it pauses every request.
     # The models are loaded afterwards, so that a replaced one is still collected.
     gc.freeze()
-    models.load_first()
-    config = uvicorn.Config(
-        create_app(models, settings, metrics),
-        http=limited_protocol(settings.read_timeout),
-        loop="uvloop",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-    )
+    versions.load_first()
+    config = uvicorn_config(versions, metrics, limits or Limits())
     server = uvicorn.Server(config)
 
     def end(*_: object) -> None:
@@ -102,6 +101,27 @@ def serve(
     host, port = listener.getsockname()[:2]
     ready(
         f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}",
-        models.current.version,
+        versions.current.version,
     )
     server.run(sockets=[listener])
+
+
+def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -> uvicorn.Config:
+    """Return the configuration of a server."""
+    import uvicorn
+
+    from serving.rest.app import create_app
+    from serving.rest.limits import limited_protocol
+
+    return uvicorn.Config(
+        create_app(versions, metrics, limits),
+        http=limited_protocol(limits),
+        loop="uvloop",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )

@@ -37,7 +37,7 @@ def test_answers_are_counted_and_timed(serving):
 
 
 def test_other_answers_are_errors(serving):
-    with running(serving, max_batch_size=2) as server:
+    with running(serving, reviews=2) as server:
         found = measure(Local(server.port), Load(1, 3, rate=5.0), 1.0, REVIEWS)
     assert found["answered"] == 0
     assert found["errors"] > 0

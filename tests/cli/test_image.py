@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from cli.app import app
 from tests.platforms.image_machine import ROOT
-from tools import bootstrap
-from tools.stacks import NEW
+from tools import install
+from tools.install import NEW
 
 IMAGE = "example/reviews/amazon-reviews:1"
 DOCKERFILE = ROOT / "kubeflow" / "Dockerfile"
@@ -168,10 +168,10 @@ def test_the_image_names_its_user_by_number():
 
 
 def test_the_image_installs_nothing_without_its_hash():
-    """`.venv` is installed from the same files, see tests/tools/test_bootstrap.py."""
+    """`.venv` is installed from the same files, see tests/tools/test_install.py."""
     text = DOCKERFILE.read_text().replace("\\\n", " ")
     of_uv, of_packages, of_ours = re.findall(r"(pip install .*?)(?:&&|\n)", text)
-    assert f"--require-hashes --requirement {bootstrap.UV_REQUIREMENTS}" in of_uv
+    assert f"--require-hashes --requirement {install.UV_REQUIREMENTS}" in of_uv
     assert "--require-hashes" in of_packages
     assert f"--build-constraints {NEW.requirements}" in of_packages
     assert "--no-deps --no-build-isolation" in of_ours

@@ -9,19 +9,18 @@ import pytest
 
 import components
 from components import tfrecords
-from components.review_example_gen.cap import Cap
-from components.review_example_gen.stages import ReadUnit
+from components.review_example_gen.read_unit import ReadUnit
 from components.review_example_gen.units import Source, in_units
-from preprocessing.reading import decompress
+from preprocessing.reading import pieces
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.cut import cut_file
+from preprocessing.reading.pieces import cut_file
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(components.__file__).parents[1]
 OURS = tuple(str(ROOT / name) for name in ("components", "preprocessing"))
 EXPRESSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<lambda>")
-ONCE_A_BATCH = ("components/review_example_gen/account.py", "add")
+ONCE_A_BATCH = ("components/review_example_gen/read_unit.py", "add")
 """A function that `ReadUnit` calls once for each batch."""
 
 
@@ -32,12 +31,12 @@ def path(tmp_path, monkeypatch):
     Calls that are made only once, such as opening a file, and cached calls are not in the list.
     """
     # With these sizes a batch has a few lines, and each batch is written immediately.
-    monkeypatch.setattr(decompress, "_READ", 400)
+    monkeypatch.setattr(pieces, "_READ", 400)
     monkeypatch.setattr(tfrecords, "_BUFFER", 1)
     file = tmp_path / "reviews.txt"
     file.write_text("".join(f"__label__2 Great: it works, {n:03}\n" for n in range(100)))
-    pieces = cut_file(str(file), Layout("fasttext"))
-    (unit,) = in_units([Source("all", piece) for piece in pieces])
+    cut = cut_file(str(file), Layout("fasttext"))
+    (unit,) = in_units([Source("all", piece) for piece in cut])
     entered = []
 
     def trace(frame, event, _):
@@ -49,7 +48,7 @@ def path(tmp_path, monkeypatch):
     threading.setprofile(trace)
     sys.setprofile(trace)
     try:
-        [done] = ReadUnit(frozenset(), str(tmp_path)).process((unit, {}), {}, Cap())
+        [done] = ReadUnit(frozenset(), str(tmp_path)).process(unit, {}, {})
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
@@ -57,7 +56,7 @@ def path(tmp_path, monkeypatch):
     *_, before, last = [at for at, call in enumerate(entered) if call == ONCE_A_BATCH]
     # The calls between the accounts of two batches are all steps of one batch.
     return [
-        ("components/review_example_gen/stages.py", "process"),
+        ("components/review_example_gen/read_unit.py", "process"),
         *entered[before + 1 : last + 1],
     ]
 

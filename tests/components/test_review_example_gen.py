@@ -17,7 +17,7 @@ from components.artifacts import RejectedLines
 from components.review_example_gen import units
 from components.review_example_gen.executor import Executor
 from core.errors import InputError
-from preprocessing.reading import cut as pieces
+from preprocessing.reading import pieces
 
 pytestmark = pytest.mark.slow
 
@@ -166,24 +166,31 @@ def test_train_reviews_that_are_also_in_named_test_files_are_rejected(tmp_path, 
     assert sum(read.by_file["train.txt"].values()) == 200
 
 
-def test_a_cap_keeps_an_exact_number_however_files_are_cut(tmp_path, inputs, monkeypatch):
-    # Each text occurs four times. At the limit, the position in the file decides which are kept.
+def test_a_limit_keeps_the_same_reviews_however_files_are_cut(tmp_path, inputs, monkeypatch):
+    # Each text occurs four times, and equal texts are kept or left out together.
     write(inputs, "a.txt", [line(i % 250, 1 + i // 250 % 2) for i in range(1000)])
-    caps = {"train": 122, "eval": 21}
-    reads = [read_files(tmp_path / "whole", inputs, {"all": "*"}, max_examples=caps)]
+    limits = {"train": 122, "eval": 21}
+    reads = [read_files(tmp_path / "whole", inputs, {"all": "*"}, max_examples=limits)]
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 2_000)
     monkeypatch.setattr(units, "_BYTES_PER_UNIT", 10_000)
     threads = RUNNERS["three threads"]
-    reads.append(read_files(tmp_path / "cut", inputs, {"all": "*"}, threads, max_examples=caps))
-    assert len(reads[0].splits["train"]) == 122
-    assert len(reads[0].splits["eval"]) == 21
-    for split in ("train", "eval"):
+    reads.append(read_files(tmp_path / "cut", inputs, {"all": "*"}, threads, max_examples=limits))
+    assert {split: len(reads[0].splits[split]) for split in limits} == {"train": 120, "eval": 20}
+    for split in limits:
         kept = [
             Counter(e.SerializeToString(deterministic=True) for e in r.splits[split]) for r in reads
         ]
         assert kept[0] == kept[1]
     assert sum(reads[0].counts.values()) == 1000
-    assert reads[0].counts["over_max_examples"] == 1000 - 143 - len(reads[0].splits["test"])
+    assert reads[0].counts["over_max_examples"] == 1000 - 140 - len(reads[0].splits["test"])
+
+
+def test_a_limit_below_the_copies_of_a_text_is_an_input_error(tmp_path, inputs):
+    write(inputs, "train.txt", [line(1)] * 50)
+    with pytest.raises(InputError, match="held-out reviews, 50 over data"):
+        read_files(
+            tmp_path, inputs, {"train": "*"}, max_examples={"train": 9, "eval": 9, "test": 9}
+        )
 
 
 def test_a_position_counts_from_the_beginning_of_its_file(tmp_path, inputs, monkeypatch):

@@ -10,8 +10,7 @@ from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import example_gen_pb2
 
-from components.review_example_gen.component import ReviewExampleGen
-from components.review_example_gen.driver import InputProcessor
+from components.review_example_gen.component import InputProcessor, ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from core.errors import InputError
 

@@ -15,7 +15,7 @@ from tfx.types import artifact_utils, standard_artifacts
 from components.review_example_gen import units
 from components.statistics.executor import Executor
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.cut import Piece
+from preprocessing.reading.pieces import Piece
 from tests.components.test_fast_path import CONTEXT, read_examples, schema
 
 pytestmark = pytest.mark.slow
@@ -105,7 +105,7 @@ def share(labels):
 
 def test_files_of_one_label_each_are_mixed_and_sampled_without_bias(tmp_path, monkeypatch):
     # The files are a thousandth of the usual size, so the chunks that are read are too.
-    monkeypatch.setattr("preprocessing.reading.decompress._READ", 1 << 10)
+    monkeypatch.setattr("preprocessing.reading.pieces._READ", 1 << 10)
     examples = read_examples(files_of_one_label_each(tmp_path / "in", 8, 1000), tmp_path)
     (train,), (evaluation,) = shards(examples), shards(examples, "eval")
     # The files are read in turns, so that each tenth of a written file has both labels.
@@ -124,7 +124,7 @@ def test_a_large_input_is_mixed_in_every_file_that_is_written(tmp_path, monkeypa
     # Pieces, units and files are a thousandth of their usual size.
     monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_UNIT", 128 << 10)
     monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_SHARD", 12_600)
-    monkeypatch.setattr("preprocessing.reading.cut._PLAIN_BYTES", 8 << 10)
+    monkeypatch.setattr("preprocessing.reading.pieces._PLAIN_BYTES", 8 << 10)
     reviews = 4000
     inputs = files(
         tmp_path / "in",

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.review_example_gen import splits
-from preprocessing.reading.batch import Batch
+from preprocessing.reading.records import Batch
 
 NOTHING_NAMED = frozenset()
 

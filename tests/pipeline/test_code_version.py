@@ -18,23 +18,22 @@ CHECKOUT = Path(code_version.__file__).parents[1]
 READERS = (
     "preprocessing/reading/labels.py",
     "preprocessing/reading/archives.py",
-    "preprocessing/reading/find.py",
+    "preprocessing/reading/files.py",
 )
 DEPENDS_ON = {
     "ReviewExampleGen": (
         "components/review_example_gen/component.py",
-        "components/review_example_gen/driver.py",
         "components/review_example_gen/executor.py",
         "components/review_example_gen/splits.py",
-        "components/review_example_gen/stages.py",
+        "components/review_example_gen/read_unit.py",
         "components/tfrecords.py",
         "components/worker_results.py",
         *READERS,
     ),
-    "ReviewSchemaGen": ("components/schema/executor.py",),
+    "ReviewSchemaGen": ("components/schema_gen.py",),
     "StatisticsGen": ("components/statistics/executor.py", "preprocessing/reading/files.py"),
     "ExampleValidator": (),
-    "DataGate": ("components/data_gate/executor.py", "core/errors.py"),
+    "DataGate": ("components/data_gate.py", "core/errors.py"),
     "Transform": (
         "components/transform/executor.py",
         "components/transform/stages.py",
@@ -45,7 +44,7 @@ DEPENDS_ON = {
     ),
     "Tuner": ("trainer_module/tuner.py", "trainer_module/training.py"),
     "Trainer": (
-        "components/trainer/executor.py",
+        "components/trainer.py",
         "components/baseline/served.py",
         "trainer_module/run_fn.py",
         "trainer_module/loop/loops.py",

@@ -12,10 +12,11 @@ from tests.platforms.submission import Submission
 
 @pytest.fixture
 def at_once(monkeypatch, tmp_path):
-    """Shorten the pauses between retries, and ignore the settings of kfp on this machine."""
+    """Shorten the pauses between retries, and ignore the clusters that this machine knows."""
     monkeypatch.setattr(kubeflow_client, "PAUSES", (0.01, 0.01, 0.01))
     monkeypatch.setattr(vertex_client, "PAUSES", (0.01, 0.01, 0.01))
     monkeypatch.setattr("kfp.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kube.yaml"))
     for name in ("KF_PIPELINES_SA_TOKEN_PATH", "KF_PIPELINES_UI_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
 

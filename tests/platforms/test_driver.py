@@ -5,7 +5,7 @@ import runpy
 import pytest
 from tfx.components.example_gen import input_processor
 
-from components.review_example_gen.driver import InputProcessor
+from components.review_example_gen.component import InputProcessor
 from core.errors import InputError
 from platforms import driver
 

@@ -12,7 +12,6 @@ from core.errors import ConfigError
 from pipeline.config import load_config
 from platforms.flink import check_job, check_local, check_paths
 from platforms.local import preflight
-from platforms.local.checks import check
 from platforms.targets import check_target
 from tests.platforms.settings import settings
 
@@ -199,14 +198,17 @@ def test_a_remote_cluster_cannot_read_the_folders_of_this_machine(tmp_path, path
     remote = load(tmp_path, *REMOTE, *paths)
     remedy = "is not accessible from the TaskManagers of flink.example:8081; set gs://BUCKET"
     with pytest.raises(ConfigError, match=f"^{line} {remedy}"):
-        check(remote)
+        check_target(remote, "local")
 
 
 def test_a_remote_cluster_reads_shared_folders_and_buckets(machine, monkeypatch):
     jars = machine("17")
     monkeypatch.setattr("platforms.flink._check_cluster", lambda flink: None)
-    check(load(jars, *REMOTE, "beam.flink.shared_paths=true"))
-    check(load(jars, *REMOTE, "paths.root=gs://bucket/runs", "data.input_base=gs://bucket/raw"))
+    check_target(load(jars, *REMOTE, "beam.flink.shared_paths=true"), "local")
+    check_target(
+        load(jars, *REMOTE, "paths.root=gs://bucket/runs", "data.input_base=gs://bucket/raw"),
+        "local",
+    )
 
 
 def test_workers_in_this_process_need_a_cluster_on_this_machine(tmp_path):

@@ -116,18 +116,6 @@ class TestImage:
         assert versions.split() == ["2.21.0", "1.21.0"]
         assert "Usage: amazon-reviews" in shell("amazon-reviews --help")
 
-    def test_its_bill_of_materials_has_its_packages(self, image, monkeypatch):
-        """`tools.sbom` runs the same source with docker or buildah."""
-        pytest.importorskip("cyclonedx", reason="cyclonedx-python-lib: make install")
-        from tools.sbom import bill, collect
-
-        source = Path(collect.__file__).read_text()
-        found = json.loads(said_by(run_in_image(image, ["python", "-c", source])))
-        document = json.loads(bill.image_bill(found, image, "1", 0))
-        purls = {each["purl"] for each in document["components"]}
-        assert "pkg:pypi/tfx@1.21.0" in purls
-        assert any(purl.startswith("pkg:deb/debian/python3.13-minimal@") for purl in purls)
-
     def test_no_process_compiles_what_it_imports(self, image):
         """The image's user could not write it, and compiling TensorFlow takes long."""
         done = run_in_image(image, ["python", "-v", "-c", "import tensorflow, cli.compile"])

@@ -1,19 +1,17 @@
 """Parameters of a run: the submission and the step refuse a wrong value."""
 
 import json
-import os
-import re
-import subprocess
 import sys
 
 import pytest
 import yaml
 
-from cli import command
+from core.errors import UserError
+from platforms import entrypoint
 from platforms.compile import compile_pipeline
+from platforms.parameters import check_parameters
 from tests.platforms.settings import settings
-
-pytestmark = pytest.mark.slow
+from trainer_module.settings import Training
 
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 WRONG = {
@@ -41,24 +39,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
 @pytest.mark.parametrize(("training", "given", "line"), WRONG.values(), ids=WRONG)
-def test_the_command_refuses_it(
-    request, target, training, given, line, tmp_path, monkeypatch, capfd
-):
-    submission = request.getfixturevalue(target)
-    config = tmp_path / "config.yaml"
-    config.write_text(yaml.safe_dump({**submission.settings, "training": training}))
-    monkeypatch.setenv("PIPELINE_CONFIG", "")  # the command sets it
-    words = ["amazon-reviews", "submit", "--target", target, "--config", str(config)]
-    monkeypatch.setattr(sys, "argv", [*words, "--parameter", given])
-    with pytest.raises(SystemExit) as end:
-        command.main()
-    assert end.value.code == 2
-    lines = capfd.readouterr().err.splitlines()
-    assert len(lines) == 1, lines
-    assert re.match(line, lines[0]), lines[0]
-    assert not submission.server.find_requests("POST")
+def test_the_submission_refuses_it(training, given, line):
+    config = settings("kubeflow").model_copy(update={"training": Training(**training)})
+    name, _, text = given.partition("=")
+    value = {"epochs": int, "min_accuracy": float}.get(name, str)(text)
+    with pytest.raises(UserError, match=f"^{line}"):
+        check_parameters(config, "kubeflow", {name: value})
 
 
 def run_step(folder, component, more="", **given):
@@ -83,17 +70,16 @@ def run_step(folder, component, more="", **given):
         json.dumps(executor_input) if argument == "{{$}}" else argument
         for argument in container["args"]
     ]
-    return subprocess.run(
-        [sys.executable, *container["command"][1:], *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
+    return entrypoint.main(arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "more", "given", "line"),
     [
+        ("ReviewExampleGen", "", {"epochs": 2.5}, "parameter epochs: Input should be a valid int"),
+        ("ReviewExampleGen", "", {"min_accuracy": 92}, "parameter min_accuracy: Input should be"),
+        ("ReviewExampleGen", "", {"input_base": "/data"}, "parameter input_base: /data is not acc"),
         ("Trainer", "", {"strategy": "mirored"}, "parameter strategy: Input should be 'auto'"),
         ("Trainer", "", {"epochs": 0}, "parameter epochs: Input should be greater than"),
         ("Trainer", "", {"epochs": 2.5}, "parameter epochs: must be an integer, not 2.5"),
@@ -107,9 +93,11 @@ def run_step(folder, component, more="", **given):
         ("Evaluator", "", {"min_accuracy": "high"}, "parameter min_accuracy: Input should be a va"),
     ],
 )
-def test_the_step_refuses_it(tmp_path, component, more, given, line):
-    done = run_step(tmp_path, component, more, **given)
-    assert done.returncode == 2, done.stderr
-    lines = done.stderr.splitlines()[-1]
-    assert lines.partition("Executor: ")[2].startswith(line), lines
-    assert "Traceback" not in done.stderr
+def test_the_step_refuses_it(tmp_path, monkeypatch, capsys, component, more, given, line):
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    code = run_step(tmp_path, component, more, **given)
+    error = capsys.readouterr().err
+    assert code == 2, error
+    last = error.splitlines()[-1]
+    assert last.partition("Executor: ")[2].startswith(line), last
+    assert "Traceback" not in error

@@ -52,6 +52,22 @@ def test_a_schedule_is_created_listed_and_deleted(cluster):
     assert [line.split("  ")[0] for line in listed(cluster)] == [found[1][0]]
 
 
+def test_a_schedule_of_kubeflow_is_deleted_after_its_run(kubeflow):
+    _, [line] = create(kubeflow)
+    name = line.split()[1].rstrip(":")
+    ended = {"run_id": "r-1", "recurring_run_id": "rr-0", "state": "FAILED"}
+    running = {"run_id": "r-2", "display_name": "the second run", "state": "RUNNING"}
+    other = {"run_id": "r-3", "recurring_run_id": "rr-5", "state": "RUNNING"}
+    kubeflow.server.runs = [other, ended, {**running, "recurring_run_id": "rr-0"}]
+    lines = []
+    assert schedules.delete(config_of(kubeflow), "kubeflow", name, lines.append) == 1
+    assert "is disabled, but not deleted, because that would end its run the second" in lines[0]
+    assert [each["status"] for each in kubeflow.server.recurring] == ["DISABLED"]
+    kubeflow.server.runs = [other, ended, {**ended, "run_id": "r-2", "state": "SUCCEEDED"}]
+    assert schedules.delete(config_of(kubeflow), "kubeflow", name, lines.append) == 0
+    assert kubeflow.server.recurring == []
+
+
 @pytest.mark.parametrize("other", ["other_reviews", "amazon_reviews_2"])
 def test_schedules_of_other_pipelines_are_not_listed(cluster, other):
     create(cluster, name=other)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field
 
+from core import exit_codes
 from core.settings import Section
-from tools.reference.declared import cell, docstrings
-from tools.reference.pages import FOLDER, PAGES
-from tools.reference.settings import _type
+from tools.reference import FOLDER, PAGES, _type, cell, docstrings
 
 # Imports TFX.
 SLOW = {"artifacts.md"}
@@ -53,3 +53,10 @@ def test_types_and_bounds_are_words():
     assert _type(fields["share"]) == "number ≥ 0, ≤ 1"
     assert _type(fields["kind"]) == "`a`, `b` or `null`"
     assert cell("None a|b\n  c") == "`null` a\\|b c"
+
+
+def test_the_page_of_the_exit_codes_has_all_of_them():
+    rows = re.findall(r"^\| (\d+) \|", (FOLDER / "exit-codes.md").read_text(), re.MULTILINE)
+    assert list(map(int, rows)) == sorted(
+        value for name, value in vars(exit_codes).items() if name.isupper()
+    )

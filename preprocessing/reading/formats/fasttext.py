@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from preprocessing.reading.batch import Batch
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.labels import LabelReader, label_reader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lines
@@ -18,6 +17,7 @@ from preprocessing.reading.records import (
     INVALID_UTF8,
     LINE_TOO_LONG,
     NO_TEXT,
+    Batch,
     Neutral,
     Record,
     Review,

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from preprocessing.reading.batch import Batch
 from preprocessing.reading.columns import HEADERLESS, Columns, Layout
 from preprocessing.reading.labels import LabelReader, label_reader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lines
@@ -15,6 +14,7 @@ from preprocessing.reading.records import (
     INVALID_UTF8,
     LINE_TOO_LONG,
     NO_TEXT,
+    Batch,
     Record,
     Rejected,
     as_text,

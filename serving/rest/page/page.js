@@ -67,7 +67,11 @@ async function update() {
     }
   } catch (error) {
     if (error.name === "AbortError") return;
-    $("problem").textContent = `No answer: ${error.message}`;
+    // The answers on the page are those of an earlier text.
+    show([], []);
+    $("summary").textContent = "";
+    const reason = error instanceof TypeError ? "the server cannot be reached" : error.message;
+    $("problem").textContent = `No answer: ${reason}`;
   }
 }
 

@@ -53,6 +53,8 @@ def reviews(kubeflow, tmp_path):
     task = documents[0]["root"]["dag"]["tasks"]["ReviewExampleGen"]
     options = {"runtimeValue": {"constant": '{"max_examples": {}}'}}
     task["inputs"] = {"parameters": {"options": options}}
+    added = ("compiled_settings", "input_base", "epochs", "strategy", "min_accuracy")
+    task["inputs"]["parameters"] |= {name: {"componentInputParameter": name} for name in added}
     documents[0]["root"]["inputDefinitions"]["parameters"]["input_base"] = {
         "parameterType": "STRING",
         "defaultValue": str(folder),
@@ -68,6 +70,8 @@ def test_unchanged_input_is_a_cache_hit_and_changed_input_is_not(kubeflow, revie
         assert task["cachingOptions"] == {"enableCache": True}
         options = json.loads(task["inputs"]["parameters"]["options"]["runtimeValue"]["constant"])
         assert options["max_examples"] == {}
+        # The check of the parameters is not a part of the cache key.
+        assert set(task["inputs"]["parameters"]) == {"options", "input_base"}
         return options["input_fingerprint"]
 
     compiled = kubeflow.file.read_text()
@@ -158,8 +162,34 @@ def test_kubeflow_names_what_failed(kubeflow):
     assert kubeflow.lines[-3:] == [
         "ReviewExampleGen failed: OOMKilled (exit code 137)",
         "Trainer (its driver) failed: no error message from the cluster",
-        "logs: kubectl logs -n team-a -l pipeline/runid=r-1 --all-containers --prefix --tail=50",
+        "logs: kubectl get pods -n team-a -l pipeline/runid=r-1 --field-selector="
+        "status.phase=Failed -o name | xargs -I POD kubectl logs -n team-a POD -c main --tail=100",
     ]
+
+
+LOG = """INFO absl: Starting executor
+components.trainer.Executor: parameter epochs: must be an integer, not 2.5
+F1125 10:22:33.446301       1 main.go:49] failed to execute component: exit status 2
+time="2026-11-25T10:22:33.8Z" level=info msg="sub-process exited" argo=true error="<nil>"
+Error: exit status 1
+"""
+
+
+def test_the_last_error_of_each_failed_pod_is_reported(kubeflow, tmp_path):
+    cluster = {"name": "c", "cluster": {"server": kubeflow.server.url}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    user = {"name": "u", "user": {"token": "t"}}
+    config = {"clusters": [cluster], "contexts": [context], "users": [user]}
+    (tmp_path / "kube.yaml").write_text(yaml.safe_dump({**config, "current-context": "c"}))
+    kubeflow.server.states = [kfp_state("FAILED", kfp_task("Trainer", "FAILED"))]
+    kubeflow.server.logs = {"reviews-impl-1": LOG, "reviews-impl-2": "Starting executor\n"}
+    assert kubeflow(wait=True) == 1
+    assert kubeflow.lines[-3:-1] == [
+        "Trainer failed: no error message from the cluster",
+        "reviews-impl-1: components.trainer.Executor: parameter epochs: must be an "
+        "integer, not 2.5",
+    ]
+    assert kubeflow.lines[-1].startswith("logs: kubectl get pods -n team-a ")
 
 
 def test_a_run_that_fails_before_any_task(kubeflow):

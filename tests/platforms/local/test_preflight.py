@@ -9,7 +9,7 @@ from core.metadata import connection_config
 from pipeline.config import PipelineConfig, load_config
 from pipeline.inputs import input_files
 from platforms.local.preflight import check
-from preprocessing.reading.find import find_sources
+from preprocessing.reading.files import find_sources
 
 REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
 

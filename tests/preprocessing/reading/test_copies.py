@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from preprocessing.reading.find import find_sources
+from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (

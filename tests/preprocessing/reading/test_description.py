@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from preprocessing.reading.description import describe
-from preprocessing.reading.find import find_sources
-from preprocessing.reading.layouts import decide_layouts
+from preprocessing.reading.files import find_sources
+from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import parquet_bytes, write
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from preprocessing.reading.find import find_sources, fingerprint
+from preprocessing.reading.files import find_sources, fingerprint
 from tests.preprocessing.reading.review_files import one_line
 
 

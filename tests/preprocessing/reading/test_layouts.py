@@ -15,7 +15,7 @@ import pytest
 from core.errors import InputError
 from preprocessing.reading import detect as detection
 from preprocessing.reading import samples
-from preprocessing.reading.find import find_sources
+from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts, detect_format
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from preprocessing.reading import lines
-from preprocessing.reading.decompress import Chunk
 from preprocessing.reading.lines import split_lines, stream_lines
+from preprocessing.reading.pieces import Chunk
 
 
 class Pieces(io.RawIOBase):

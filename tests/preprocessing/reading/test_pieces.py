@@ -13,14 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sample_data
-from preprocessing.reading import cut as pieces
-from preprocessing.reading import decompress
-from preprocessing.reading.batch import Batch
-from preprocessing.reading.cut import Piece, cut_file
+from preprocessing.reading import pieces
 from preprocessing.reading.layouts import detect_format
 from preprocessing.reading.lines import MAX_LINE_BYTES
+from preprocessing.reading.pieces import Piece, cut_file
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import ReadOptions, Rejected, Review
+from preprocessing.reading.records import Batch, ReadOptions, Rejected, Review
 from tests.preprocessing.reading.reference import read_reviews
 from tests.preprocessing.reading.review_files import COMPRESS, csv_text, write
 
@@ -105,7 +103,7 @@ def test_pieces_of_a_plain_file_share_its_lines(
     path = write(folder, "pieces.txt", b"\n".join(lines) + b"\n" * end)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "_PLAIN_BYTES", size)
-        patch.setattr(decompress, "_READ", 7)
+        patch.setattr(pieces, "_READ", 7)
         assert records(path, FASTTEXT) == expected(path, FASTTEXT)
 
 

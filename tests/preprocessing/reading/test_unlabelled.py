@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from preprocessing.reading.batch import Batch
-from preprocessing.reading.cut import cut_file
 from preprocessing.reading.layouts import detect_format
+from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import ReadOptions
+from preprocessing.reading.records import Batch, ReadOptions
 from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
 
 POOL = ThreadPoolExecutor(2)

@@ -15,10 +15,10 @@ def model(tmp_path_factory):
 @pytest.fixture
 def small_units(monkeypatch):
     """Pieces and units of a few hundred lines."""
-    from preprocessing.reading import cut
+    from preprocessing.reading import pieces
     from serving.batch import units
 
-    monkeypatch.setattr(cut, "_PLAIN_BYTES", 4_000)
+    monkeypatch.setattr(pieces, "_PLAIN_BYTES", 4_000)
     monkeypatch.setattr(units, "_BYTES_PER_UNIT", 9_000)
 
 

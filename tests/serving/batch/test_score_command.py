@@ -17,19 +17,19 @@ pytestmark = pytest.mark.slow
 
 # With units of some hundred lines, a run has many units.
 SMALL_UNITS = """
-from preprocessing.reading import cut
+from preprocessing.reading import pieces
 from serving.batch import units
-cut._PLAIN_BYTES = units._BYTES_PER_UNIT = 20_000
+pieces._PLAIN_BYTES = units._BYTES_PER_UNIT = 20_000
 from cli import command
 command.main()
 """
 # Prints the peak memory at the end of a run with units of 2 MB.
 PEAK = """
 import sys
-from preprocessing.reading import cut
+from preprocessing.reading import pieces
 from serving.batch import units
 from trainer_module.loop.memory import peak_rss
-cut._PLAIN_BYTES, units._BYTES_PER_UNIT = 1 << 20, 2 << 20
+pieces._PLAIN_BYTES, units._BYTES_PER_UNIT = 1 << 20, 2 << 20
 from cli import command
 try:
     command.main()

@@ -17,6 +17,6 @@ def serving(tmp_path_factory):
 @pytest.fixture(scope="session")
 def server(serving):
     """A running server with small limits."""
-    limits = {"max_body_bytes": 20_000, "max_batch_size": 50, "read_timeout": 1.0}
+    limits = {"body_bytes": 20_000, "reviews": 50, "read_seconds": 1.0}
     with running(serving, **limits) as found:
         yield found

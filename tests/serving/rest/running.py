@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import uvicorn
 
-from serving.rest.app import create_app
+from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
-from serving.rest.protocol import limited_protocol
-from serving.rest.server import open_socket
+from serving.rest.server import open_socket, uvicorn_config
 from serving.rest.settings import Serve
-from serving.rest.switching import Models
+from serving.rest.versions import ServedVersions
 
 MODEL = "/v1/models/amazon_reviews"
 PREDICT = f"{MODEL}:predict"
@@ -36,8 +35,9 @@ class Answer:
 class Running:
     """A running server."""
 
-    models: Models
+    versions: ServedVersions
     port: int
+    server: uvicorn.Server | None = None
 
     def request(self, method, path, body=None, headers=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -61,32 +61,36 @@ class Running:
         """Whether the server answers a normal request."""
         return self.predict("good").json == {"predictions": [{"label": 1, "probability": 0.9}]}
 
+    def end(self):
+        """Begin the end, as SIGTERM does."""
+        self.server.should_exit = True
+
+    def accepts(self):
+        """Whether the server accepts connections."""
+        try:
+            self.connect().close()
+        except OSError:
+            return False
+        return True
+
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
 
 @contextlib.contextmanager
-def running(folder, **settings):
+def running(folder, **limits):
     """Serve the models in `folder` while the context is open."""
-    settings = Serve(port=0, **settings)
-    listener = open_socket(settings)
+    limits = Limits(**limits)
+    listener = open_socket(Serve(port=0))
     metrics = Metrics()
-    models = Models(str(folder), metrics)
-    models.load_first()
-    config = uvicorn.Config(
-        create_app(models, settings, metrics),
-        http=limited_protocol(settings.read_timeout),
-        ws="none",
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=30,
-    )
-    server = uvicorn.Server(config)
+    versions = ServedVersions(str(folder), metrics)
+    versions.load_first()
+    server = uvicorn.Server(uvicorn_config(versions, metrics, limits))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     wait_until(lambda: server.started)
     try:
-        yield Running(models, listener.getsockname()[1])
+        yield Running(versions, listener.getsockname()[1], server)
     finally:
         server.should_exit = True
         thread.join(60)

@@ -6,17 +6,17 @@ import time
 
 import numpy as np
 import pytest
+from starlette.exceptions import HTTPException
 
 from serving.rest.batching import Batcher
-from serving.rest.errors import ApiError
+from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
-from serving.rest.models import Signature
 
 
 class Model:
     """A model whose first call lasts until `go` is set."""
 
-    signatures = {"predict_text": Signature("texts", True), "padded": Signature("texts", False)}
+    per_review = ("predict_text",)
 
     def __init__(self):
         self.calls = []
@@ -36,10 +36,7 @@ def answers(model, requests, **limits):
     """Send a first request, and the others while it is being answered; return all answers."""
 
     async def run():
-        batcher = Batcher(
-            **{"max_batch": 100, "max_bytes": 1000, "max_queue": 100, "inline_bytes": 0, **limits},
-            metrics=Metrics(),
-        )
+        batcher = Batcher(Limits(**limits), Metrics(), inline_bytes=0)
         batcher.start()
         tasks = []
         for signature, texts in requests:
@@ -71,7 +68,7 @@ def test_requests_that_wait_share_a_call():
     assert model.calls == [("predict_text", [b"a"]), ("predict_text", [b"bb", b"c", b"ddd"])]
 
 
-@pytest.mark.parametrize("limits", [{"max_batch": 2}, {"max_bytes": 4}])
+@pytest.mark.parametrize("limits", [{"reviews": 2}, {"body_bytes": 4}])
 def test_a_call_is_not_larger_than_the_limits(limits):
     model = Model()
     got = answers(model, [("predict_text", [b"xx"])] * 5, **limits)
@@ -89,25 +86,25 @@ def test_a_request_that_fails_does_not_fail_others():
     model = Model()
     _, good, bad = answers(model, [("predict_text", [text]) for text in (b"a", b"bb", b"bad")])
     assert good["length"].tolist() == [2]
-    assert isinstance(bad, ApiError)
-    assert bad.status == 500
+    assert isinstance(bad, HTTPException)
+    assert bad.status_code == 500
 
 
 def test_a_full_queue_refuses_and_loses_nothing():
-    got = answers(Model(), [("predict_text", [b"a", b"a"])] * 4, max_queue=5)
+    got = answers(Model(), [("predict_text", [b"a", b"a"])] * 4, queue=5)
     assert lengths(got[:2]) == [[1, 1]] * 2
-    assert [error.status for error in got[2:]] == [429, 429]
+    assert [error.status_code for error in got[2:]] == [429, 429]
     assert got[2].headers == {"retry-after": "1"}
 
 
 def test_an_empty_queue_accepts_even_a_large_request():
-    assert lengths(answers(Model(), [("predict_text", [b"a"] * 7)], max_queue=5)) == [[1] * 7]
+    assert lengths(answers(Model(), [("predict_text", [b"a"] * 7)], queue=5)) == [[1] * 7]
 
 
 class Short:
     """A model that records the threads of its calls, each of which takes `seconds`."""
 
-    signatures = Model.signatures
+    per_review = Model.per_review
 
     def __init__(self, seconds=0.0):
         self.seconds, self.calls = seconds, []
@@ -122,7 +119,7 @@ def turns(model, *turns):
     """Send the texts of each turn at the same time, one turn after the other."""
 
     async def run():
-        batcher = Batcher(100, 1000, 100, Metrics(), inline_bytes=10)
+        batcher = Batcher(Limits(), Metrics(), inline_bytes=10)
         batcher.start()
         for texts in turns:
             calls = [batcher.call(model, "predict_text", [text]) for text in texts]

@@ -1,14 +1,25 @@
 """Requests that a server must survive: too large, too slow, too many, and wrong in every way."""
 
 import json
+import shutil
 import string
+import subprocess
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.serving.rest.running import MODEL, PREDICT
+from serving.rest import limits
+from serving.rest.batching import INLINE_BYTES
+from serving.rest.model import LoadedModel
+from tests.serving.rest.running import PREDICT, running, wait_until
 
+LONG = "good " * INLINE_BYTES  # too long for a call in the event loop
+CLIENTS, REQUESTS = 16, 15
 HEAD = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\n"
 
 
@@ -112,6 +123,53 @@ def test_a_client_that_leaves_does_no_harm(server):
     assert server.is_well()
 
 
+JAVA = """
+import java.net.URI;
+import java.net.http.*;
+public class Post {
+  public static void main(String[] words) throws Exception {
+    var body = HttpRequest.BodyPublishers.ofString(words[1]);
+    var request = HttpRequest.newBuilder(URI.create(words[0])).POST(body).build();
+    for (int n = 0; n < 2; n++) {
+      var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+      System.out.println(answer.statusCode() + answer.body());
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("program", ["curl", "java"])
+def test_a_client_that_offers_http_2_is_answered(server, tmp_path, program):
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed")
+    (tmp_path / "Post.java").write_text(JAVA)
+    url = f"http://127.0.0.1:{server.port}{PREDICT}"
+    body = json.dumps({"signature_name": "predict_text", "instances": ["good"]})
+    command = {
+        "curl": ["curl", "-s", "-w", "%{http_code}", "--http2", "-d", body, url, url],
+        "java": ["java", str(tmp_path / "Post.java"), url, body],
+    }
+    done = subprocess.run(command[program], capture_output=True, text=True, check=True)
+    answer = '{"predictions":[{"label":1,"probability":0.9}]}'
+    assert (done.stdout.count(answer), done.stdout.count("200")) == (2, 2)
+
+
+def test_a_request_is_answered_that_arrives_after_the_end_has_begun(serving):
+    """Clients with open connections lose no request that they send while the server ends."""
+    body = json.dumps({"signature_name": "predict_text", "instances": ["good"]})
+    request = f"{HEAD}content-length: {len(body)}\r\n\r\n{body}".encode()
+    with running(serving) as server, server.connect() as connection:
+        connection.sendall(request)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        server.end()
+        wait_until(lambda: not server.accepts())
+        connection.sendall(request)
+        answer = answer_of(connection)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in answer.lower()
+
+
 def test_compressed_bodies_are_refused(server):
     assert server.request("POST", PREDICT, b"x", {"content-encoding": "gzip"}).status == 400
 
@@ -138,7 +196,7 @@ DEEP = b"[" * 300 + b"]" * 300
 ENCODED = BODIES.map(lambda document: json.dumps(document).encode()) | st.binary()
 
 
-@given(path=st.sampled_from([PREDICT, "/explain", f"{MODEL}:classify"]), body=ENCODED)
+@given(path=st.sampled_from([PREDICT, "/explain"]), body=ENCODED)
 @example(path="/explain", body=b'{"text": "\\u0000"}')
 @example(path=PREDICT, body=b'{"signature_name": "__saved_model_init_op", "instances": ["a"]}')
 @example(path=PREDICT, body=b'{"instances": [1e400], "signature_name": "predict_text"}')
@@ -179,3 +237,88 @@ def test_no_address_causes_a_server_error(server, method, path):
 
 def test_the_server_is_well_after_all_of_it(server):
     assert server.is_well()
+
+
+@pytest.fixture
+def blocked(monkeypatch):
+    """An event until which every call of the model with a long review waits."""
+    go, plain = threading.Event(), LoadedModel.call
+
+    def call(self, signature, texts):
+        if max(map(len, texts)) > INLINE_BYTES:
+            assert go.wait(60)
+        return plain(self, signature, texts)
+
+    monkeypatch.setattr(LoadedModel, "call", call)
+    yield go
+    go.set()
+
+
+def metric(server, name):
+    lines = server.get("/metrics").content.decode().splitlines()
+    return {float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")}
+
+
+def test_a_full_queue_gets_429_with_retry_after_and_accepted_requests_are_answered(
+    serving, blocked
+):
+    with running(serving, queue=2) as server, ThreadPoolExecutor(1) as pool:
+        accepted = pool.submit(server.predict, LONG, "bad")
+        wait_until(lambda: metric(server, "amazon_reviews_queue") == {2.0})
+        for refused in (server.predict("good"), server.post("/explain", {"text": "good"})):
+            assert refused.status == 429
+            assert refused.headers["retry-after"] == "1"
+            assert refused.json == {
+                "error": "The queue is full: 2 reviews are waiting, limit 2; retry later"
+            }
+        blocked.set()
+        answer = accepted.result()
+        assert answer.status == 200
+        assert [one["label"] for one in answer.json["predictions"]] == [1, 0]
+        assert metric(server, "amazon_reviews_queue") == {0.0}
+        assert server.is_well()
+        refusals = 'amazon_reviews_requests_total{code="429",kind="predict"}'
+        assert metric(server, refusals) == {1.0}
+
+
+def test_many_clients_of_a_slow_model_lose_no_accepted_request(serving, monkeypatch):
+    plain, classified = LoadedModel.call, []
+
+    def call(self, signature, texts):
+        time.sleep(0.02)
+        classified.extend(texts)
+        return plain(self, signature, texts)
+
+    with running(serving, queue=4) as server:
+        monkeypatch.setattr(LoadedModel, "call", call)
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            names = [f"good {number}" for number in range(CLIENTS * REQUESTS)]
+            answers = list(pool.map(server.predict, names))
+        monkeypatch.undo()
+        statuses = Counter(answer.status for answer in answers)
+        assert statuses.keys() == {200, 429}
+        assert {a.headers.get("retry-after") for a in answers if a.status == 429} == {"1"}
+        # The model has classified the reviews of exactly those requests that got an answer.
+        answered = [name for name, a in zip(names, answers, strict=True) if a.status == 200]
+        assert sorted(classified) == sorted(name.encode() for name in answered)
+        assert server.is_well()
+
+
+def test_many_large_bodies_at_once_get_429(serving, monkeypatch):
+    monkeypatch.setattr(limits, "_BODIES_IN_MEMORY", 1)
+    head = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\ncontent-length: 900\r\n\r\n".encode()
+    with (
+        running(serving, body_bytes=1000) as server,
+        server.connect() as first,
+        server.connect() as second,
+    ):
+        first.sendall(head + b" " * 600)
+        time.sleep(0.2)
+        second.sendall(head + b" " * 600)
+        refused = second.recv(65536)
+        assert refused.startswith(b"HTTP/1.1 429 ")
+        assert b"retry-after: 1" in refused.lower()
+        # The first request is not affected: its body arrives, and is no JSON.
+        first.sendall(b" " * 300)
+        assert first.recv(65536).startswith(b"HTTP/1.1 400 ")
+        assert server.is_well()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.rest.explain import MAX_CHARACTERS
+from serving.rest.api import MAX_CHARACTERS
 from tests.browser import open_browser
 from tests.serving.rest.running import wait_until
 

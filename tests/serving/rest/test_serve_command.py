@@ -80,8 +80,7 @@ import os, signal, sys
 from serving.rest.server import open_socket, serve
 from serving.rest.settings import Serve
 
-settings = Serve().model_copy(update={"port": 0})
-serve(sys.argv[1], settings, open_socket(settings), lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+serve(sys.argv[1], open_socket(Serve(port=0)), lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 """
 
 

@@ -5,31 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from core.errors import ServerError
 from serving.predictor import NoModelError
 from serving.rest.metrics import Metrics
-from serving.rest.models import BrokenModelError, LoadedModel
-from serving.versions import MODEL_FILE, versions
+from serving.rest.model import BrokenModelError, LoadedModel
+from serving.versions import versions
 
 _log = logging.getLogger(__name__)
 _STATES_KEPT = 50
 
-
-@dataclass(frozen=True)
-class State:
-    """The state of a version, in the terms of TensorFlow Serving's model status."""
-
-    state: str
-    error_code: str = "OK"
-    error_message: str = ""
+Files = list[tuple[str, int, int]]
 
 
-class Models:
+class ServedVersions:
     """The model that answers requests: the newest of the versions in a folder that are not broken.
 
     As in TensorFlow Serving, if the newest version is deleted, the previous one answers again.
@@ -41,17 +32,12 @@ class Models:
 
     current: LoadedModel
 
-    def __init__(
-        self,
-        folder: str,
-        metrics: Metrics,
-        load: Callable[[str], LoadedModel] = LoadedModel,
-    ):
+    def __init__(self, folder: str, metrics: Metrics):
         self.folder = folder
         self._metrics = metrics
-        self._load = load
-        self._states: dict[int, State] = {}
-        self._broken: dict[str, float] = {}  # path -> modification time of the rejected file
+        self._states: dict[int, tuple[str, str]] = {}  # version -> state, error
+        # Path -> `_files` of a rejected version when it was loaded, and at the last poll.
+        self._rejected: dict[str, tuple[Files, Files]] = {}
 
     def load_first(self) -> None:
         """Load the newest version that is not broken.
@@ -67,10 +53,10 @@ class Models:
                 return
         if not self._states:
             raise NoModelError(self.folder)
-        number, state = max(self._states.items())
+        number, (_, problem) = max(self._states.items())
         raise ServerError(
-            f"no model in {self.folder} can be served: {number} {state.error_message}. Push a "
-            "model with `amazon-reviews run`"
+            f"no model in {self.folder} can be served: {number} {problem}. Push a model with "
+            "`amazon-reviews run`"
         )
 
     async def watch(self, seconds: float) -> None:
@@ -93,20 +79,20 @@ class Models:
                 if model is not None:
                     self._switch(model)
 
-    def states(self) -> Iterator[tuple[int, State]]:
-        """Yield the version and the state of each known version, newest first."""
-        yield from sorted(self._states.items(), reverse=True)
-
-    def status(self, version: int | None = None) -> list[dict[str, Any]]:
-        """Return TensorFlow Serving's `model_version_status` of one version or of all."""
+    def status(self, version: str | None = None) -> list[dict[str, Any]]:
+        """Return TensorFlow Serving's `model_version_status` of one version or of all, newest
+        first."""
         return [
             {
                 "version": str(number),
-                "state": state.state,
-                "status": {"error_code": state.error_code, "error_message": state.error_message},
+                "state": state,
+                "status": {
+                    "error_code": "INVALID_ARGUMENT" if problem else "OK",
+                    "error_message": problem,
+                },
             }
-            for number, state in self.states()
-            if version in (None, number)
+            for number, (state, problem) in sorted(self._states.items(), reverse=True)
+            if version in (None, str(number))
         ]
 
     def _switch(self, model: LoadedModel) -> None:
@@ -114,8 +100,8 @@ class Models:
         before = getattr(self, "current", None)
         self.current = model
         if before is not None:
-            self._states[before.version] = State("END")
-        self._states[model.version] = State("AVAILABLE")
+            self._states[before.version] = ("END", "")
+        self._states[model.version] = ("AVAILABLE", "")
         for number in sorted(self._states)[:-_STATES_KEPT]:
             if number != model.version:
                 del self._states[number]
@@ -127,22 +113,32 @@ class Models:
         for path in versions(self.folder):
             if _number(path) == self.current.version:
                 return None
-            if self._broken.get(path) == _changed(path):
+            if path in self._rejected and not self._is_repaired(path):
                 continue
             model = self._try(path)
             if model is not None:
                 return model
         return None
 
+    def _is_repaired(self, path: str) -> bool:
+        """Return whether the files of a rejected version have changed, but not since the last poll.
+
+        A version that is copied file by file becomes complete after its first load has failed.
+        """
+        rejected, before = self._rejected[path]
+        now = _files(path)
+        self._rejected[path] = (rejected, now)
+        return now == before != rejected
+
     def _try(self, path: str) -> LoadedModel | None:
         """Return the model at `path`; None if it is broken, which is logged and remembered."""
-        number, changed = _number(path), _changed(path)
-        self._states[number] = State("LOADING")
+        number, found = _number(path), _files(path)
+        self._states[number] = ("LOADING", "")
         try:
-            model = self._load(path)
+            model = LoadedModel(path)
         except BrokenModelError as error:
-            self._states[number] = State("END", "INVALID_ARGUMENT", str(error))
-            self._broken[path] = changed
+            self._states[number] = ("END", str(error))
+            self._rejected[path] = (found, found)
             self._metrics.loads.labels("rejected").inc()
             _log.error("%s is rejected: it %s", path, error)
             return None
@@ -154,9 +150,16 @@ def _number(path: str) -> int:
     return int(os.path.basename(path))
 
 
-def _changed(path: str) -> float:
-    """Return the modification time of the model file, so that a repaired model is loaded again."""
+def _files(path: str) -> Files:
+    """Return the names, sizes and times of the files of a version, local or at a URL."""
+    import tensorflow as tf
+
+    found = []
     try:
-        return os.stat(f"{path}/{MODEL_FILE}").st_mtime
-    except OSError:  # a URL, or a folder that has just been deleted
-        return 0.0
+        for folder, _, names in tf.io.gfile.walk(path):
+            for name in names:
+                status = tf.io.gfile.stat(f"{folder}/{name}")
+                found.append((name, status.length, status.mtime_nsec))
+    except tf.errors.OpError:  # a file that has just been deleted
+        return []
+    return sorted(found)

@@ -9,15 +9,15 @@ import tensorflow as tf
 
 from core.errors import ServerError
 from serving.predictor import NoModelError
-from serving.rest import switching
+from serving.rest import versions as served
 from serving.rest.metrics import Metrics
-from serving.rest.models import BrokenModelError, LoadedModel
-from serving.rest.switching import Models
+from serving.rest.model import BrokenModelError, LoadedModel
+from serving.rest.versions import ServedVersions
 from serving.versions import is_complete, versions
 from tests.serving.rest.models import push, push_broken
 from tests.serving.rest.running import MODEL, running, wait_until
 
-PUSHES = 20
+PUSHES = 8
 
 
 def probability(version):
@@ -58,7 +58,7 @@ def test_pushes_under_load_fail_no_request_and_mix_no_versions(folder):
             client.start()
         for version in range(2, PUSHES + 2):
             push(folder, version, probability(version))
-            wait_until(lambda: server.models.current.version == version)  # noqa: B023
+            wait_until(lambda: server.versions.current.version == version)  # noqa: B023
         stop.set()
         for client in clients:
             client.join(60)
@@ -99,6 +99,18 @@ def test_a_broken_version_is_rejected_and_the_previous_one_still_answers(folder,
         assert states(server)[1] == "END"
 
 
+def test_a_version_that_is_copied_file_by_file_answers_when_it_is_complete(folder, tmp_path):
+    """rsync and scp copy the graph before the variables."""
+    push(tmp_path / "elsewhere", 2)
+    variables, late = folder / "2" / "variables", tmp_path / "variables"
+    with running(folder, poll_seconds=0.05) as server:
+        (tmp_path / "elsewhere" / "2" / "variables").rename(late)
+        shutil.copytree(tmp_path / "elsewhere" / "2", folder / "2")
+        wait_until(lambda: states(server) == {1: "AVAILABLE", 2: "END"})
+        shutil.copytree(late, variables)
+        wait_until(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+
+
 def test_after_the_newest_is_deleted_the_previous_one_answers(folder):
     push(folder, 2)
     with running(folder, poll_seconds=0.05) as server:
@@ -117,7 +129,7 @@ def test_no_error_ends_the_search_for_newer_versions(folder, monkeypatch, caplog
 
     with running(folder, poll_seconds=0.05) as server:
         with monkeypatch.context() as broken:
-            broken.setattr(switching, "versions", fail)
+            broken.setattr(served, "versions", fail)
             wait_until(lambda: str(error) in caplog.text)
         push(folder, 2)
         wait_until(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
@@ -150,18 +162,18 @@ def test_a_bucket_that_cannot_be_listed_is_not_empty(monkeypatch):
 
 def test_a_server_starts_with_the_newest_version_that_works(folder):
     push_broken(folder, 2)
-    models = Models(str(folder), Metrics())
+    models = ServedVersions(str(folder), Metrics())
     models.load_first()
     assert models.current.version == 1
 
 
 def test_without_a_working_version_the_error_has_one_line(tmp_path):
     with pytest.raises(NoModelError, match="no model has been pushed"):
-        Models(str(tmp_path), Metrics()).load_first()
+        ServedVersions(str(tmp_path), Metrics()).load_first()
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").write_bytes(b"x")
     with pytest.raises(ServerError, match="can be served: 1 cannot be loaded") as raised:
-        Models(str(tmp_path), Metrics()).load_first()
+        ServedVersions(str(tmp_path), Metrics()).load_first()
     assert "\n" not in str(raised.value)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from google.protobuf.json_format import MessageToDict
+from tensorflow.core.framework.types_pb2 import DT_STRING
 
 from core.files import without_magic
 from preprocessing import features
@@ -22,19 +24,6 @@ class BrokenModelError(Exception):
     """A model that cannot answer requests; the message has one line."""
 
 
-class Signature(NamedTuple):
-    """A signature that the server can call: one input, a list of strings.
-
-    Attributes:
-      input: name of the input.
-      per_review: whether the outputs of a review are independent of the other reviews of a call, so
-        that requests can share the call. A padded output depends on the longest review.
-    """
-
-    input: str
-    per_review: bool
-
-
 class LoadedModel:
     """A version of the model in memory, after a first call of its signatures.
 
@@ -44,8 +33,12 @@ class LoadedModel:
 
     Attributes:
       version: the number that is the name of its folder.
-      signatures: name -> signature, those that the server can call.
-      signature_defs: all signatures as TensorFlow Serving describes them in its metadata.
+      inputs: signature -> the name of its input, for those that the server can call: one input, a
+        list of strings.
+      per_review: the signatures in which the outputs of a review are independent of the other
+        reviews of a call, so that requests can share the call. A padded output depends on the
+        longest review.
+      signature_defs: all signatures as JSON, in the form that protocol buffers have there.
     """
 
     def __init__(self, folder: str):
@@ -63,21 +56,27 @@ class LoadedModel:
         except Exception as error:  # a damaged file can raise anything
             raise BrokenModelError(f"cannot be loaded: {_one_line(error)}") from error
         self.signature_defs = {
-            name: _as_json(definition) for name, definition in sorted(definitions.items())
+            name: MessageToDict(definition, preserving_proto_field_name=True)
+            for name, definition in sorted(definitions.items())
         }
-        self.signatures = {
-            name: signature
-            for name, definition in definitions.items()
-            if (signature := _signature(definition)) is not None
+        self.inputs = {
+            name: next(iter(definition.inputs))
+            for name, definition in sorted(definitions.items())
+            if [_shape(info) for info in definition.inputs.values()] == [(DT_STRING, 1)]
         }
-        if PREDICT_TEXT not in self.signatures:
+        self.per_review = {
+            name
+            for name in self.inputs
+            if all(_shape(info)[1] == 1 for info in definitions[name].outputs.values())
+        }
+        if PREDICT_TEXT not in self.inputs:
             raise BrokenModelError(
                 f"has no signature {PREDICT_TEXT} with a list of strings as its input; it has "
-                f"{', '.join(sorted(self.signatures)) or 'none'}"
+                f"{', '.join(self.inputs) or 'none'}"
             )
         self._functions = {
-            name: _text_function(session, definitions[name], signature.input)
-            for name, signature in self.signatures.items()
+            name: _text_function(session, definitions[name], input_)
+            for name, input_ in self.inputs.items()
         }
         self._warm_up()
         by_ngrams = _ngram_function(session, definitions.get(PREDICT_NGRAMS))
@@ -89,7 +88,7 @@ class LoadedModel:
             raise BrokenModelError(f"{PREDICT_NGRAMS} fails: {_one_line(error)}") from error
 
     def call(self, signature: str, texts: Sequence[bytes]) -> Outputs:
-        """Return the outputs of a signature of `signatures`, each of shape [reviews, ...]."""
+        """Return the outputs of a signature of `inputs`, each of shape [reviews, ...]."""
         return self._functions[signature](texts)
 
     def _warm_up(self) -> None:
@@ -97,8 +96,8 @@ class LoadedModel:
 
         text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
-        for name, signature in self.signatures.items():
-            sample = _SAMPLE if signature.input == "texts" else example.SerializeToString()
+        for name, input_ in self.inputs.items():
+            sample = _SAMPLE if input_ == "texts" else example.SerializeToString()
             try:
                 outputs = self.call(name, [sample])
             except Exception as error:  # its operations can raise any error
@@ -159,43 +158,10 @@ def _check_prediction(outputs: Mapping[str, np.ndarray]) -> None:
         raise BrokenModelError(f"{PREDICT_TEXT} returns the probability {probability}")
 
 
-def _signature(definition: Any) -> Signature | None:
-    from tensorflow.core.framework import types_pb2
-
-    if len(definition.inputs) != 1:
-        return None
-    [(name, info)] = definition.inputs.items()
-    if info.dtype != types_pb2.DT_STRING or not _is_vector(info):
-        return None
-    return Signature(name, all(map(_is_vector, definition.outputs.values())))
-
-
-def _is_vector(info: Any) -> bool:
-    return not info.tensor_shape.unknown_rank and len(info.tensor_shape.dim) == 1
-
-
-def _as_json(definition: Any) -> dict[str, Any]:
-    """Return the JSON that Protocol Buffers make of a `SignatureDef`."""
-    return {
-        "inputs": {key: _tensor_info(info) for key, info in definition.inputs.items()},
-        "outputs": {key: _tensor_info(info) for key, info in definition.outputs.items()},
-        "method_name": definition.method_name,
-        "defaults": {},
-    }
-
-
-def _tensor_info(info: Any) -> dict[str, Any]:
-    from tensorflow.core.framework import types_pb2
-
+def _shape(info: Any) -> tuple[int, int]:
+    """Return the dtype and the rank of a tensor; -1 for an unknown rank."""
     shape = info.tensor_shape
-    return {
-        "dtype": types_pb2.DataType.Name(info.dtype),
-        "tensor_shape": {
-            "dim": [{"size": str(dim.size), "name": dim.name} for dim in shape.dim],
-            "unknown_rank": shape.unknown_rank,
-        },
-        "name": info.name,
-    }
+    return info.dtype, -1 if shape.unknown_rank else len(shape.dim)
 
 
 def _one_line(error: Exception) -> str:

@@ -1,0 +1,214 @@
+"""The stack that tools/install.py chooses, its errors, and that every installation is verified."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import install
+from tools.install import NEW, OLD, Choice, Interpreter, UnsuitableMachine, choose, missing
+
+ACCEPTED = install.ROOT / "requirements" / "accepted-vulnerabilities.txt"
+
+
+def interpreter(version: str, path: str = "", **differs: bool) -> Interpreter:
+    major, minor, patch = map(int, version.split("."))
+    found = Interpreter(path or f"/opt/{version}/bin/python", (major, minor, patch), *[True] * 3)
+    return found._replace(**differs)
+
+
+def chosen(glibc: tuple[int, int], *interpreters: Interpreter) -> Choice:
+    return choose("Linux", "x86_64", glibc, interpreters)
+
+
+@pytest.mark.parametrize(
+    ("glibc", "versions", "stack", "version"),
+    [
+        ((2, 36), ["3.11.7", "3.13.0", "3.10.13"], OLD, "3.10.13"),
+        ((2, 38), ["3.12.1", "3.10.13"], OLD, "3.10.13"),
+        ((2, 39), ["3.12.3"], NEW, "3.12.3"),
+        ((2, 41), ["3.10.13", "3.11.7"], NEW, "3.11.7"),
+        ((2, 41), ["3.14.0", "3.12.1", "3.13.5"], NEW, "3.12.1"),  # the first found, not the newest
+        ((2, 41), ["3.14.0", "3.10.13"], OLD, "3.10.13"),  # installed before downloaded
+    ],
+)
+def test_newest_stack_that_an_interpreter_here_can_run(glibc, versions, stack, version):
+    choice = chosen(glibc, *map(interpreter, versions))
+    assert choice.stack is stack
+    assert choice.interpreter == interpreter(version)
+
+
+@pytest.mark.parametrize(("glibc", "stack"), [((2, 36), OLD), ((2, 39), NEW), ((3, 0), NEW)])
+def test_uv_downloads_an_interpreter_if_none_fits(glibc, stack):
+    choice = chosen(glibc, interpreter("3.9.18"), interpreter("3.14.0"))
+    assert (choice.stack, choice.interpreter) == (stack, None)
+    assert "which uv downloads" in str(choice)
+
+
+def test_an_interpreter_with_headers_is_preferred():
+    bare, whole = interpreter("3.13.1", headers=False), interpreter("3.12.1")
+    assert chosen((2, 41), bare, whole).interpreter == whole
+
+
+def test_an_interpreter_without_wheels_is_passed_over():
+    free_threaded, plain = interpreter("3.13.1", standard=False), interpreter("3.11.1")
+    assert chosen((2, 41), free_threaded, plain).interpreter == plain
+
+
+def test_the_choice_is_one_line_with_the_reason():
+    choice = chosen((2, 36), interpreter("3.10.13"))
+    assert str(choice) == (
+        "stack: tfx 1.16 on Python 3.10.13 (glibc 2.36 is older than 2.39, which tfx 1.21 requires)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "glibc", "message"),
+    [
+        ("Darwin", "arm64", None, "Linux only, this is Darwin"),
+        ("Windows", "AMD64", None, "Linux only, this is Windows"),
+        ("Linux", "aarch64", (2, 41), "x86_64 only, this is aarch64"),
+        ("Linux", "x86_64", None, "requires glibc"),
+        ("Linux", "x86_64", (2, 17), "glibc 2.17 is older than 2.28"),
+    ],
+)
+def test_the_error_of_an_unsuitable_machine_has_reason_and_remedy(system, machine, glibc, message):
+    with pytest.raises(UnsuitableMachine, match=message) as error:
+        choose(system, machine, glibc, [interpreter("3.10.13"), interpreter("3.12.1")])
+    assert "Debian 13 or Ubuntu 24.04" in str(error.value)
+
+
+def test_nothing_is_missing_on_a_complete_machine_or_if_uv_downloads_the_interpreter():
+    choice = chosen((2, 41), interpreter("3.13.5"))
+    assert missing(choice, True, choice.interpreter) == ""
+    assert missing(chosen((2, 41)), True, interpreter("3.9.2")) == ""
+
+
+def test_everything_that_is_missing_is_reported_at_once():
+    python = interpreter("3.13.5", path=os.path.realpath("/usr/bin/python3"), headers=False)
+    text = missing(chosen((2, 41), python), False, None)
+    assert text.splitlines()[-1] == (
+        "Install it as root: apt-get install python3-venv g++ python3-dev"
+    )
+    assert "pyfarmhash" in text and python.path in text
+    other = interpreter("3.12.1", headers=False)
+    assert "python3.12-dev" in missing(chosen((2, 41), other), True, other)
+
+
+def test_the_running_interpreter_is_found_and_a_failing_one_is_not(tmp_path: Path):
+    shim = tmp_path / "python3.10"
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    assert install.probe(str(shim)) is None
+    assert install.probe(str(tmp_path / "absent")) is None
+    found = install.find_interpreters()[0]
+    assert found.path == os.path.realpath(sys.executable)
+    assert found.version == sys.version_info[:3]
+
+
+def test_uv_reaches_packages_as_pip_does_unless_it_is_set_up_itself():
+    listing = (
+        ":env:.cert='/own.pem'\nglobal.cert='/all.pem'\ninstall.index-url='mirror'\n"
+        "global.default-timeout='180'\n"
+    )
+    env = install.uv_environment({"PATH": "/bin", "VIRTUAL_ENV": "/other"}, listing)
+    assert env == {
+        "PATH": "/bin",
+        "UV_DEFAULT_INDEX": "mirror",
+        "SSL_CERT_FILE": "/own.pem",
+        "UV_SYSTEM_CERTS": "true",
+        "UV_HTTP_TIMEOUT": "180",
+    }
+    own = {"UV_INDEX_URL": "own", "SSL_CERT_FILE": "/mine.pem", "UV_HTTP_TIMEOUT": "9"}
+    assert install.uv_environment(own, listing) == {**own, "UV_SYSTEM_CERTS": "true"}
+
+
+def test_a_venv_without_its_interpreter_or_its_stamp_counts_as_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(install, "VENV", tmp_path)
+    monkeypatch.setattr(install, "STAMP", tmp_path / "installed.json")
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.touch()
+    assert install.read_stamp() == {}  # killed before the end
+    install.STAMP.write_text(json.dumps({"digest": "d"}))
+    assert install.read_stamp() == {"digest": "d"}
+    install.STAMP.write_text("{")
+    assert install.read_stamp() == {}
+    install.STAMP.write_text(json.dumps({"digest": "d"}))
+    python.unlink()
+    python.symlink_to(tmp_path / "removed")
+    assert install.read_stamp() == {}
+
+
+REQUIREMENTS = sorted({*(install.ROOT / "requirements").glob("*.txt")} - {ACCEPTED})
+
+
+def pins(file: Path) -> dict[str, list[str]]:
+    """Return the lines of a file: each pin with its markers -> its hashes."""
+    found: dict[str, list[str]] = {}
+    for line in file.read_text().splitlines():
+        line = line.removesuffix(" \\")
+        if not line.startswith("    "):
+            hashes = found[line] = []
+        else:
+            hashes.append(line.strip())
+    return found
+
+
+@pytest.mark.parametrize("file", REQUIREMENTS, ids=lambda file: file.name)
+def test_requirements_are_pins_with_hashes_and_nothing_else(file: Path):
+    for pin, hashes in pins(file).items():
+        name, version, rest = re.fullmatch(r"([\w-]+)==([\w.]+)( ; .+)?", pin).groups()
+        assert name and version and "://" not in (rest or ""), pin
+        assert hashes, pin
+        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", each) for each in hashes), pin
+
+
+@pytest.mark.parametrize("stack", [NEW, OLD])
+def test_every_installation_verifies_hashes(tmp_path, monkeypatch, stack):
+    commands: list[list[str]] = []
+    monkeypatch.setattr(install, "run", lambda words, env=None: commands.append([*map(str, words)]))
+    monkeypatch.setattr(install, "UV", tmp_path / "uv" / "bin" / "uv")
+    monkeypatch.setattr(install, "PIP", "true")  # `pip config list`
+    monkeypatch.setattr(install, "VENV", tmp_path)
+    monkeypatch.setattr(install, "STAMP", tmp_path / "installed.json")
+    python = interpreter(f"3.{stack.minors[0]}.0", path=sys.executable)
+    install.install(Choice(stack, python, ""), python.path)
+    of_uv, of_packages, of_ours = (words for words in commands if "install" in words)
+    assert of_uv[-3:] == ["--require-hashes", "-r", str(install.ROOT / "requirements/uv.txt")]
+    pinned = str(install.ROOT / stack.requirements)
+    assert of_packages[-3:] == ["--require-hashes", "-r", pinned]
+    assert "--no-deps" in of_ours
+    for words in (of_packages, of_ours):
+        assert words[words.index("--build-constraints") + 1] == pinned
+    assert any(pin.startswith("setuptools==") for pin in pins(Path(pinned)))
+
+
+@pytest.mark.parametrize("stack", [NEW, OLD])
+def test_the_pins_of_uv_and_of_a_stack_are_those_that_are_named(stack):
+    [pin] = pins(install.ROOT / install.UV_REQUIREMENTS)
+    assert pin == f"uv=={install.uv_version()}"
+    assert f"tfx=={stack.tfx}.0" in pins(install.ROOT / stack.requirements)
+
+
+def test_the_image_with_cuda_adds_packages_and_changes_none():
+    added = pins(install.ROOT / "requirements" / "gpu-py311.txt")
+    assert "nvidia-cudnn-cu12" in {pin.partition("==")[0] for pin in added}
+    names = {pin.partition("==")[0] for pin in pins(install.ROOT / NEW.requirements)}
+    assert names & {pin.partition("==")[0] for pin in added} == set()
+
+
+def test_no_process_compiles_its_imports():
+    """The bytecode of all modules is installed, also with PYTHONDONTWRITEBYTECODE."""
+    package = Path(importlib.util.find_spec("tfx").origin).parent
+    files = list(package.rglob("*.py"))
+    assert len(files) > 500
+    assert [f for f in files if not Path(importlib.util.cache_from_source(str(f))).exists()] == []

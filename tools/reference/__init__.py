@@ -1,1 +1,0 @@
-"""Generators of the pages of `docs/reference/` that list what the code declares."""
