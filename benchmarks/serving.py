@@ -47,10 +47,10 @@ _SERVER = """
 import sys
 from serving.rest.limits import Limits
 from serving.rest.server import open_socket, serve
-from serving.rest.settings import Serve
+from serving.rest.settings import Server
 limits = Limits(queue=int(sys.argv[2]))
 ready = lambda url, version: print(url + "/", flush=True)
-serve(sys.argv[1], open_socket(Serve(port=0)), ready, limits=limits)
+serve(sys.argv[1], open_socket(Server(port=0)), ready, limits=limits)
 """
 _RETRY_AFTER = 1.0
 _END_SECONDS = 60

@@ -88,7 +88,7 @@ def predict(
         with silent_stderr(), large_imports():
             return Predictor(folder)
 
-    predictor = find_server(settings.serve, folder, load) if texts else load()
+    predictor = find_server(settings.server, folder, load) if texts else load()
 
     def predictions(reviews: list[bytes]) -> list[Prediction]:
         with silent_stderr():

@@ -18,7 +18,7 @@ app = make_app()
 def serve(
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="TCP port \\[default: the setting serve.port]."),
+        typer.Option(min=0, max=65535, help="TCP port \\[default: the setting server.port]."),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -37,7 +37,7 @@ def serve(
 
     settings = load_config(config, overrides or ())
     folder = settings.paths.serving
-    address = settings.serve if port is None else settings.serve.model_copy(update={"port": port})
+    address = settings.server if port is None else settings.server.model_copy(update={"port": port})
     listener = open_socket(address)
     # Otherwise TensorFlow logs each request whose Examples cannot be parsed, with their content.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

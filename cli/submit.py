@@ -54,9 +54,9 @@ def submit(
     from cli.console import print_line
     from pipeline.config import load_config
     from platforms import schedules as platform_schedules
-    from platforms.scheduled import check_cron
-    from platforms.submit import check_submission, read_parameters
-    from platforms.submit import submit as submit_package
+    from platforms.schedules import check_cron
+    from platforms.submission import check_submission, read_parameters
+    from platforms.submission import submit as submit_package
 
     _check_options(
         {

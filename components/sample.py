@@ -28,11 +28,6 @@ class Sample(NamedTuple):
     labels: list[int]
     total: int
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the sample is the whole split."""
-        return len(self.examples) == self.total
-
 
 def read_sample(folder: str, size: int) -> Sample:
     """Return a random sample of the Examples in the gzipped TFRecords of a folder.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -36,6 +36,8 @@ class Cluster(Section):
     package."""
     resources: dict[str, Resources] = {}
     """Component -> resources of its container; `Trainer`: of each process that trains."""
+    training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
+    """Timeout of a training on several machines in hours, including its time in a queue."""
 
     @field_validator("resources")
     @classmethod
@@ -49,6 +51,11 @@ class Cluster(Section):
 class Vertex(Section):
     """Vertex AI Pipelines, for `--target vertex`."""
 
+    removed = {
+        "endpoint": "the endpoint has the name of the pipeline",
+        "training_timeout_hours": "set cluster.training_timeout_hours instead",
+    }
+
     project: str | None = None
     """Google Cloud project."""
     region: str | None = None
@@ -59,11 +66,6 @@ class Vertex(Section):
     """VPC network to peer with, `projects/NUMBER/global/networks/NAME`."""
     machine_type: str = "n1-standard-8"
     """Machine type of each training replica of a CustomJob, and of the endpoint."""
-    training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
-    """Timeout of a CustomJob in hours, including its time in the queue."""
-    endpoint: str | None = None
-    """Display name of the endpoint for `push.destination: vertex`, which serves nothing else; None:
-    the name of the pipeline."""
     serving_image: str | None = None
     """TensorFlow Serving image, in a registry of the project, for `push.destination: vertex`."""
 
@@ -103,18 +105,29 @@ class Toleration(Section):
 
 JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]
 RUNTIME = "amazon-reviews"
+"""Name of the ClusterTrainingRuntime of TrainJobs."""
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 
 
 class Kubeflow(Section):
     """Kubeflow Pipelines, for `--target kubeflow`."""
 
+    removed = {
+        "experiment": "the experiment has the name of the pipeline",
+        "training_runtime": f"the runtime of TrainJobs has the name {RUNTIME}",
+        "training_timeout_hours": "set cluster.training_timeout_hours instead",
+        "refused_timeout_minutes": "the limit is 10 minutes",
+        "termination_grace_seconds": (
+            "set kubeflow.training_pod.terminationGracePeriodSeconds instead"
+        ),
+        "node_selector": "set kubeflow.training_pod.nodeSelector instead",
+        "tolerations": "set kubeflow.training_pod.tolerations instead",
+    }
+
     endpoint: str | None = None
     """URL of the Kubeflow Pipelines API; `http://127.0.0.1:8080` after a port-forward."""
     namespace: str = "kubeflow"
     """Namespace of the runs, training jobs and InferenceServices."""
-    experiment: str = "amazon-reviews"
-    """Experiment that lists the runs."""
     service_account: str | None = None
     """Kubernetes service account of the steps and the training pods; None: the default account."""
     volume: Volume | None = None
@@ -123,19 +136,18 @@ class Kubeflow(Section):
     """Kind of the object that runs a training on several machines: `tfjob` (training operator v1),
     `trainjob` (Trainer v2, with the runtime of `kubeflow/training.yaml`), `jobset` (JobSet alone),
     or `auto`, the first of them that the cluster has."""
-    training_runtime: DnsLabel = RUNTIME
-    """Name of the ClusterTrainingRuntime of TrainJobs."""
     queue: DnsLabel | None = None
     """LocalQueue of Kueue that admits the training; None: no queue."""
-    termination_grace_seconds: Annotated[int, Field(gt=0)] = 60
-    """Seconds between SIGTERM and SIGKILL of a training pod, in which it writes a checkpoint. Spot
-    nodes of GKE allow 15."""
-    node_selector: dict[str, str] = {}
-    """Node selector of the training pods."""
-    tolerations: list[Toleration] = []
-    """Tolerations of the training pods."""
-    training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
-    """Timeout of a training on several machines in hours."""
-    refused_timeout_minutes: Annotated[float, Field(gt=0)] = 10.0
-    """Minutes that Kubernetes may refuse training pods for a reason that does not pass by itself;
-    the step then deletes the job and fails."""
+    training_pod: dict[str, Any] = {}
+    """Fields of the spec of every training pod, in the words of Kubernetes: `nodeSelector`,
+    `tolerations`, `priorityClassName`, `terminationGracePeriodSeconds` (60 by default; the time for
+    a last checkpoint)."""
+
+    @field_validator("training_pod")
+    @classmethod
+    def _has_no_containers(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if "containers" in value:
+            raise ValueError(
+                "cluster.image and cluster.resources describe the container; remove containers"
+            )
+        return value

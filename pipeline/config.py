@@ -18,7 +18,7 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.evaluator.settings import Evaluation
-from components.serving_check.settings import Serving
+from components.serving_check.settings import Thresholds
 from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides
 from core.settings import Fraction, PositiveInt, Section, first_problem
@@ -26,7 +26,7 @@ from core.strict_yaml import load_yaml
 from pipeline.cluster_settings import Cluster, Kubeflow, Vertex
 from pipeline.flink_settings import Flink
 from preprocessing.settings import Transform
-from serving.rest.settings import Serve
+from serving.rest.settings import Server
 from trainer_module.settings import Training
 
 PRESETS = Path(__file__).parent / "presets"
@@ -171,7 +171,11 @@ class PipelineConfig(Section):
     `make reference` writes `docs/reference/settings.md` from them.
     """
 
-    removed = {"signing": "sign pushed models with model_signing, see docs/how-to/sign-models.md"}
+    removed = {
+        "serve": "set server.host and server.port",
+        "serving": "set the keys of serving_check",
+        "signing": "sign pushed models with model_signing, see docs/how-to/sign-models.md",
+    }
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
     """Name of the pipeline in TFX and ML Metadata."""
@@ -183,9 +187,9 @@ class PipelineConfig(Section):
     transform: Transform = Transform()
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
-    serving: Serving = Serving()
+    serving_check: Thresholds = Thresholds()
     push: Push = Push()
-    serve: Serve = Serve()
+    server: Server = Server()
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()
     kubeflow: Kubeflow = Kubeflow()

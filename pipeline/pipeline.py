@@ -43,7 +43,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     """Return the pipeline that `config` describes, for `platform`.
 
     Raises:
-      ConfigError: `paths.metadata` is not usable, or `serving.golden` is not readable.
+      ConfigError: `paths.metadata` is not usable, or `serving_check.golden` is not readable.
     """
     ids = node_ids(config)
     example_gen = _example_gen(config, platform)
@@ -79,7 +79,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         model=trainer.outputs["model"],
         examples=examples,
         evaluation=evaluator.outputs["evaluation"],
-        settings=config.serving,
+        thresholds=config.serving_check,
     )
     pusher = (
         platform.pusher(

@@ -115,7 +115,7 @@ def places(config: PipelineConfig) -> dict[str, str]:
     return {key: path for key, path in paths.items() if path}
 
 
-def on_volume(config: PipelineConfig, path: str) -> bool:
+def _on_volume(config: PipelineConfig, path: str) -> bool:
     """Return whether a path is on the volume that all steps on Kubeflow mount."""
     volume = config.kubeflow.volume
     return volume is not None and f"{path}/".startswith(f"{volume.mount.rstrip('/')}/")
@@ -160,7 +160,7 @@ def _check_kubeflow(config: PipelineConfig) -> None:
             f"paths.root: {config.paths.root} is not a bucket; set gs://BUCKET/FOLDER"
         )
     for key, path in places(config).items():
-        if "://" not in path and not on_volume(config, path):
+        if "://" not in path and not _on_volume(config, path):
             raise ConfigError(
                 f"{key}: {path} is not accessible from the pods of Kubeflow; set "
                 "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"

@@ -22,6 +22,7 @@ PATIENCE_SECONDS = 600.0
 
 SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
 FAILURE_STATES = ("FAILED", "CANCELED", "CANCELLED")
+ENDS = SUCCESS_STATES + FAILURE_STATES
 
 
 _NO_MESSAGE = "no error message from the cluster"
@@ -107,7 +108,7 @@ def follow(
       patience_seconds: seconds without a response after which this function returns.
 
     Returns:
-      An exit code, see `platforms.submit.submit`.
+      An exit code, see `platforms.submission.submit`.
     """
     seen: dict[str, str] = {}
     started = responded = time.monotonic()
@@ -135,7 +136,7 @@ def follow(
                         seen[task.name] = task.state
                         words = task.state.lower().replace("_", " ")
                         report(f"{time.strftime('%H:%M:%S')}  {task.name}: {words}")
-                if status.state in SUCCESS_STATES + FAILURE_STATES:
+                if status.state in ENDS:
                     return _end(run, status, tasks, time.monotonic() - started, report)
             time.sleep(poll_seconds)
     except KeyboardInterrupt:

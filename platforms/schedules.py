@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from core import exit_codes
+from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, cluster_name
 from platforms.follow import Report, SubmitError
-from platforms.scheduled import check_cron
-from platforms.submit import check_submission, pipeline_of, prepare
+from platforms.submission import check_submission, client_of, pipeline_of, prepare
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule.
+
+    Attributes:
+      id: the id that the cluster gave it.
+      name: its name.
+      cron: its times, five fields in UTC.
+      state: its state, in words of the cluster.
+    """
+
+    id: str
+    name: str
+    cron: str
+    state: str
+
+
+def check_cron(text: str) -> str:
+    """Return the five fields of a cron expression, separated by one space; the cluster checks them.
+
+    Raises:
+      ConfigError: `text` has another number of fields.
+    """
+    fields = text.split()
+    if len(fields) != 5:
+        raise ConfigError(
+            f"--schedule: {text!r} has {len(fields)} fields instead of 5: minute, hour, day of the "
+            "month, month, day of the week; `0 3 * * 1` is every Monday at 3:00 UTC"
+        )
+    return " ".join(fields)
 
 
 def create(
@@ -26,19 +58,19 @@ def create(
     """Create a schedule of `package` and report its name.
 
     Args:
-      config, target, package, parameters, report: see `platforms.submit.submit`.
+      config, target, package, parameters, report: see `platforms.submission.submit`.
       cron: the times in UTC: minute, hour, day of the month, month, day of the week.
 
     Returns:
       0 if the cluster accepted the schedule; 1 if it did not; 130 after Ctrl-C.
 
     Raises:
-      ConfigError, InputError: see `platforms.submit.submit`.
+      ConfigError, InputError: see `platforms.submission.submit`.
     """
     times = check_cron(cron)
     compiled, values, name = prepare(config, target, package, parameters)
     try:
-        _module(target).create(config, compiled, values, name, times)
+        client_of(target).create_schedule(config, compiled, values, name, times)
     except SubmitError as error:
         report(str(error))
         return exit_codes.FAILED
@@ -55,15 +87,17 @@ def create(
 def show(config: PipelineConfig, target: ClusterTarget, report: Report) -> int:
     """Report the schedules of the pipeline: one line with name, times and state for each."""
     check_submission(config, target)
+    pipeline = cluster_name(config)
     try:
-        found = [each for each in _module(target).find(config) if _is_of(config, each.name)]
+        found = client_of(target).find_schedules(config)
     except SubmitError as error:
         report(str(error))
         return exit_codes.FAILED
-    for each in sorted(found, key=lambda scheduled: scheduled.name):
+    own = [each for each in found if pipeline_of(each.name) == pipeline[:100]]
+    for each in sorted(own, key=lambda schedule: schedule.name):
         report(f"{each.name}  {each.cron}  {each.state}")
-    if not found:
-        report(f"no schedules of {cluster_name(config)}")
+    if not own:
+        report(f"no schedules of {pipeline}")
     return exit_codes.PUSHED
 
 
@@ -77,25 +111,14 @@ def delete(config: PipelineConfig, target: ClusterTarget, name: str, report: Rep
       InputError: there is no such schedule.
     """
     check_submission(config, target)
+    client = client_of(target)
     try:
-        _module(target).delete(config, name)
+        ids = [each.id for each in client.find_schedules(config) if each.name == name]
+        if not ids:
+            raise InputError(f"no schedule {name} on {target}; --schedules lists them")
+        client.delete_schedules(config, name, ids)
     except SubmitError as error:
         report(str(error))
         return exit_codes.FAILED
     report(f"deleted {name}")
     return exit_codes.PUSHED
-
-
-def _is_of(config: PipelineConfig, name: str) -> bool:
-    return pipeline_of(name) == cluster_name(config)[:100]
-
-
-def _module(target: ClusterTarget) -> ModuleType:
-    # Each module imports a client library, which takes seconds.
-    if target == "vertex":
-        from platforms.vertex import schedules as vertex_schedules
-
-        return vertex_schedules
-    from platforms.kubeflow import schedules as kubeflow_schedules
-
-    return kubeflow_schedules

@@ -193,7 +193,7 @@ def _type_name(annotation: Any, constraints: Any = ()) -> str:
         return "`null`"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "mapping"
-    names = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", Any: "any value"}
     return names[annotation] + _bounds(constraints)
 
 

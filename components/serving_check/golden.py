@@ -30,7 +30,7 @@ def read_golden(path: str | None) -> list[Sentence]:
         another form; the message names the line.
     """
     file = Path(path) if path else PACKAGED
-    where = f"serving.golden: {file}"
+    where = f"serving_check.golden: {file}"
     try:
         content = file.read_bytes()
     except OSError as error:

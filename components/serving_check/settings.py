@@ -1,4 +1,4 @@
-"""The section `serving` of the settings; imports no TFX."""
+"""The section `serving_check` of the settings; imports no TFX."""
 
 from __future__ import annotations
 
@@ -7,32 +7,27 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from core.settings import Fraction, PositiveInt, Section
+from core.settings import Fraction, Section
 
 _Positive = Annotated[float, Field(gt=0)]
 
 
-class Serving(Section):
-    """ServingCheck, which loads a candidate in a new process, and its thresholds for a push. The
-    REST server has the section `serve`."""
+class Thresholds(Section):
+    """ServingCheck, which serves a candidate in a new process, and its thresholds for a push."""
 
-    max_load_seconds: _Positive = 60.0
-    """Greatest time in seconds until the model is loaded and each signature has answered once."""
+    removed = dict.fromkeys(
+        ("max_load_seconds", "min_reviews_per_second"), "set serving_check.max_p99_ms"
+    ) | dict.fromkeys(("check_examples", "timeout_seconds"), "its default is a constant")
+
     max_memory_mb: _Positive = 4096.0
     """Greatest resident memory in MiB of the process, which includes TensorFlow's."""
     max_p99_ms: _Positive = 1000.0
     """Greatest p99 latency in milliseconds of requests with a single review."""
-    min_reviews_per_second: Annotated[float, Field(ge=0)] = 10.0
-    """Least throughput in requests with 64 reviews each."""
     golden: Annotated[str, Field(min_length=1)] | None = None
     """File with a golden sentence in each line, `positive` or `negative`, a tab, and the text;
     None: the list that the package contains."""
     min_golden: Fraction = 0.6
     """Least fraction of the golden sentences whose predicted label is right."""
-    check_examples: PositiveInt = 1000
-    """Greatest number of test Examples whose predictions are compared with the evaluation."""
-    timeout_seconds: _Positive = 600.0
-    """Timeout of the process in seconds."""
 
     @field_validator("golden")
     @classmethod

@@ -1,4 +1,4 @@
-"""Submission of one run to Kubeflow Pipelines by `kfp.Client`: with timeouts, and only once."""
+"""Runs and recurring runs on Kubeflow Pipelines by `kfp.Client`: with timeouts, and only once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +22,9 @@ from kfp_server_api.rest import RESTClientObject
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
-from platforms.checks import PORT_FORWARD
+from platforms.checks import PORT_FORWARD, cluster_name
 from platforms.follow import (
+    ENDS,
     NoResponse,
     Status,
     SubmitError,
@@ -34,10 +35,12 @@ from platforms.follow import (
 )
 from platforms.kubeflow.failed_pods import last_errors, log_command
 from platforms.kubeflow.input_cache import file_to_send
-from platforms.package import Package
+from platforms.schedules import Schedule
+from platforms.submission import Package
 
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
 HEALTH_SECONDS = (5.0, 10.0)
+_PAGE = 100
 PAUSES = (1.0, 2.0, 4.0)
 """Seconds between the retries of a read-only request."""
 
@@ -95,21 +98,20 @@ def start(
     """
     settings = config.kubeflow
     endpoint = (settings.endpoint or "").rstrip("/")
-    with silent_kfp(), readable_errors(config):
-        client, namespace = connect(config)
-        experiment = client.create_experiment(settings.experiment, namespace=namespace)
+    with _silent_kfp(), _readable_errors(config):
+        client, experiment_id = connect(config)
     try:
         with (
-            silent_kfp(),
-            readable_errors(config),
+            _silent_kfp(),
+            _readable_errors(config),
             file_to_send(config, package, values) as file,
         ):
             run = client.run_pipeline(
-                experiment.experiment_id,
+                experiment_id,
                 name,
                 pipeline_package_path=str(file),
                 params=values,
-                pipeline_root=pipeline_root(config),
+                pipeline_root=_pipeline_root(config),
                 # True would also enable the cache for tasks whose cache the file disables.
                 enable_caching=None if config.cache else False,
                 service_account=settings.service_account,
@@ -122,6 +124,91 @@ def start(
         name,
         f"{_ui(endpoint)}/#/runs/details/{run.run_id}",
         settings.namespace,
+    )
+
+
+def create_schedule(
+    config: PipelineConfig, package: Package, values: dict[str, Any], name: str, cron: str
+) -> None:
+    """Create a recurring run; see `platforms.schedules.create`.
+
+    Each run reads the input files, without the cache: they may change between the runs.
+    """
+    settings = config.kubeflow
+    with _silent_kfp(), _readable_errors(config):
+        client, experiment_id = connect(config)
+    try:
+        with _silent_kfp(), _readable_errors(config):
+            client.create_recurring_run(
+                experiment_id,
+                name,
+                # Kubeflow has six fields: the additional first field is the second of the minute.
+                cron_expression=f"0 {cron}",
+                # A run that is late is not repeated for each time that it missed.
+                no_catchup=True,
+                max_concurrency=1,
+                params=values,
+                pipeline_package_path=str(package.file),
+                pipeline_root=_pipeline_root(config),
+                enable_caching=None if config.cache else False,
+                service_account=settings.service_account,
+            )
+    except NoResponse as error:
+        raise possibly_submitted(error, name, settings.endpoint or "") from None
+
+
+def find_schedules(config: PipelineConfig) -> list[Schedule]:
+    """Return the recurring runs of the experiment."""
+    with _silent_kfp(), _readable_errors(config):
+        client, experiment_id = connect(config)
+        return [
+            _schedule(each)
+            for each in _pages(client.list_recurring_runs, "recurring_runs", experiment_id)
+        ]
+
+
+def delete_schedules(config: PipelineConfig, name: str, ids: list[str]) -> None:
+    """Disable recurring runs, and delete them if none of their runs is in progress.
+
+    Kubeflow deletes the Workflow of a run together with its recurring run, and the API would then
+    show the run as running for ever.
+
+    Raises:
+      SubmitError: a run is in progress.
+    """
+    with _silent_kfp(), _readable_errors(config):
+        client, experiment_id = connect(config)
+        for each in ids:
+            client.disable_recurring_run(each)
+        for run in _pages(client.list_runs, "runs", experiment_id):
+            if run.recurring_run_id in ids and run.state not in ENDS:
+                raise SubmitError(
+                    f"{name} is disabled, but not deleted, because that would end its run "
+                    f"{run.display_name} ({run.run_id}); repeat the command after the end of the "
+                    "run, or terminate the run first"
+                )
+        for each in ids:
+            client.delete_recurring_run(each)
+
+
+def _pages(request: Callable[..., Any], key: str, experiment_id: str) -> Iterator[Any]:
+    """Yield what a request for pages returns for the experiment, under `key`."""
+    page = ""
+    while True:
+        answer = request(page, _PAGE, experiment_id=experiment_id)
+        yield from getattr(answer, key) or []
+        page = answer.next_page_token
+        if not page:
+            return
+
+
+def _schedule(run: Any) -> Schedule:
+    cron = run.trigger.cron_schedule.cron if run.trigger and run.trigger.cron_schedule else ""
+    return Schedule(
+        id=run.recurring_run_id,
+        name=run.display_name,
+        cron=cron.removeprefix("0 "),
+        state=(run.status or "").lower(),
     )
 
 
@@ -188,15 +275,19 @@ class _Client(kfp.Client):
         return _Health(bool(health.get("multi_user")))
 
 
-def connect(config: PipelineConfig) -> tuple[kfp.Client, str | None]:
-    """Return the client, and the namespace of its requests: None on a single-user server."""
+def connect(config: PipelineConfig) -> tuple[kfp.Client, str]:
+    """Return the client, and the id of the experiment of the pipeline, which is created if missing.
+
+    A single-user server refuses requests with a namespace.
+    """
     settings = config.kubeflow
-    # Without the namespace, because a single-user server refuses requests with one.
     client = _Client(host=(settings.endpoint or "").rstrip("/"), credentials=_credentials())
-    return client, settings.namespace if client.get_kfp_healthz().multi_user else None
+    namespace = settings.namespace if client.get_kfp_healthz().multi_user else None
+    experiment = client.create_experiment(cluster_name(config), namespace=namespace)
+    return client, experiment.experiment_id
 
 
-def pipeline_root(config: PipelineConfig) -> str | None:
+def _pipeline_root(config: PipelineConfig) -> str | None:
     """Return the root of the pipeline's artifacts; None: the server's default."""
     return config.paths.root if "://" in config.paths.root else None
 
@@ -214,7 +305,7 @@ def _credentials() -> Any:
 
 
 @contextlib.contextmanager
-def silent_kfp() -> Iterator[None]:
+def _silent_kfp() -> Iterator[None]:
     """Discard the links that kfp prints, and its warnings about servers older than supported."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -222,7 +313,7 @@ def silent_kfp() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def readable_errors(config: PipelineConfig) -> Iterator[None]:
+def _readable_errors(config: PipelineConfig) -> Iterator[None]:
     """Convert the exceptions of kfp to errors of one line that name the setting to check."""
     settings = config.kubeflow
     at = f"kubeflow.endpoint: {settings.endpoint}"

@@ -23,8 +23,8 @@ from components.review_example_gen.inputs import OPTIONS_KEY, SAMPLE, Options, i
 from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
-from platforms.package import Package
 from platforms.parameters import FIRST_STEP, remove_check
+from platforms.submission import Package
 from preprocessing.reading.files import find_sources, fingerprint
 
 

@@ -48,7 +48,6 @@ def job_settings(config: PipelineConfig) -> KubernetesJobSettings:
     volume = kubeflow.volume
     return KubernetesJobSettings(
         kind=kubeflow.training_job,
-        runtime=kubeflow.training_runtime,
         queue=kubeflow.queue,
         image=config.cluster.image or "",
         namespace=kubeflow.namespace,
@@ -57,13 +56,8 @@ def job_settings(config: PipelineConfig) -> KubernetesJobSettings:
         memory=resources.memory if resources else None,
         gpus=resources.gpus if resources else 0,
         gpu_type=resources.gpu_type if resources else None,
-        node_selector=kubeflow.node_selector,
-        tolerations=[
-            toleration.model_dump(exclude_none=True) for toleration in kubeflow.tolerations
-        ],
+        pod=kubeflow.training_pod,
         volume_claim=volume.claim if volume else None,
         volume_mount=volume.mount if volume else None,
-        grace_seconds=kubeflow.termination_grace_seconds,
-        timeout_seconds=kubeflow.training_timeout_hours * 3600,
-        refused_seconds=kubeflow.refused_timeout_minutes * 60,
+        timeout_seconds=config.cluster.training_timeout_hours * 3600,
     )

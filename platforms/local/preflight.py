@@ -40,7 +40,7 @@ def check(config: PipelineConfig) -> None:
         if place.startswith("gs://"):
             find_credentials(key, place)
     check_places(config)
-    read_golden(config.serving.golden)
+    read_golden(config.serving_check.golden)
     try:
         machine.check(config.training, os.environ)
     except ValueError as error:

@@ -94,8 +94,8 @@ def _input(config: PipelineConfig) -> Iterator[bytes]:
     Raises:
       OSError: a file or folder cannot be read, or the input contains a link to a folder.
     """
-    if config.serving.golden:
-        yield hashlib.sha256(Path(config.serving.golden).read_bytes()).digest()
+    if config.serving_check.golden:
+        yield hashlib.sha256(Path(config.serving_check.golden).read_bytes()).digest()
     # The sample is a part of the code.
     waiting = [config.data.input_base] if config.data.input_base else []
     while waiting:

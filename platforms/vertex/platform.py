@@ -21,8 +21,7 @@ from platforms.compiled import Compiled
 from platforms.jobs.custom_job.component import CustomJobTrainer
 from platforms.jobs.custom_job.settings import CustomJobSettings
 from platforms.nodes import filesystem_pusher, resolve_model
-from platforms.vertex.pusher.component import VertexPusher
-from platforms.vertex.pusher.settings import EndpointSettings
+from platforms.vertex.pusher import EndpointSettings, VertexPusher
 
 _DEFAULT_GPU = "NVIDIA_TESLA_T4"
 
@@ -75,7 +74,7 @@ def custom_job_settings(config: PipelineConfig) -> CustomJobSettings:
         gpu_type=(resources and resources.gpu_type) or _DEFAULT_GPU,
         service_account=vertex.service_account,
         network=vertex.network,
-        timeout_seconds=vertex.training_timeout_hours * 3600,
+        timeout_seconds=config.cluster.training_timeout_hours * 3600,
     )
 
 
@@ -85,8 +84,7 @@ def endpoint_settings(config: PipelineConfig) -> EndpointSettings:
     return EndpointSettings(
         project=vertex.project or "",
         region=vertex.region or "",
-        endpoint=vertex.endpoint or cluster_name(config),
-        model_name=cluster_name(config),
+        name=cluster_name(config),
         image=vertex.serving_image or "",
         machine_type=vertex.machine_type,
     )

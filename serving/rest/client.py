@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from serving.predictor import Prediction
-from serving.rest.settings import MODEL_NAME, Serve
+from serving.rest.settings import MODEL_NAME, Server
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 30.0
@@ -60,7 +60,7 @@ class RemotePredictor:
         return self._loaded.predict(texts)
 
 
-def find_server(settings: Serve, model: str, load: Callable[[], _Predictor]) -> _Predictor:
+def find_server(settings: Server, model: str, load: Callable[[], _Predictor]) -> _Predictor:
     """Return a predictor for `model`: a running server on this machine, or `load()`.
 
     Args:

@@ -85,7 +85,7 @@ class LoadedModel:
                 self._functions[PREDICT_TEXT], by_ngrams, folder
             )
         except Exception as error:  # whatever its operations raise
-            raise BrokenModelError(f"{PREDICT_NGRAMS} fails: {_one_line(error)}") from error
+            raise BrokenModelError(f"fails in {PREDICT_NGRAMS}: {_one_line(error)}") from error
 
     def call(self, signature: str, texts: Sequence[bytes]) -> Outputs:
         """Return the outputs of a signature of `inputs`, each of shape [reviews, ...]."""
@@ -101,7 +101,7 @@ class LoadedModel:
             try:
                 outputs = self.call(name, [sample])
             except Exception as error:  # its operations can raise any error
-                raise BrokenModelError(f"{name} fails: {_one_line(error)}") from error
+                raise BrokenModelError(f"fails in {name}: {_one_line(error)}") from error
             if name == PREDICT_TEXT:
                 _check_prediction(outputs)
 
@@ -149,13 +149,13 @@ def _check_prediction(outputs: Mapping[str, np.ndarray]) -> None:
     shapes = {name: outputs[name].shape for name in ("probability", "label") if name in outputs}
     if shapes != {"probability": (1,), "label": (1,)}:
         raise BrokenModelError(
-            f"{PREDICT_TEXT} returns {sorted(outputs)} instead of a probability and a label for "
-            "each review"
+            f"returns {sorted(outputs)} from {PREDICT_TEXT} instead of a probability and a label "
+            "for each review"
         )
     probability = outputs["probability"][0]
     # Also false for NaN.
     if not 0 <= probability <= 1:
-        raise BrokenModelError(f"{PREDICT_TEXT} returns the probability {probability}")
+        raise BrokenModelError(f"returns the probability {probability} from {PREDICT_TEXT}")
 
 
 def _shape(info: Any) -> tuple[int, int]:

@@ -1,16 +1,23 @@
-"""The process of the REST server: its socket, and the end after SIGTERM."""
+"""The process of the REST server: its socket, and the end after SIGTERM.
+
+`python -m serving.rest.server FOLDER` serves the models in FOLDER on a free port of this machine,
+for the check of a candidate.
+"""
 
 from __future__ import annotations
 
 import gc
+import json
+import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core.errors import ConfigError
-from serving.rest.settings import Serve
+from core.errors import ConfigError, UserError
+from serving.rest.settings import Server
 
 if TYPE_CHECKING:
     import uvicorn
@@ -29,13 +36,13 @@ _SWITCH_SECONDS = 0.0005
 default, 5 ms, the answer of the model waits for requests that are being parsed."""
 
 
-def open_socket(settings: Serve) -> socket.socket:
+def open_socket(settings: Server) -> socket.socket:
     """Return a socket bound to the address in the settings; it does not accept connections yet.
 
     Raises:
       ConfigError: the address is in use, or not one of this machine.
     """
-    place = f"serve.host, serve.port: {settings.host}:{settings.port}"
+    place = f"server.host, server.port: {settings.host}:{settings.port}"
     try:
         found = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -125,3 +132,26 @@ def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
+
+
+def main() -> None:
+    """Serve a folder; print one line, a JSON object with `url` and `load_seconds`."""
+    # The time of the imports is not that of the model.
+    import serving.rest.app
+    import serving.rest.versions  # noqa: F401
+
+    logging.basicConfig()
+    start = time.perf_counter()
+
+    def ready(url: str, _: int) -> None:
+        state = {"url": url, "load_seconds": time.perf_counter() - start}
+        print(json.dumps(state), flush=True)
+
+    try:
+        serve(sys.argv[1], open_socket(Server(port=0)), ready)
+    except UserError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ MODEL_NAME = "amazon_reviews"
 """The name of the model in the URLs."""
 
 
-class Serve(Section):
+class Server(Section):
     """The REST server of the pushed models, `amazon-reviews serve`."""
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"

@@ -44,7 +44,7 @@ def test_comments_blank_lines_and_windows_line_ends_are_allowed(tmp_path):
 def test_a_wrong_file_is_one_line_with_file_and_line(tmp_path, content, problem):
     file = tmp_path / "golden.txt"
     file.write_bytes(content)
-    with pytest.raises(ConfigError, match=f"^serving.golden: {file}{problem}"):
+    with pytest.raises(ConfigError, match=f"^serving_check.golden: {file}{problem}"):
         read_golden(str(file))
 
 
@@ -56,7 +56,7 @@ def test_a_missing_file_and_a_folder_are_one_line(tmp_path):
 
 
 def test_the_path_is_that_of_a_file_of_this_machine():
-    config = load_config(environ={"PIPELINE_SET": "serving.golden=mine.txt"})
-    assert config.serving.golden == os.path.abspath("mine.txt")
-    with pytest.raises(ConfigError, match=r"serving\.golden: must be a file of this machine"):
-        load_config(environ={"PIPELINE_SET": "serving.golden=gs://bucket/mine.txt"})
+    config = load_config(environ={"PIPELINE_SET": "serving_check.golden=mine.txt"})
+    assert config.serving_check.golden == os.path.abspath("mine.txt")
+    with pytest.raises(ConfigError, match=r"serving_check\.golden: must be a file of this machine"):
+        load_config(environ={"PIPELINE_SET": "serving_check.golden=gs://bucket/mine.txt"})

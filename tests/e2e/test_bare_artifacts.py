@@ -37,7 +37,7 @@ class Steps:
     def compile(self, max_p99_ms):
         """Compile the pipeline with a threshold of the serving check."""
         config = self._folder / "settings.yaml"
-        settings = {**self._settings, "serving": {"max_p99_ms": max_p99_ms}}
+        settings = {**self._settings, "serving_check": {"max_p99_ms": max_p99_ms}}
         config.write_text(yaml.safe_dump(settings))
         code = "from cli.app import app; app()"
         words = ("compile", "--target", "kubeflow", "-c", config, "--output", self._package)
@@ -95,7 +95,7 @@ def test_the_steps_refuse_a_slow_model_and_push_it_if_the_threshold_allows_it(tm
     assert steps.run() == []
     check = steps.check()
     assert not check["passed"]
-    assert check["cause"].endswith(f" ms, serving.max_p99_ms allows {THRESHOLD:g}")
+    assert check["cause"].endswith(f" ms, serving_check.max_p99_ms allows {THRESHOLD:g}")
     assert [result["name"] for result in check["results"] if not result["passed"]] == ["p99_ms"]
     page, metadata = steps.report()
     assert "The model is blessed, but failed the serving check. It was not pushed." in page

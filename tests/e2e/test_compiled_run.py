@@ -134,7 +134,7 @@ def test_the_steps_refuse_a_model_that_is_made_slow(tmp_path):
         "The model is blessed, but failed the serving check. It was not pushed."
         in steps.report()[0]
     )
-    assert check["cause"].endswith(f" ms, serving.max_p99_ms allows {threshold:g}")
+    assert check["cause"].endswith(f" ms, serving_check.max_p99_ms allows {threshold:g}")
     results = {result["name"]: result for result in check["results"]}
     assert [name for name, result in results.items() if not result["passed"]] == ["p99_ms"]
     assert results["golden"]["value"] > results["golden"]["threshold"]

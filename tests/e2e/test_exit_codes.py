@@ -67,10 +67,11 @@ def test_a_wrong_golden_sentence_is_2_before_a_component_starts(tmp_path):
     golden = tmp_path / "golden.txt"
     golden.write_text("positive\tLovely\nneutral\tIt is a phone\n")
     files = {"a.txt": fasttext(1, 50) + fasttext(2, 50)}
-    done = workspace(tmp_path, files).run(f"serving.golden={golden}")
+    done = workspace(tmp_path, files).run(f"serving_check.golden={golden}")
     assert done.returncode == 2, done.stdout + done.stderr
     assert (
-        f"serving.golden: {golden}, line 2: unknown label 'neutral'; write negative or positive"
+        f"serving_check.golden: {golden}, line 2: unknown label 'neutral'; write negative or "
+        "positive"
     ) in done.stdout
     assert "ReviewExampleGen" not in done.stdout
 

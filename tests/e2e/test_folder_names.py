@@ -23,7 +23,7 @@ SETTINGS = {
         "early_stopping": 1,
     },
     "evaluation": {"min_accuracy": 0.1},
-    "serving": {"min_golden": 0.0},
+    "serving_check": {"min_golden": 0.0},
 }
 
 

@@ -103,7 +103,7 @@ def test_an_unchanged_second_run_shows_the_result_of_the_first_one(finished):
 def test_a_setting_that_no_component_reads_causes_no_work_but_a_report(finished):
     workspace, _ = finished
     before = workspace.artifacts()
-    done = workspace.run("serve.port=8600")
+    done = workspace.run("server.port=8600")
     assert done.returncode == 0, done.stdout
     states = workspace.states(done.stdout)
     assert {states.pop(name) for name in ALWAYS} == {"done"}

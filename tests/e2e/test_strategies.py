@@ -14,7 +14,7 @@ from tests.exhaustive import exhaustive
 LITTLE = {
     "data": {"max_examples": {"train": 4000, "eval": 500, "test": 500}},
     "evaluation": {"min_accuracy": 0.0, "max_accuracy_drop": 1.0},
-    "serving": {"min_golden": 0.0},
+    "serving_check": {"min_golden": 0.0},
 }
 SHAPES = {
     "one_device": {},

@@ -63,11 +63,14 @@ DEPENDS_ON = {
         "preprocessing/fast/ngrams.py",
     ),
     "ServingCheck": (
-        "components/serving_check/executor.py",
+        "components/serving_check/component.py",
+        "components/serving_check/candidate.py",
         "components/serving_check/results.py",
         "components/evaluator/metrics.py",
         "components/evaluator/sampled.py",
-        "serving/probe.py",  # which is started as a process
+        "serving/rest/server.py",  # which is started as a process
+        "serving/rest/app.py",
+        "serving/rest/model.py",
         "serving/predict_text.py",
         "preprocessing/fast/ngrams.py",
         "preprocessing/features.py",

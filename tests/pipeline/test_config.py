@@ -82,8 +82,8 @@ def test_urls_are_left_alone(tmp_path):
         ("", "training.learning_rate=.inf", "training.learning_rate: Input should be a finite num"),
         (
             "",
-            "kubeflow.training_timeout_hours=.inf",
-            "kubeflow.training_timeout_hours: Input should be a finite number, not inf",
+            "cluster.training_timeout_hours=.inf",
+            "cluster.training_timeout_hours: Input should be a finite number, not inf",
         ),
         ("", "training.hyperparameters={dropout: .nan}", "training.hyperparameters.dropout"),
         ("", f"name={'[' * 3000}{']' * 3000}", "is not a YAML value (nested too deeply)"),
@@ -177,8 +177,8 @@ def test_numbers_with_a_comma_are_one_value(tmp_path, text, override):
 
 
 def test_a_key_may_override_a_merged_one(tmp_path):
-    text = "kubeflow:\n  node_selector: {<<: {x: '1', y: '1'}, x: '2'}\n"
-    assert load(tmp_path, text).kubeflow.node_selector == {"x": "2", "y": "1"}
+    text = "kubeflow:\n  training_pod: {<<: {x: '1', y: '1'}, x: '2'}\n"
+    assert load(tmp_path, text).kubeflow.training_pod == {"x": "2", "y": "1"}
 
 
 def test_a_missing_file_is_named_with_the_presets():

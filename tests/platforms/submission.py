@@ -5,7 +5,7 @@ import json
 import yaml
 
 from pipeline.config import PipelineConfig
-from platforms.submit import read_parameters, submit
+from platforms.submission import read_parameters, submit
 
 SPEC = {
     "schemaVersion": "2.1.0",

@@ -107,8 +107,9 @@ def test_settings_for_clusters_are_refused_on_this_machine(more, line):
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: data}", "kubeflow.volume.mount"),
         ("kubeflow.volume={claim: c, mount: /tmp/}", "kubeflow.volume.mount"),
-        ("kubeflow.training_timeout_hours=0.0", "kubeflow.training_timeout_hours"),
-        ("vertex.training_timeout_hours=0.0", "vertex.training_timeout_hours"),
+        ("cluster.training_timeout_hours=0.0", "cluster.training_timeout_hours"),
+        ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
+        ("kubeflow.experiment=x", "kubeflow.experiment: was removed; the experiment has the name"),
     ],
 )
 def test_wrong_values_are_refused_when_loading(more, line):

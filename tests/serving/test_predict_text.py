@@ -5,7 +5,7 @@ import pytest
 
 from serving import predict_text
 from serving.predict_text import load_predict_text
-from serving.rest.models import LoadedModel
+from serving.rest.model import LoadedModel
 from tests.serving.models import Ngrams, push, save_ngrams
 
 pytestmark = pytest.mark.slow

@@ -79,8 +79,8 @@ def run(
         except _TimedOut as error:
             _cancel(client, parent, job.labels[LABEL])
             raise CustomJobFailed(
-                f"{error} within {timeout_seconds / 3600:g} hours (vertex.training_timeout_hours); "
-                "run again to continue from the last checkpoint"
+                f"{error} within {timeout_seconds / 3600:g} hours "
+                "(cluster.training_timeout_hours); run again to continue from the last checkpoint"
             ) from None
         except (SystemExit, KeyboardInterrupt):
             _cancel(client, parent, job.labels[LABEL])

@@ -187,16 +187,13 @@ class Follow:
             # `Logs.finish` may take many seconds, so it is not called after the timeout.
             raise JobAborted(
                 f"{self._label} did not end within {self._terms.timeout_seconds / 3600:g} hours "
-                "(kubeflow.training_timeout_hours); run again to continue from the last checkpoint"
+                "(cluster.training_timeout_hours); run again to continue from the last checkpoint"
                 + "".join(f"; {refusal}" for refusal in self._refused)
             )
         if self._refused_since and now - self._refused_since > self._terms.refused_seconds:
             permanent = next(each for each in self._refused if not each.temporary)
             minutes = self._terms.refused_seconds / 60
-            raise JobAborted(
-                f"{self._label}: {permanent}; timeout after {minutes:g} minutes "
-                "(kubeflow.refused_timeout_minutes)"
-            )
+            raise JobAborted(f"{self._label}: {permanent}; timeout after {minutes:g} minutes")
         if any(restarts > MOST_RESTARTS for restarts in self._restarts.values()):
             replica = min(self._restarts, key=self._blame_order)
             end = self._lost[replica].end_text if replica in self._lost else "ended"

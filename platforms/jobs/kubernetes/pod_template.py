@@ -19,6 +19,8 @@ MOST_RESTARTS = 10
 restarts of a replica that was killed."""
 SECONDS_KEPT = 24 * 3600
 """Seconds after which Kubernetes deletes a finished job and its pods, with their logs."""
+GRACE_SECONDS = 60
+"""Seconds between SIGTERM and SIGKILL of a pod, in which it writes a checkpoint."""
 PORT = 2222
 """The port of TensorFlow in each pod; the training operator uses the same one."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -145,15 +147,13 @@ def pod_template(
 
 
 def placement(settings: KubernetesJobSettings) -> dict[str, Any]:
-    """Return the fields of a pod's spec for its account, its nodes, its volumes and its end."""
-    fields: dict[str, Any] = {"terminationGracePeriodSeconds": settings.grace_seconds}
+    """Return the fields of a pod's spec for its account, its volumes, and those of the user."""
+    fields: dict[str, Any] = {"terminationGracePeriodSeconds": GRACE_SECONDS}
     if settings.service_account:
         fields["serviceAccountName"] = settings.service_account
-    if settings.node_selector:
-        fields["nodeSelector"] = settings.node_selector
-    if settings.tolerations:
-        fields["tolerations"] = settings.tolerations
-    return {**fields, **volumes(settings.volume_claim)}
+    own = volumes(settings.volume_claim).get("volumes", [])
+    all_volumes = [*own, *settings.pod.get("volumes", [])]
+    return {**fields, **settings.pod, **({"volumes": all_volumes} if all_volumes else {})}
 
 
 def volumes(claim: str | None) -> dict[str, Any]:

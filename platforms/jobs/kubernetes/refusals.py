@@ -72,7 +72,7 @@ _REMEDIES = [
             r"^Unschedulable",
             _TEMPORARY,
             "the replica starts when a node satisfies cluster.resources.Trainer, "
-            "kubeflow.node_selector and kubeflow.tolerations",
+            "kubeflow.training_pod",
         ),
         (r"^SchedulingGated", _TEMPORARY, "the replica starts when its queue admits it"),
         (

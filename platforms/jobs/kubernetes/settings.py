@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from core.settings import Section
-from pipeline.cluster_settings import RUNTIME, JobKindName
+from pipeline.cluster_settings import JobKindName
 
 KUBERNETES_JOB_KEY = "kubernetes_job"
 """Key of the settings in `custom_config`; the value is `KubernetesJobSettings.model_dump()`."""
@@ -18,7 +18,6 @@ class KubernetesJobSettings(Section):
 
     Attributes:
       kind: the kind of the job; `auto`: the first kind that the cluster can run.
-      runtime: name of the ClusterTrainingRuntime of a TrainJob.
       queue: the LocalQueue of Kueue that admits the job; None: no queue.
       image: image of every pod, which contains this package.
       namespace: namespace of the job and its pods.
@@ -27,11 +26,9 @@ class KubernetesJobSettings(Section):
       memory: memory of each pod, a Kubernetes quantity; None: the cluster's default.
       gpus: number of GPUs of each pod that computes gradients.
       gpu_type: resource name of the GPUs; None: `nvidia.com/gpu`.
-      node_selector: node labels that the pods require.
-      tolerations: Kubernetes tolerations of the pods.
+      pod: fields of the spec of each pod, in the words of Kubernetes.
       volume_claim: a PersistentVolumeClaim that the pods mount; None: none.
       volume_mount: path at which the pods mount the volume.
-      grace_seconds: seconds between SIGTERM and SIGKILL, for a checkpoint.
       timeout_seconds: seconds after which the job is deleted.
       refused_seconds: seconds after which the job is deleted if Kubernetes refuses its pods for a
         permanent reason.
@@ -39,7 +36,6 @@ class KubernetesJobSettings(Section):
     """
 
     kind: JobKindName = "auto"
-    runtime: str = RUNTIME
     queue: str | None = None
     image: Annotated[str, Field(min_length=1)]
     namespace: str
@@ -48,11 +44,9 @@ class KubernetesJobSettings(Section):
     memory: str | None = None
     gpus: Annotated[int, Field(ge=0)] = 0
     gpu_type: str | None = None
-    node_selector: dict[str, str] = {}
-    tolerations: list[dict[str, str]] = []
+    pod: dict[str, Any] = {}
     volume_claim: str | None = None
     volume_mount: str | None = None
-    grace_seconds: Annotated[int, Field(gt=0)] = 60
     timeout_seconds: Annotated[float, Field(gt=0)]
     refused_seconds: Annotated[float, Field(gt=0)] = 600.0
     poll_seconds: Annotated[float, Field(gt=0)] = 10.0

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+from pipeline.cluster_settings import RUNTIME
 from platforms.jobs.jobset.manifest import host_names
 from platforms.jobs.kubernetes.pod_template import (
     command,
@@ -48,7 +49,7 @@ def make_manifest(
             "runtimeRef": {
                 "apiGroup": API_GROUP,
                 "kind": RUNTIME_KIND,
-                "name": settings.runtime,
+                "name": RUNTIME,
             },
             "activeDeadlineSeconds": math.ceil(settings.timeout_seconds),
             "trainer": {

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from core.errors import InputError
+from pipeline.cluster_settings import RUNTIME
 from platforms.jobs.jobset.status import POD_LABEL, conditions, expected_pod, pod_index
 from platforms.jobs.kubernetes.kind import (
     Condition,
@@ -35,11 +36,11 @@ class TrainJob(JobKind):
         if reason:
             return reason
         try:
-            if client.has_cluster_object("clustertrainingruntimes", settings.runtime):
+            if client.has_cluster_object("clustertrainingruntimes", RUNTIME):
                 return ""
         except InputError as error:
             return str(error)
-        return f"no {manifest.RUNTIME_KIND} {settings.runtime}"
+        return f"no {manifest.RUNTIME_KIND} {RUNTIME}"
 
     def remedy(self, message: str) -> str:
         if "runtime" not in message.lower():

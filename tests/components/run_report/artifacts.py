@@ -110,7 +110,7 @@ EVALUATION = Evaluation(
 )
 CHECK = {
     "passed": False,
-    "cause": "the p99 latency of single requests is 310 ms, serving.max_p99_ms allows 250",
+    "cause": "the p99 latency of single requests is 310 ms, serving_check.max_p99_ms allows 250",
     "results": [
         {"name": "process", "value": "finished", "threshold": None, "unit": "", "passed": True},
         {"name": "p99_ms", "value": 310.4, "threshold": 250, "unit": "ms", "passed": False},

@@ -29,8 +29,10 @@ ALL_SETTINGS = make_settings(
     cpu=3.5,
     memory="16Gi",
     gpus=2,
-    node_selector={"pool": "gpu"},
-    tolerations=[{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    pod={
+        "nodeSelector": {"pool": "gpu"},
+        "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    },
     volume_claim="reviews",
     volume_mount="/data",
 )

@@ -105,7 +105,9 @@ def test_only_pods_that_compute_gradients_get_gpus(training):
 
 @pytest.mark.parametrize("training", TRAININGS)
 def test_each_pod_has_the_configured_resources_and_nodes(kind, training):
-    settings = ALL_SETTINGS.model_copy(update={"grace_seconds": 15})
+    settings = ALL_SETTINGS.model_copy(
+        update={"pod": {**ALL_SETTINGS.pod, "terminationGracePeriodSeconds": 15}}
+    )
     spec, _ = job_set_spec(kind, settings, **training)
     for each in spec["replicatedJobs"]:
         template = each["template"]["spec"]["template"]
@@ -118,7 +120,7 @@ def test_each_pod_has_the_configured_resources_and_nodes(kind, training):
         assert pod["terminationGracePeriodSeconds"] == 15
         assert pod["serviceAccountName"] == "trainer"
         assert pod["nodeSelector"] == {"pool": "gpu"}
-        assert pod["tolerations"] == ALL_SETTINGS.tolerations
+        assert pod["tolerations"] == ALL_SETTINGS.pod["tolerations"]
         (_, volume), (_, mount) = pod["volumes"], container["volumeMounts"]
         assert volume["persistentVolumeClaim"]["claimName"] == "reviews"
         assert mount == {"name": volume["name"], "mountPath": "/data"}

@@ -75,7 +75,7 @@ def test_a_killed_pod_is_restarted_and_the_training_continues(ground, log):
 
 
 def test_a_job_that_exceeds_its_timeout_is_deleted(ground):
-    with pytest.raises(JobFailed, match=r"within 0.0001\d* hours \(kubeflow.training_timeout_ho"):
+    with pytest.raises(JobFailed, match=r"within 0.0001\d* hours \(cluster.training_timeout_ho"):
         ground.run("time.sleep(600)", timeout_seconds=0.5)
     wait(lambda: not ground.jobs and not ground.operator.running)
 

@@ -48,7 +48,9 @@ def test_replicas_and_their_gpus_follow_the_strategy(training, expected):
 
 @pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER, {}])
 def test_each_pod_runs_the_training_with_the_configured_resources(training):
-    settings = ALL_SETTINGS.model_copy(update={"grace_seconds": 15})
+    settings = ALL_SETTINGS.model_copy(
+        update={"pod": {**ALL_SETTINGS.pod, "terminationGracePeriodSeconds": 15}}
+    )
     manifest = make_manifest(make_job(**training), JOB_FILE, settings)
     for replica in replicas(manifest).values():
         assert replica["restartPolicy"] == "ExitCode"
@@ -64,7 +66,7 @@ def test_each_pod_runs_the_training_with_the_configured_resources(training):
         assert pod["terminationGracePeriodSeconds"] == 15
         assert pod["serviceAccountName"] == "trainer"
         assert pod["nodeSelector"] == {"pool": "gpu"}
-        assert pod["tolerations"] == ALL_SETTINGS.tolerations
+        assert pod["tolerations"] == ALL_SETTINGS.pod["tolerations"]
         (_, volume), (_, mount) = pod["volumes"], container["volumeMounts"]
         assert volume["persistentVolumeClaim"]["claimName"] == "reviews"
         assert mount == {"name": volume["name"], "mountPath": "/data"}

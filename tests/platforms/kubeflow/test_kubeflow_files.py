@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pipeline.config import load_config
+from pipeline.cluster_settings import RUNTIME
 from platforms.jobs.jobset.manifest import index_variable, job_policies, job_set_policies
 from platforms.jobs.kubernetes.pod_template import LABELS, bare_pod, pod_metadata
 from platforms.jobs.kubernetes_trainer.choice import KINDS
@@ -71,8 +71,7 @@ def test_the_server_is_not_older_than_the_tensorflow_that_trains():
 
 def test_the_runtime_restarts_and_ends_the_pods_of_a_trainjob_like_those_of_a_jobset():
     runtime = training_runtime()
-    settings = load_config("gke", environ={}).kubeflow
-    assert runtime["metadata"]["name"] == settings.training_runtime
+    assert runtime["metadata"]["name"] == RUNTIME
     spec = runtime["spec"]["template"]["spec"]
     assert job_set_policies(chief=NODE).items() <= spec.items()
     [job] = spec["replicatedJobs"]
@@ -94,13 +93,13 @@ def test_training_pods_of_all_kinds_accept_only_each_other(kind):
     assert selector.items() <= LABELS.items()
     assert rule["from"] == [{"podSelector": {"matchLabels": selector}}]
     assert rule["ports"] == [{"protocol": "TCP", "port": 2222}]
-    settings = make_settings(runtime="reviews")
+    settings = make_settings()
     manifest = kind.make_manifest(make_job(**PARAMETER_SERVER), JOB_FILE, settings)
     if kind.name == "tfjob":
         templates = [each["template"] for each in manifest["spec"]["tfReplicaSpecs"].values()]
     else:
         train = kind.name == "trainjob"
-        spec = of_train_job(manifest, {"reviews": runtime}) if train else manifest["spec"]
+        spec = of_train_job(manifest, {RUNTIME: runtime}) if train else manifest["spec"]
         templates = [each["template"]["spec"]["template"] for each in spec["replicatedJobs"]]
     for template in templates:
         assert selector.items() <= template["metadata"]["labels"].items()

@@ -68,7 +68,7 @@ class Finished:
         paths = (
             f"paths.root={self.folder}/runs",
             f"data.input_base={self.inputs}",
-            f"serving.golden={self.golden}",
+            f"serving_check.golden={self.golden}",
         )
         return load_config(None, [*paths, *overrides], environ={})
 
@@ -187,7 +187,7 @@ def test_an_unchanged_run_shows_the_last_result_and_loads_neither_tensorflow_nor
     words = ["run"]
     for word in (f"paths.root={finished.folder}/runs", f"data.input_base={finished.inputs}"):
         words += ["--set", word]
-    words += ["--set", f"serving.golden={finished.golden}"]
+    words += ["--set", f"serving_check.golden={finished.golden}"]
     environ = {name: value for name, value in os.environ.items() if "PIPELINE" not in name}
     done = subprocess.run(
         [sys.executable, "-c", LOADED, *words], capture_output=True, text=True, env=environ

@@ -13,7 +13,7 @@ import uvicorn
 from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
 from serving.rest.server import open_socket, uvicorn_config
-from serving.rest.settings import Serve
+from serving.rest.settings import Server
 from serving.rest.versions import ServedVersions
 
 MODEL = "/v1/models/amazon_reviews"
@@ -81,7 +81,7 @@ class Running:
 def running(folder, **limits):
     """Serve the models in `folder` while the context is open."""
     limits = Limits(**limits)
-    listener = open_socket(Serve(port=0))
+    listener = open_socket(Server(port=0))
     metrics = Metrics()
     versions = ServedVersions(str(folder), metrics)
     versions.load_first()

@@ -6,7 +6,7 @@ import pytest
 
 from serving.predictor import Prediction
 from serving.rest.client import RemotePredictor, find_server
-from serving.rest.settings import Serve
+from serving.rest.settings import Server
 
 
 class Own:
@@ -17,7 +17,7 @@ class Own:
 
 
 def found(port, model):
-    return find_server(Serve(port=port), str(model), Own)
+    return find_server(Server(port=port), str(model), Own)
 
 
 def test_the_server_of_the_same_version_answers(server, serving):

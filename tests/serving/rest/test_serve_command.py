@@ -78,9 +78,9 @@ def test_sigterm_completes_accepted_requests(server, root):
 SIGTERM_WHEN_READY = """
 import os, signal, sys
 from serving.rest.server import open_socket, serve
-from serving.rest.settings import Serve
+from serving.rest.settings import Server
 
-serve(sys.argv[1], open_socket(Serve(port=0)), lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+serve(sys.argv[1], open_socket(Server(port=0)), lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 """
 
 
@@ -108,7 +108,7 @@ def test_only_this_machine_reaches_it(server):
 
 def test_predict_uses_a_running_server(server, root):
     _, address, _ = server
-    here = f",serve.port={address.port}"
+    here = f",server.port={address.port}"
     assert address.is_well()
     client = start(root, "predict", "good", "bad thing", settings=here)
     out, error = client.communicate(timeout=60)
@@ -131,7 +131,7 @@ finally:
 
 def test_predict_with_a_running_server_loads_no_large_library(server, root):
     _, address, _ = server
-    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root},serve.port={address.port}"}
+    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root},server.port={address.port}"}
     done = subprocess.run(
         [sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=True
     )
@@ -145,7 +145,7 @@ def test_predict_with_a_running_server_loads_no_large_library(server, root):
 def test_predict_does_not_use_a_server_of_another_folder(server, tmp_path):
     _, address, _ = server
     push(tmp_path / "serving", 1, probability=0.7)
-    process = start(tmp_path, "predict", "good", settings=f",serve.port={address.port}")
+    process = start(tmp_path, "predict", "good", settings=f",server.port={address.port}")
     assert process.communicate(timeout=300)[0] == "positive\t0.700\tgood\n"
 
 
@@ -159,10 +159,10 @@ def test_without_a_model_it_is_2(tmp_path):
 
 @pytest.mark.parametrize("host", ["a..b", "no-such-host.invalid"])
 def test_a_host_that_is_no_address_is_2(root, host):
-    process = start(root, "serve", settings=f",serve.host={host}")
+    process = start(root, "serve", settings=f",server.host={host}")
     _, error = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert error.startswith(f"serve.host, serve.port: {host}:8501 is not an address: ")
+    assert error.startswith(f"server.host, server.port: {host}:8501 is not an address: ")
     assert error.count("\n") == 1
 
 
@@ -173,7 +173,7 @@ def test_a_port_in_use_is_2(root):
         _, error = process.communicate(timeout=60)
     assert process.returncode == 2
     assert error == (
-        f"serve.host, serve.port: 127.0.0.1:{port} cannot be used: Address already in use. "
+        f"server.host, server.port: 127.0.0.1:{port} cannot be used: Address already in use. "
         "Choose another port with --port\n"
     )
 

@@ -1,0 +1,322 @@
+"""VertexPusher: uploads a blessed model to Vertex AI and deploys it to an endpoint.
+
+TFX's own Pusher for Vertex AI passes no routes to the serving container, and never undeploys a
+model. Here the new model replaces its predecessor, which serves until the new one is ready. Each
+step first reads the state of Vertex AI. A retry of a killed push therefore repeats all steps, but
+changes only what is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from typing import Annotated, Any
+
+from absl import logging
+from google.api_core import exceptions
+from google.cloud.aiplatform_v1 import types as vertex_types
+from google.cloud.aiplatform_v1.services.endpoint_service import EndpointServiceClient
+from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
+from google.protobuf.field_mask_pb2 import FieldMask
+from pydantic import Field
+from tfx import types
+from tfx.components import Pusher
+from tfx.dsl.components.base import executor_spec
+from tfx.types import BaseChannel, standard_component_specs
+from tfx.utils import io_utils, json_utils
+
+from components.pusher import BlessedExecutor
+from core.settings import Section
+from platforms.google_cloud import api as vertex_api
+from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
+
+ENDPOINT_KEY = "endpoint"
+"""Key of the settings in `custom_config`; the value is `EndpointSettings.model_dump()`."""
+ATTEMPTS = 3
+"""Attempts of a push whose requests get no response."""
+_VERSION = "1"
+"""Name of the model's folder; TensorFlow Serving requires a number."""
+_LABELS = {"managed_by": "amazon-reviews"}
+_OPERATION_HOURS = 2.0
+"""Timeout of an operation in hours; Vertex AI itself ends a deployment after that time."""
+_REST_PORT, _GRPC_PORT = 8080, 8500
+_SERVER_POLL_SECONDS = 60
+"""Interval at which TensorFlow Serving polls the bucket for newer versions, which never appear. The
+default is one second."""
+
+
+class EndpointSettings(Section):
+    """The endpoint of a model, and its server.
+
+    Attributes:
+      project, region: project and region of Google Cloud.
+      name: name of the model in TensorFlow Serving, start of its resource's name, and display name
+        of the endpoint, which serves no other model.
+      image: image of TensorFlow Serving.
+      machine_type: machine type of the server.
+      poll_seconds: seconds between two requests for the state of an operation.
+    """
+
+    project: str
+    region: str
+    name: Annotated[str, Field(pattern="^[a-z][a-z0-9-]*$")]
+    image: Annotated[str, Field(min_length=1)]
+    machine_type: str
+    poll_seconds: Annotated[float, Field(gt=0)] = 10.0
+
+    @property
+    def parent(self) -> str:
+        """The location of the endpoint and the model."""
+        return f"projects/{self.project}/locations/{self.region}"
+
+
+class Executor(BlessedExecutor):
+    """Copies the model for TensorFlow Serving, uploads it and deploys it."""
+
+    def push(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        uri: str,
+        exec_properties: dict[str, Any],
+    ) -> tuple[str, str]:
+        """See `BlessedExecutor`.
+
+        Returns:
+          The resource name of the endpoint and the id of the model.
+
+        Raises:
+          InputError: Vertex AI refuses a setting.
+          RuntimeError: Vertex AI does not respond, or failed to deploy the model.
+        """
+        config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
+        settings = EndpointSettings(**config[ENDPOINT_KEY])
+        for _ in range(1, ATTEMPTS):
+            try:
+                return self._push(settings, input_dict, uri)
+            except RuntimeError as error:
+                logging.warning("%s; retrying", error)
+                time.sleep(settings.poll_seconds)
+        return self._push(settings, input_dict, uri)
+
+    def _push(
+        self, settings: EndpointSettings, input_dict: dict[str, list[types.Artifact]], uri: str
+    ) -> tuple[str, str]:
+        push = _Push(settings, uri)
+        if not push.is_uploaded():
+            io_utils.copy_dir(self.GetModelPath(input_dict), os.path.join(uri, _VERSION))
+            push.upload()
+        return push.replace(), push.model_id
+
+
+class VertexPusher(Pusher):
+    """Deploys a model that has both blessings to an endpoint."""
+
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+
+    def __init__(
+        self,
+        model: BaseChannel,
+        model_blessing: BaseChannel,
+        infra_blessing: BaseChannel,
+        endpoint: EndpointSettings,
+    ):
+        """Construct the component.
+
+        Args:
+          model: the SavedModel.
+          model_blessing: the Evaluator's blessing of the model.
+          infra_blessing: the ServingCheck's blessing of the model.
+          endpoint: the endpoint that the model is deployed to.
+        """
+        super().__init__(
+            model=model,
+            model_blessing=model_blessing,
+            infra_blessing=infra_blessing,
+            custom_config={ENDPOINT_KEY: endpoint.model_dump()},
+        )
+
+
+class _Push:
+    """The upload and the deployment of one model.
+
+    Args:
+      settings: the endpoint.
+      artifact_uri: folder that contains the model in a subfolder whose name is a number.
+
+    Attributes:
+      model_id: the last part of the model's resource name. It depends on `artifact_uri`, so every
+        attempt of a push uses the same.
+    """
+
+    def __init__(self, settings: EndpointSettings, artifact_uri: str):
+        self._settings = settings
+        self._models = vertex_api.connect(ModelServiceClient, settings.region)
+        self._endpoints = vertex_api.connect(EndpointServiceClient, settings.region)
+        self._artifact_uri = artifact_uri
+        # At most 63 characters.
+        self.model_id = f"{settings.name[:46]}-{_digest(artifact_uri)}"
+        self._model = f"{settings.parent}/models/{self.model_id}"
+
+    def is_uploaded(self) -> bool:
+        """Return whether the model exists, after the end of an earlier attempt's upload."""
+        with errors_in_one_line("look for the model"):
+            self._wait_for_earlier(self._models, self._model)
+            try:
+                self._models.get_model(name=self._model, **retrying())
+            except exceptions.NotFound:
+                return False
+        return True
+
+    def upload(self) -> None:
+        """Upload the model with its serving container; return when the upload has ended."""
+        name = self._settings.name
+        container = vertex_types.ModelContainerSpec(
+            image_uri=self._settings.image,
+            command=["/usr/bin/tensorflow_model_server"],
+            args=[
+                f"--port={_GRPC_PORT}",
+                f"--rest_api_port={_REST_PORT}",
+                f"--model_name={name}",
+                # Vertex AI replaces the variable by the folder with its copy of the model.
+                "--model_base_path=$(AIP_STORAGE_URI)",
+                f"--file_system_poll_wait_seconds={_SERVER_POLL_SECONDS}",
+            ],
+            ports=[vertex_types.Port(container_port=_REST_PORT)],
+            predict_route=f"/v1/models/{name}:predict",
+            health_route=f"/v1/models/{name}",
+        )
+        model = vertex_types.Model(
+            display_name=name,
+            artifact_uri=self._artifact_uri,
+            container_spec=container,
+            labels=_LABELS,
+        )
+        request = {"parent": self._settings.parent, "model": model, "model_id": self.model_id}
+        logging.info("Uploading %s from %s", self._model, self._artifact_uri)
+        with errors_in_one_line("upload the model"):
+            self._run(self._models, "upload_model", request)
+
+    def replace(self) -> str:
+        """Deploy the model, move all traffic to it, undeploy all other models.
+
+        Returns:
+          The resource name of the endpoint.
+        """
+        name = self._find() or self._create()
+        with errors_in_one_line("read the endpoint"):
+            self._wait_for_earlier(self._endpoints, name)
+        if self._deployed_id(self._read(name)) is None:
+            self._deploy(name)
+        endpoint = self._read(name)
+        deployed = self._deployed_id(endpoint)
+        if deployed is None:
+            raise ApiError(f"{name}: the model {self.model_id} disappeared after its deployment")
+        if dict(endpoint.traffic_split) != {deployed: 100}:
+            logging.info("Moving the traffic of %s to %s", name, self.model_id)
+            moved = vertex_types.Endpoint(name=name, traffic_split={deployed: 100})
+            mask = FieldMask(paths=["traffic_split"])
+            with errors_in_one_line("move the traffic"):
+                self._endpoints.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
+        for other in endpoint.deployed_models:
+            if other.id != deployed:
+                logging.info("Undeploying %s", other.model)
+                request = {"endpoint": name, "deployed_model_id": other.id}
+                with errors_in_one_line("undeploy the previous model"):
+                    self._run(self._endpoints, "undeploy_model", request)
+        return name
+
+    def _find(self) -> str | None:
+        request = {
+            "parent": self._settings.parent,
+            "filter": f'display_name="{self._settings.name}"',
+        }
+        with errors_in_one_line("list the endpoints"):
+            found = list(self._endpoints.list_endpoints(request=request, **retrying()))
+        oldest = min(found, key=lambda endpoint: endpoint.create_time, default=None)
+        return str(oldest.name) if oldest else None
+
+    def _create(self) -> str:
+        display_name = self._settings.name
+        # The same id in each attempt, so that a retry creates no second endpoint.
+        endpoint_id = f"amazon-reviews-{_digest(display_name)}"
+        request = {
+            "parent": self._settings.parent,
+            "endpoint": vertex_types.Endpoint(display_name=display_name, labels=_LABELS),
+            "endpoint_id": endpoint_id,
+        }
+        logging.info("Creating the endpoint %s", display_name)
+        with (
+            errors_in_one_line("create the endpoint"),
+            contextlib.suppress(exceptions.AlreadyExists),
+        ):
+            self._run(self._endpoints, "create_endpoint", request)
+        return f"{self._settings.parent}/endpoints/{endpoint_id}"
+
+    def _deploy(self, endpoint: str) -> None:
+        machine = vertex_types.MachineSpec(machine_type=self._settings.machine_type)
+        # Without a traffic split: `replace` moves the traffic when the model is deployed.
+        deployed = vertex_types.DeployedModel(
+            model=self._model,
+            display_name=self._settings.name,
+            dedicated_resources=vertex_types.DedicatedResources(
+                machine_spec=machine, min_replica_count=1, max_replica_count=1
+            ),
+        )
+        logging.info("Deploying %s to %s, which takes some minutes", self.model_id, endpoint)
+        with errors_in_one_line("deploy the model"):
+            request = {"endpoint": endpoint, "deployed_model": deployed}
+            self._run(self._endpoints, "deploy_model", request)
+
+    def _read(self, name: str) -> vertex_types.Endpoint:
+        with errors_in_one_line("read the endpoint"):
+            return self._endpoints.get_endpoint(name=name, **retrying())
+
+    def _deployed_id(self, endpoint: vertex_types.Endpoint) -> str | None:
+        """Return the id under which the model is deployed.
+
+        Only the last part of the resource name is compared, because Vertex AI returns the number of
+        the project instead of its id.
+        """
+        for deployed in endpoint.deployed_models:
+            if deployed.model.rpartition("/")[2].partition("@")[0] == self.model_id:
+                return str(deployed.id)
+        return None
+
+    def _run(self, client: Any, method: str, request: dict[str, Any]) -> None:
+        """Start a google.longrunning.Operation and wait for its end."""
+        started = getattr(client, method)(
+            request=request, retry=None, timeout=vertex_api.REQUEST_SECONDS
+        )
+        self._wait_for(client, started.operation)
+
+    def _wait_for(self, client: Any, operation: Any) -> None:
+        deadline = time.monotonic() + _OPERATION_HOURS * 3600
+        while not operation.done:
+            if time.monotonic() > deadline:
+                raise ApiError(f"{operation.name} is not done after {_OPERATION_HOURS:g} hours")
+            time.sleep(self._settings.poll_seconds)
+            operation = client.get_operation(request={"name": operation.name}, **retrying())
+        if operation.error.code:
+            raise exceptions.from_grpc_status(operation.error.code, operation.error.message)
+
+    def _wait_for_earlier(self, client: Any, resource: str) -> None:
+        """Wait for every operation on `resource`: a killed push leaves its operations running."""
+        try:
+            found = client.list_operations(request={"name": resource}, **retrying()).operations
+        except exceptions.NotFound:
+            return
+        for operation in found:
+            if operation.done:
+                continue
+            logging.info("Waiting for %s", operation.name)
+            try:
+                self._wait_for(client, operation)
+            except exceptions.GoogleAPICallError as error:
+                # This attempt repeats the failed operation.
+                logging.warning("%s failed: %s", operation.name, error)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,1 +1,0 @@
-"""VertexPusher: deploys a blessed model to an endpoint of Vertex AI and replaces the old model."""
