@@ -20,9 +20,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from components.evaluator.settings import Evaluation
 from components.serving_check.settings import Thresholds
 from core.errors import ConfigError
-from core.overrides import OPTION, apply_overrides
+from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem
-from core.strict_yaml import load_yaml
 from pipeline.cluster_settings import Cluster, Kubeflow, Vertex
 from pipeline.flink_settings import Flink
 from preprocessing.settings import Transform

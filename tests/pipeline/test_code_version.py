@@ -35,7 +35,7 @@ DEPENDS_ON = {
     "ExampleValidator": (),
     "DataGate": ("components/data_gate.py", "core/errors.py"),
     "Transform": (
-        "components/transform/executor.py",
+        "components/transform/component.py",
         "components/transform/stages.py",
         "components/tfrecords.py",
         "preprocessing/transform.py",
