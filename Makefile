@@ -56,7 +56,7 @@ run: install ## run the sample pipeline, from raw reviews to a pushed model, and
 test: lint ## check style and types, then run the tests
 	@$(PYTEST) $(PYTEST_ARGS)
 
-test-all: lint ## test with more settings too: each strategy, each precision, each kind of failure
+test-all: lint ## test more settings and failures too, the image, the wheel and the guides
 	@$(PYTEST) --exhaustive $(PYTEST_ARGS)
 
 test-fast: install ## run the tests that start no TFX component, train little and need no real data
@@ -155,6 +155,12 @@ endif
 	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
 		--output-file $(SBOM) .cache/sbom.txt
 	@echo $(SBOM)
+
+weight: ## print the number of lines of Python, and of settings
+	@printf 'product %6d lines\n' $$($(call COUNT_LINES,'*.py' ':!tests' ':!benchmarks' ':!tools'))
+	@printf 'tests %8d lines\n' $$($(call COUNT_LINES,'tests/*.py'))
+	@printf 'others %7d lines (benchmarks, tools)\n' $$($(call COUNT_LINES,'benchmarks/*.py' 'tools/*.py'))
+	@printf 'settings %5d keys\n' $$(grep -c '^| `' docs/reference/settings.md)
 
 clean: ## remove what builds and tools leave; keep .venv and runs
 	@rm -rf build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -22,7 +22,7 @@ import fasttext
 
 from benchmarks import usage
 from benchmarks.peer_files import read_reviews
-from trainer_module.loop.memory import peak_rss
+from trainer_module.cluster.resources import peak_rss
 
 EPOCHS = 5
 _FEATURES = 100_000

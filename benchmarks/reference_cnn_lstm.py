@@ -22,7 +22,7 @@ import numpy as np
 import tf_keras
 
 from benchmarks.peer_files import read_reviews
-from trainer_module.loop.memory import peak_rss
+from trainer_module.cluster.resources import peak_rss
 
 BATCH_SIZE = 512
 WORDS = 20_000

@@ -16,8 +16,8 @@ distribution has no cost, and the row of two workers, each with half of the core
 small processes with a large one.
 
 CPU utilisation is that of all processes of the row over all cores, from the first step to the end
-of the last validation, including tracing and checkpoints. GPU utilisation is that of nvidia-smi
-during the training. A server stores variables of the model and of its optimizer.
+of the last validation, including tracing and checkpoints. A server stores variables of the model
+and of its optimizer.
 """
 
 from __future__ import annotations
@@ -232,7 +232,6 @@ def table(rows: list[Row]) -> Table:
         "val_accuracy",
         "s per 1M",
         "CPU",
-        "GPU",
         "efficiency",
         "MiB on each server",
     )
@@ -248,7 +247,6 @@ def table(rows: list[Row]) -> Table:
             f"{row.figures['val_accuracy']:.4f}",
             f"{_MILLION / row.examples_per_second:.0f}",
             _share(row.cpu_utilisation),
-            _share(row.figures["gpu_utilisation"]),
             _share(scaling_efficiency(row, rows)),
             ", ".join(
                 f"{size / usage.MEBIBYTE:.1f}"

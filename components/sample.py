@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from components.examples import example_files
 from preprocessing import features
-from trainer_module.feeding.autotune import without_autotune
+from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
 

@@ -17,8 +17,8 @@ from tfx.utils import json_utils
 from components.baseline.served import existing_model
 from core.errors import InputError
 from core.settings import with_parameters
-from trainer_module.distribute.cluster import CHIEF, PS, WORKER
-from trainer_module.distribute.processes import count_processes
+from trainer_module.cluster.resources import count_processes
+from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training
 
 EPOCHS_KEY = "epochs"

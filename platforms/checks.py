@@ -9,7 +9,6 @@ from typing import Literal
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from preprocessing.reading.globs import is_data
-from trainer_module import combinations
 
 Target = Literal["local", "vertex", "kubeflow"]
 """The platforms, by their names in `--target`."""
@@ -145,12 +144,13 @@ def _check_training(config: PipelineConfig) -> None:
     trainer = config.cluster.resources.get("Trainer")
     gpus = trainer.gpus if trainer else 0
     of_gpus = f"cluster.resources.Trainer.gpus is {gpus}"
-    found = combinations.too_few_gpus(training, gpus)
-    if found is None and training.strategy == "auto":
-        name = combinations.of_one_process(training, gpus)
-        found = combinations.problem(training, name, f"auto: {of_gpus}")
-    if found:
-        raise ConfigError(found if of_gpus in found else f"{found} ({of_gpus})")
+    try:
+        training.check_gpus(gpus)
+        if training.strategy == "auto":
+            training.check(training.of_one_process(gpus)[0], f"auto: {of_gpus}")
+    except ValueError as error:
+        found = str(error)
+        raise ConfigError(found if of_gpus in found else f"{found} ({of_gpus})") from None
 
 
 def _check_kubeflow(config: PipelineConfig) -> None:

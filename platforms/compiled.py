@@ -14,7 +14,7 @@ from pipeline.config import PipelineConfig
 from pipeline.nodes import BASELINE, TRAINER, WARM_START
 from platforms.beam import set_beam_args
 from platforms.checks import cluster_name
-from trainer_module.distribute import processes
+from trainer_module.cluster import resources
 
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15} | {
     f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTP", 1)
@@ -80,7 +80,7 @@ class Compiled:
 
     @property
     def _has_peers(self) -> bool:
-        return processes.has_peers(self._config.training)
+        return resources.has_peers(self._config.training)
 
 
 def _gigabytes(quantity: str) -> float:

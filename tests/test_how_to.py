@@ -13,7 +13,7 @@ import pytest
 
 from tests.checkout import CHECKOUT, copy_of_the_checkout
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 PAGES = CHECKOUT / "docs" / "how-to"
 GUIDES = ("add-a-component", "add-a-data-format", "add-a-feature", "add-a-model")

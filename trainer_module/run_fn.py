@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from core.errors import InputError
-from trainer_module.distribute import local_cluster
+from trainer_module.cluster import local
 from trainer_module.loop import checkpoint_folders
 from trainer_module.settings import CustomConfig, TrainingJob
 from trainer_module.task import is_self_explanatory
@@ -21,12 +21,12 @@ def run_fn(fn_args: Any) -> None:
 
     Raises:
       InputError: a setting is wrong.
-      Exception: see `training.train` and `local_cluster.run`.
+      Exception: see `training.train` and `cluster.local.run`.
     """
     job = make_job(fn_args)
     try:
-        if local_cluster.is_needed(job.training):
-            local_cluster.run(job)
+        if local.is_needed(job.training):
+            local.run(job)
         else:
             train(job)
     except ValueError as error:

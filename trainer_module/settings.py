@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
 from core.settings import Fraction, PositiveInt, Section
 from preprocessing.settings import Transform
-from trainer_module import combinations
 
 SUMMARY_FILE = "training.json"
 """The file in `model_run_dir` with the duration, resource usage and metrics of a training."""
 
 
+ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
+"""Strategies of a single process; the others need a cluster."""
+_ALL_DEVICES = ("multi_worker_mirrored", "parameter_server", "tpu")
+"""Strategies that train on every device of a process."""
+_COMPILED = ("auto", "one_device", "tpu")
+"""Strategies whose step XLA can compile: all variables of the step are on its device."""
+_WITHOUT_SCALED_LOSS = ("central_storage", "parameter_server", "tpu")
+"""Strategies with one copy of a variable for all replicas; Keras unscales once for each replica."""
+
+
 class Training(Section):
     """The model and its training."""
+
+    removed: ClassVar[Mapping[str, str]] = {
+        "learning_rate_batch": "learning_rate now applies at a global batch of 1024 Examples; "
+        "with the default scaling multiply it by the square root of 1024 / learning_rate_batch"
+    }
+    """See `Section`."""
 
     model: Literal[
         "ngram_linear",
@@ -56,9 +71,7 @@ class Training(Section):
     batch_size_per_replica: PositiveInt = 1024
     """Examples in a batch of one replica; the global batch is this times the number of replicas."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
-    """Learning rate at a global batch of `learning_rate_batch`; None: the default of the model."""
-    learning_rate_batch: PositiveInt = 1024
-    """Global batch at which `learning_rate` applies without scaling."""
+    """Learning rate at a global batch of 1024 Examples; None: the default of the model."""
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
     """Scaling of the learning rate with the global batch."""
     schedule: Literal["cosine", "constant"] = "cosine"
@@ -82,7 +95,8 @@ class Training(Section):
     tuner_trials: PositiveInt | None = None
     """Trials of a Tuner before the Trainer; None: no Tuner."""
     profile_steps: tuple[PositiveInt, PositiveInt] | None = Field(default=None, strict=False)
-    """First and last step that the TensorFlow profiler records; None: off."""
+    """First and last step that the TensorFlow profiler records, counted from the start of the
+    process; None: off."""
     shuffle_buffer: PositiveInt = 100_000
     """Examples in the shuffle buffer of a training."""
     cache_input: bool = False
@@ -92,10 +106,73 @@ class Training(Section):
 
     @model_validator(mode="after")
     def _can_be_combined(self) -> Training:
-        problem = combinations.problem(self, self.strategy)
-        if problem:
-            raise ValueError(problem)
+        self.check(self.strategy)
+        if self.warm_start and self.hyperparameters.get("compressed"):
+            raise ValueError(
+                "training.warm_start: true needs a base model with all bits of its weights; unset "
+                "training.hyperparameters.compressed"
+            )
+        if self.profile_steps and self.profile_steps[0] > self.profile_steps[1]:
+            first, last = self.profile_steps
+            raise ValueError(f"training.profile_steps: [{first}, {last}] ends before it begins")
         return self
+
+    def check(self, strategy: str, reason: str = "") -> None:
+        """Check that `strategy` supports these settings.
+
+        Args:
+          strategy: the strategy; `self.strategy` may be `auto`.
+          reason: the reason why `auto` means this strategy, for the message.
+
+        Raises:
+          ValueError: it does not; the message is one line.
+        """
+        named = f"{strategy} ({reason})" if reason else strategy
+        devices = self.devices or 1
+        if strategy == "one_device" and devices > 1:
+            raise ValueError(
+                f"{devices} devices need training.strategy: mirrored or auto; one_device uses only "
+                "one"
+            )
+        if self.workers > 1 and strategy in ONE_PROCESS:
+            raise ValueError(
+                f"{self.workers} workers need training.strategy: multi_worker_mirrored or "
+                f"parameter_server; {named} trains in one process"
+            )
+        if self.devices is not None and strategy in _ALL_DEVICES:
+            other = "" if strategy == "tpu" else ", and set CUDA_VISIBLE_DEVICES to the GPUs to use"
+            raise ValueError(
+                f"training.devices: {devices}, but {named} trains on all devices of a process; "
+                f"remove training.devices{other}"
+            )
+        if self.jit_compile and (strategy not in _COMPILED or (strategy != "tpu" and devices > 1)):
+            raise ValueError(
+                f"training.jit_compile: true compiles the step of a single device, not of {named}; "
+                "set training.strategy: one_device (on a TPU every step is compiled without this "
+                "setting)"
+            )
+        if self.mixed_precision == "float16" and strategy in _WITHOUT_SCALED_LOSS:
+            raise ValueError(
+                "training.mixed_precision: float16 needs a scaled loss, which Keras does not "
+                f"support under {named}; set bfloat16"
+            )
+
+    def check_gpus(self, gpus: int) -> None:
+        """Check that a machine has `devices` GPUs; without GPUs it splits the CPU instead.
+
+        Raises:
+          ValueError: it has some, but fewer; the message is one line.
+        """
+        if gpus and (self.devices or 1) > gpus:
+            raise ValueError(
+                f"training.devices: {self.devices} devices, but only {gpus} GPUs are available"
+            )
+
+    def of_one_process(self, gpus: int) -> tuple[str, str]:
+        """Return what `auto` means with some GPUs but no cluster and no TPU, and the reason."""
+        name = "mirrored" if (self.devices or gpus) > 1 else "one_device"
+        devices = self.devices or "-"
+        return name, f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {devices}"
 
     def with_values(self, values: Mapping[str, Any]) -> Training:
         """Return these settings with a Tuner's `learning_rate` and hyperparameters."""

@@ -22,15 +22,8 @@ from pydantic import ValidationError
 from core import exit_codes
 from core.overrides import OPTION, apply_overrides
 from core.settings import first_problem
-from trainer_module.distribute import (
-    child,
-    first_process,
-    local_cluster,
-    lost_peer,
-    numbered,
-    processes,
-)
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster import exits, local, resources
+from trainer_module.cluster.tf_config import Cluster, set_tf_config
 from trainer_module.settings import TrainingJob
 
 _ERROR = re.compile(r"\w+(Error|Exception): ")
@@ -42,20 +35,20 @@ _OURS = ("trainer_module", "preprocessing", "core", "__main__")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, and return the exit code.
 
-    The exit codes are 0: trained; 2: a setting is wrong; `lost_peer.EXIT_CODE`: another process of
+    The exit codes are 0: trained; 2: a setting is wrong; `exits.LOST_PEER`: another process of
     the cluster is gone, and a restart of all processes continues from the last checkpoint; 143:
     ended by SIGTERM; 1: any other failure.
 
     A failure with a self-explanatory message is one line on stderr; any other failure is a
     traceback.
     """
-    first_process.end_at_sigterm()
-    parent = child.attach()
+    exits.end_at_sigterm()
+    parent = local.attach()
     logging.set_verbosity(logging.INFO)
     options = _parser().parse_args(arguments)
     cluster = None
     try:
-        numbered.set_tf_config(os.environ)
+        set_tf_config(os.environ)
         cluster = Cluster.from_environ(os.environ)
         job = read_job(options.job, options.set)
         if options.output:
@@ -65,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"--set: the model of these settings would replace {job.serving_model_dir}; add "
                 "--output FOLDER for another model"
             )
-        if cluster is None and processes.has_peers(job.training):
-            local_cluster.run(job)
+        if cluster is None and resources.has_peers(job.training):
+            local.run(job)
         else:
             # TensorFlow takes seconds to import, so the checks above come first.
             from trainer_module.training import train
@@ -75,12 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except Exception as error:
-        if lost_peer.is_lost_peer(error, cluster):
+        if exits.is_lost_peer(error, cluster):
             logging.warning("Another process of the cluster is gone", exc_info=True)
             line = f"another process of the cluster is gone: {_summary_line(error)}"
             print(f"{line}; a restart continues from the last checkpoint", file=sys.stderr)
             parent.fail(line)
-            return lost_peer.EXIT_CODE
+            return exits.LOST_PEER
         if not is_self_explanatory(error):
             logging.exception("The training failed")
             parent.fail(_summary_line(error))

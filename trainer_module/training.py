@@ -13,21 +13,22 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module import models, summary
-from trainer_module.distribute import strategies
-from trainer_module.distribute.agreement import Agreement
-from trainer_module.distribute.cluster import Cluster
-from trainer_module.feeding.inputs import Inputs
-from trainer_module.loop import checkpoint_folders, metrics, schedule, warm_start, weights
+from trainer_module import models, strategies, weights
+from trainer_module.cluster.collective import Collective
+from trainer_module.cluster.tf_config import Cluster
+from trainer_module.inputs.dataset import Inputs
+from trainer_module.loop import checkpoint_folders, schedule
 from trainer_module.loop.callbacks import StepProgress, StopOnNonFiniteLoss, best_effort
-from trainer_module.loop.checkpoints import Checkpoints, SaveRegularly
-from trainer_module.loop.curve import Curve
-from trainer_module.loop.early_stopping import EarlyStopping
+from trainer_module.loop.checkpoints import Checkpoints, EarlyStopping, SaveRegularly
 from trainer_module.loop.loops import LOOPS, Plan
-from trainer_module.loop.profiler import Profiler
+from trainer_module.loop.measurements import (
+    Measurements,
+    TrainingCurve,
+    configuration,
+    write_summary,
+)
+from trainer_module.loop.preemption import PreemptionSignal, PreemptionSync
 from trainer_module.loop.steps import Trainable
-from trainer_module.loop.termination import Termination, Vote
-from trainer_module.loop.usage import Usage
 from trainer_module.settings import Training, TrainingJob
 
 
@@ -66,7 +67,7 @@ class Trained:
       module: the module in `models` that built it.
       metrics: loss, accuracy, val_loss and val_accuracy of the epoch that ended with these weights.
       checkpoints: the checkpoints, to be removed after the export.
-      agreement: the Agreement with the other processes.
+      collective: the Collective with the other processes.
       chief: whether this process exports the model.
     """
 
@@ -74,7 +75,7 @@ class Trained:
     module: ModuleType
     metrics: dict[str, float]
     checkpoints: Checkpoints
-    agreement: Agreement
+    collective: Collective
     chief: bool
 
 
@@ -82,26 +83,23 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
     """Train the model of `job` without exporting it; see `train` for the errors."""
     training = job.training
     # A strategy must be created before any other TensorFlow op.
-    name, reason = strategies.choose(training, cluster)
-    strategy = strategies.create(training, cluster, name, reason)
+    strategy, reason = strategies.make_strategy(training, cluster)
     tf_keras.utils.set_random_seed(training.seed)
     started = time.perf_counter()
     module = models.load(training.model)
-    static_shapes = training.jit_compile or _on_tpu(strategy)
-    agreement = Agreement(strategy, cluster)
-    inputs = Inputs(job, module.FEATURES, strategy, cluster, agreement, static_shapes=static_shapes)
-    model = build_model(job, module, inputs, strategy, static_shapes=static_shapes)
+    collective = Collective(strategy, cluster)
+    inputs = Inputs(job, module.FEATURES, strategy, collective)
+    model = build_model(job, module, inputs, strategy)
 
     chief = cluster is None or cluster.chief
     task = cluster.name.replace(" ", "-") if cluster else "chief"
     checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=task)
     first_step = checkpoints.restore(inputs.global_batch, _settings(job))
     if not first_step:
-        _set_first_weights(job, module, model, inputs, agreement)
+        _set_first_weights(job, module, model, inputs)
     prepared_seconds = time.perf_counter() - started
 
-    log_dir = os.path.join(job.model_run_dir, "logs") if chief else None
-    usage = Usage(log_dir, inputs.global_batch, first_step, checkpoints.state.usage)
+    measurements = Measurements(inputs.global_batch, first_step, checkpoints.state.usage)
     plan = Plan(
         train=inputs.train_dataset,
         evaluation=inputs.eval_dataset(),
@@ -111,34 +109,44 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> Trained:
         first_step=first_step,
         state=checkpoints.state,
         steps_per_execution=training.steps_per_execution,
-        jit_compile=training.jit_compile and not _on_tpu(strategy),
+        jit_compile=_jit_compile(training, strategy),
         workers=cluster.workers if cluster else 1,
-        parse_sent=inputs.parse_sent,
+        parse_on_worker=inputs.parse_on_worker,
     )
-    with Termination() as termination:
-        vote = Vote(termination, agreement)
+    total_steps, patience = inputs.steps * training.epochs, training.early_stopping
+    with PreemptionSignal() as preemption:
+        sync = PreemptionSync(preemption, collective)
         callbacks = [
             StopOnNonFiniteLoss(first_step),
-            usage,
-            Curve(first_step, checkpoints.state.curve),
+            measurements,
+            TrainingCurve(first_step, total_steps, checkpoints.state.curve),
             StepProgress(inputs.steps, training.epochs, first_step),
-            *_early_stopping(training, checkpoints),
-            SaveRegularly(checkpoints, training.checkpoint_steps, first_step, vote),
-            *(_board_callbacks(training, log_dir, first_step) if log_dir else []),
+            *([EarlyStopping(patience, checkpoints)] if patience else []),
+            SaveRegularly(checkpoints, training.checkpoint_steps, first_step, sync),
+            *([_board(job)] if chief else []),
         ]
         LOOPS[training.loop](model, plan, callbacks)
     checkpoints.restore_best()
     results = checkpoints.state.best_metrics or checkpoints.state.metrics
     if chief:
+        measured = measurements.summary()
+        rate = _rate(training, module, inputs)
+        seconds = prepared_seconds + sum(measured["seconds_per_epoch"])
         figures = {
             "strategy_reason": reason,
-            **summary.figures(job, inputs, model, cluster, prepared_seconds, usage),
+            **configuration(job, inputs, model, cluster),
+            "prepare_seconds": round(prepared_seconds, 3),
+            **measured,
+            "seconds": round(seconds, 3),
             **results,
             "epoch_metrics": checkpoints.state.history,
-            "curve": summary.with_rates(checkpoints.state.curve, _rate(training, module, inputs)),
+            "curve": [
+                {**point, "learning_rate": float(rate(point["step"] - 1))}
+                for point in checkpoints.state.curve
+            ],
         }
-        summary.write_summary(job, figures)
-    return Trained(model, module, results, checkpoints, agreement, chief)
+        write_summary(job, figures)
+    return Trained(model, module, results, checkpoints, collective, chief)
 
 
 def build_model(
@@ -146,8 +154,6 @@ def build_model(
     module: ModuleType,
     inputs: Inputs,
     strategy: tf.distribute.Strategy,
-    *,
-    static_shapes: bool,
 ) -> tf_keras.Model:
     """Build and compile the model under its strategy."""
     training = job.training
@@ -158,16 +164,12 @@ def build_model(
     rate = _rate(training, module, inputs)
     with strategy.scope():
         net = module.build(
-            _hyperparameters(training),
-            job.transform,
-            static_shapes=static_shapes,
+            _hyperparameters(training), job.transform, static_shapes=inputs.static_shapes
         )
-        model = Trainable(net.input, net.output, name=net.name)
+        model = Trainable(net, models.loss_of(module))
         model.compile(
             optimizer=module.optimizer(rate),
-            # The steps of `loops` compute the loss. It is also a metric, whose mean is exact.
-            weighted_metrics=metrics.keras_metrics(),
-            jit_compile=training.jit_compile and not _on_tpu(strategy),
+            jit_compile=_jit_compile(training, strategy),
             steps_per_execution=training.steps_per_execution,
         )
     logging.info(
@@ -189,9 +191,9 @@ def _rate(training: Training, module: ModuleType, inputs: Inputs) -> schedule.Wa
     return schedule.make_schedule(training, peak, inputs.steps * training.epochs)
 
 
-def _on_tpu(strategy: tf.distribute.Strategy) -> bool:
-    """Return whether the strategy compiles every step, which requires static shapes."""
-    return isinstance(strategy, tf.distribute.TPUStrategy)
+def _jit_compile(training: Training, strategy: tf.distribute.Strategy) -> bool:
+    """Return whether XLA compiles the step; a TPU compiles every step by itself."""
+    return training.jit_compile and not isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def _plain_model(job: TrainingJob, module: ModuleType) -> tf_keras.Model:
@@ -222,42 +224,28 @@ def _set_first_weights(
     module: ModuleType,
     model: tf_keras.Model,
     inputs: Inputs,
-    agreement: Agreement,
 ) -> None:
     """Set the weights of the base model if it fits; otherwise adapt `model` to the train split."""
-    if job.base_model and warm_start.load_weights(
+    if job.base_model and weights.warm_start(
         job, module.FEATURES, _plain_model(job, module), model
     ):
         return
-    if hasattr(module, "adapt_to_counts"):
-        counts = inputs.stored_ngram_counts()
-        if counts is not None:
-            module.adapt_to_counts(model, counts)
-            return
-    adapt = getattr(module, "adapt", None)
-    if adapt is not None:
-        logging.info("Reading the train split once before the first step")
-        adapt(model, inputs.adapt_dataset(), agreement.sum)
+    if hasattr(module, "adapt"):
+        module.adapt(model, inputs.ngram_counts())
 
 
-def _early_stopping(
-    training: Training, checkpoints: Checkpoints
-) -> list[tf_keras.callbacks.Callback]:
-    patience = training.early_stopping
-    return [] if patience is None else [EarlyStopping(patience, checkpoints)]
-
-
-def _board_callbacks(
-    training: Training, log_dir: str, first_step: int
-) -> list[tf_keras.callbacks.Callback]:
-    """Return the callbacks, other than `Usage`, that write to the log folder of TensorBoard."""
+def _board(job: TrainingJob) -> tf_keras.callbacks.Callback:
+    """Return the callback that writes to the log folder of TensorBoard."""
+    # TensorBoard's profiler counts calls of the compiled function since the start of the process.
+    # Its `write_steps_per_second` would take 0.2 ms a step.
+    steps, at_once = job.training.profile_steps, job.training.steps_per_execution
     board = tf_keras.callbacks.TensorBoard(
-        log_dir, write_graph=False, update_freq="epoch", profile_batch=0
+        os.path.join(job.model_run_dir, "logs"),
+        write_graph=False,
+        update_freq="epoch",
+        profile_batch=tuple(-(-step // at_once) for step in steps) if steps else 0,
     )
-    if training.profile_steps is None:
-        return [best_effort(board)]
-    profiler = Profiler(log_dir, training.profile_steps, training.steps_per_execution, first_step)
-    return [best_effort(board), best_effort(profiler)]
+    return best_effort(board)
 
 
 def _export(job: TrainingJob, trained: Trained) -> None:
@@ -272,8 +260,8 @@ def _export(job: TrainingJob, trained: Trained) -> None:
         if hasattr(trained.module, "exported"):
             plain = trained.module.exported(plain, _hyperparameters(job.training))
         export.save(plain, job.transform_graph, job.serving_model_dir, job.transform)
-        warm_start.write_origin(job, trained.module.FEATURES)
+        weights.write_origin(job, trained.module.FEATURES)
         logging.info(
             "Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__
         )
-    trained.agreement.wait_for_all()
+    trained.collective.wait_for_all()

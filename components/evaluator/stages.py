@@ -24,7 +24,7 @@ from components.evaluator.sums import Pairs
 from components.tfrecords import cores
 from core.progress import Progress
 from preprocessing import features
-from trainer_module.feeding.autotune import without_autotune
+from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 4096
 _BYTES_AT_ONCE = 8 << 20

@@ -27,7 +27,7 @@ from components.beam_executor import LocalBeamExecutor
 from components.examples import example_files, uris_without_magic
 from components.statistics.tfdv_internals import statistics_of
 from preprocessing.reading.files import file_size
-from trainer_module.feeding.autotune import without_autotune
+from trainer_module.inputs.autotune import without_autotune
 
 MAX_EXAMPLES_KEY = "max_examples"
 _BATCH = 8192

@@ -42,7 +42,7 @@ from components.transform import stages
 from components.worker_results import read_results, write_results
 from core.files import without_magic
 from trainer_module import content
-from trainer_module.feeding import counts, ngram_counts
+from trainer_module.inputs import stored_counts
 
 _FILE_PREFIX = "transformed_examples"
 _FILES_PER_UNIT = 8
@@ -106,9 +106,9 @@ class Executor(LocalBeamExecutor):
             published = tfrecords.publish(folder, _FILE_PREFIX, list(written))
             names = [os.path.relpath(path, transformed.uri) for path in published]
             examples_by_file.update(zip(names, written.values(), strict=True))
-        ngram_counts.write(transformed.uri, _counted(transformed, done))
+        stored_counts.write_ngram_counts(transformed.uri, _counted(transformed, done))
         fileio.rmtree(scratch)
-        counts.write(transformed.uri, examples_by_file)
+        stored_counts.write_example_counts(transformed.uri, examples_by_file)
         content.write(
             transformed.uri,
             split_files(examples, sorted({*splits.analyze, *splits.transform})),

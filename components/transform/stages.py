@@ -20,8 +20,8 @@ from components.overlapping import OverlappingDoFn
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
 from core.files import without_magic
 from core.progress import Progress
-from trainer_module.feeding import ngram_counts
-from trainer_module.feeding.autotune import without_autotune
+from trainer_module.inputs import stored_counts
+from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
 _ANALYZED_BATCH = 32_768
@@ -86,7 +86,7 @@ class TransformFiles(OverlappingDoFn):
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
         paths = [f"{name}-{index:03d}.gz" for index in range(len(files))]
-        counter = ngram_counts.Counter.of(self._config) if split in self._counted else None
+        counter = stored_counts.NgramCounter.of(self._config) if split in self._counted else None
         with (
             ThreadPoolExecutor(1) as pool,
             Progress("reviews", f"{split} {number}") as progress,

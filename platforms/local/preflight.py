@@ -16,7 +16,7 @@ from platforms.local.places import check_places
 from platforms.targets import check_target
 from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
-from trainer_module.distribute import machine
+from trainer_module.cluster import resources
 
 
 def check(config: PipelineConfig) -> None:
@@ -42,7 +42,7 @@ def check(config: PipelineConfig) -> None:
     check_places(config)
     read_golden(config.serving_check.golden)
     try:
-        machine.check(config.training, os.environ)
+        resources.check(config.training, os.environ)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_hyperparameters(config)

@@ -105,7 +105,7 @@ def test_peak_memory_is_in_bytes():
         [
             sys.executable,
             "-c",
-            "from trainer_module.loop.memory import peak_rss\n"
+            "from trainer_module.cluster.resources import peak_rss\n"
             "print(peak_rss())\n"
             "block = b'x' * (64 * 2**20)\n"
             "print(peak_rss())\n",

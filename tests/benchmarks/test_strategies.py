@@ -20,7 +20,6 @@ FIGURES = {
     "batch_size_per_replica": 512,
     "val_loss": 0.2137,
     "val_accuracy": 0.9138,
-    "gpu_utilisation": None,
 }
 
 
@@ -50,7 +49,6 @@ def test_a_row_shows_the_last_epoch():
         "val_accuracy": "0.9138",
         "s per 1M": "400",
         "CPU": "0.90",
-        "GPU": "",
         "efficiency": "1.00",
         "MiB on each server": "",
     }

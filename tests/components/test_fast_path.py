@@ -34,7 +34,7 @@ from components.transform.component import Executor as TransformExecutor
 from core.errors import InputError
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
-from trainer_module.feeding import ngram_counts
+from trainer_module.inputs.stored_counts import read_ngram_counts
 
 pytestmark = pytest.mark.slow
 
@@ -213,9 +213,10 @@ def test_the_ngrams_of_the_train_split_are_counted_by_class(by_format, tmp_path)
         np.add.at(wanted[label], ngram_ids(words_of(text_of(example))), 1)
     pattern = f"{transformed.uri}/Split-{{}}/*"
     np.testing.assert_array_equal(
-        ngram_counts.read([pattern.format("train")], SETTINGS["ngram_buckets"]), wanted
+        read_ngram_counts([pattern.format("train")], SETTINGS["ngram_buckets"]),
+        wanted,
     )
-    assert ngram_counts.read([pattern.format("eval")], SETTINGS["ngram_buckets"]) is None
+    assert read_ngram_counts([pattern.format("eval")], SETTINGS["ngram_buckets"]) is None
 
 
 def test_words_equal_those_of_the_reference_and_the_vocabulary_is_of_train(by_format, tmp_path):
@@ -256,7 +257,7 @@ def test_the_vocabulary_and_the_words_on_flink(tmp_path, flink_jars):
     assert len(vocabulary) == SETTINGS["vocabulary_size"]
     for split in ("train", "eval"):
         assert features_of(transformed, split) == features_of(wanted, split)
-    counts = [ngram_counts.read([f"{e.uri}/Split-train/*"], 1000) for e in (wanted, transformed)]
+    counts = [read_ngram_counts([f"{e.uri}/Split-train/*"], 1000) for e in (wanted, transformed)]
     np.testing.assert_array_equal(*counts)
 
 

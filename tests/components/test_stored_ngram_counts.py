@@ -12,9 +12,6 @@ from tests.components.test_fast_path import SETTINGS, read_examples
 from tests.components.test_fast_path import transform as transformed
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import run_task
-from trainer_module.feeding import ngram_counts
-from trainer_module.feeding.dataset import Batching, Split, make_dataset
-from trainer_module.models import ngram_linear
 from trainer_module.settings import TrainingJob
 
 pytestmark = pytest.mark.slow
@@ -69,17 +66,6 @@ def expected(artifacts, tmp_path_factory):
     found = scale(folder)
     assert found.min() > 0 and np.ptp(found) > 1
     return found
-
-
-def test_the_stored_counts_are_those_of_the_pass(artifacts, tmp_path):
-    made = job(artifacts, tmp_path)
-    share = Split.find(made.train_files).shares(1)[0]
-    model = ngram_linear.build(ngram_linear.Hyperparameters(), made.transform)
-    bag = model.get_layer("bag")
-    passed = []
-    bag.adapt_to_counts = passed.append
-    ngram_linear.adapt(model, make_dataset(share, Batching(("ngrams",), made.transform, 500)))
-    np.testing.assert_array_equal(ngram_counts.read(made.train_files, BUCKETS), passed[0])
 
 
 @pytest.mark.parametrize(

@@ -16,21 +16,11 @@ import yaml
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
+from pipeline.config import PipelineConfig
+from pipeline.nodes import node_ids
+
 COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
-PIPELINE_NODES = (
-    "ReviewSchemaGen",
-    "ReviewExampleGen",
-    "StatisticsGen",
-    "ExampleValidator",
-    "DataGate",
-    "Transform",
-    "Trainer",
-    "LatestBlessedModel",
-    "Evaluator",
-    "ServingCheck",
-    "Pusher",
-    "RunReport",
-)
+PIPELINE_NODES = tuple(node_ids(PipelineConfig()))
 ALWAYS = {"LatestBlessedModel", "RunReport"}
 """The nodes that are never cached: TFX looks the baseline up, and each run has its own report."""
 REPORT_ARTIFACTS = dict.fromkeys(

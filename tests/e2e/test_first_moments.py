@@ -12,15 +12,14 @@ import pytest
 from pipeline.config import load_config
 from pipeline.nodes import node_ids
 from tests.e2e.harness import COMMAND, Workspace, _children
+from tests.exhaustive import exhaustive
 from tests.waiting import wait
-
-LONG = {"training": {"epochs": 100_000}}
 
 
 class Run:
     """`amazon-reviews run`, started and not yet ended."""
 
-    def __init__(self, workspace, **options):
+    def __init__(self, workspace):
         self.printed = workspace.folder / "printed"
         with self.printed.open("w") as printed:
             self.process = subprocess.Popen(
@@ -29,7 +28,6 @@ class Run:
                 cwd=workspace.folder,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
-                **options,
             )
 
     def until(self, sign):
@@ -38,7 +36,6 @@ class Run:
             return sign()
 
         wait(came, seconds=300)
-        return self
 
     def interrupt(self, number=signal.SIGINT):
         """Send a signal; return the output after the end of all processes of the run."""
@@ -57,31 +54,30 @@ class Run:
         return text in self.printed.read_text()
 
 
-def test_ctrl_c_while_the_command_itself_is_imported(tmp_path):
-    run = Run(Workspace(tmp_path, {}))
-    run.until(lambda: run.has_loaded("_pydantic_core"))
-    run.interrupt()
-
-
-def test_ctrl_c_when_the_process_of_the_pipeline_has_just_started(tmp_path):
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        (lambda run, root: run.has_loaded("_pydantic_core"), ()),
+        (lambda run, root: list(root.glob("logs/*.log")), ()),
+        (
+            lambda run, root: run.has_printed("loading TFX"),
+            ("interrupted; run again to continue", "log: "),
+        ),
+    ],
+    ids=["the command is imported", "the pipeline's process starts", "TFX is loaded"],
+)
+def test_ctrl_c_ends_a_run_at_any_moment(tmp_path, moment, expected):
     workspace = Workspace(tmp_path, {})
     run = Run(workspace)
-    run.until(lambda: list(workspace.root.glob("logs/*.log")))
-    run.interrupt()
-
-
-def test_ctrl_c_while_tfx_is_loaded(tmp_path):
-    run = Run(Workspace(tmp_path, {}))
-    run.until(lambda: run.has_printed("loading TFX"))
+    run.until(lambda: moment(run, workspace.root))
     printed = run.interrupt()
-    assert "interrupted; run again to continue" in printed
-    assert "log: " in printed
+    assert all(text in printed for text in expected)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, exhaustive(signal.SIGTERM)])
 def test_a_signal_in_a_training_saves_a_checkpoint_first(tmp_path, number):
-    workspace = Workspace(tmp_path, LONG)
+    workspace = Workspace(tmp_path, {"training": {"epochs": 100_000}})
     run = Run(workspace)
     # The first checkpoint is written at the end of an epoch.
     run.until(lambda: list((workspace.root / "checkpoints").rglob("*.index")))
@@ -90,27 +86,6 @@ def test_a_signal_in_a_training_saves_a_checkpoint_first(tmp_path, number):
     assert "interrupted: Trainer; run again to continue" in printed
     [log] = workspace.root.glob("logs/*.log")
     assert "SIGTERM: saved after step" in log.read_text()
-
-
-@pytest.mark.slow
-def test_a_second_run_on_the_root_is_refused_while_the_first_one_runs(tmp_path):
-    workspace = Workspace(tmp_path, LONG)
-    run = Run(workspace)
-    run.until(lambda: run.has_printed("loading TFX"))
-    second = workspace.run()
-    assert second.returncode == 2
-    assert second.stdout == ""
-    [line] = second.stderr.splitlines()
-    assert f"is in use by process {run.process.pid} (amazon-reviews run)" in line
-    run.until(lambda: run.has_printed("ReviewExampleGen"))
-    # Any end of the run releases the lock, also if SIGKILL ends the command that watches it.
-    [pipeline] = _children(run.process.pid)
-    run.process.kill()
-    run.process.wait()
-    wait(lambda: not os.path.exists(f"/proc/{pipeline}"))
-    third = Run(workspace)
-    third.until(lambda: third.has_printed("loading TFX"))
-    third.interrupt()
 
 
 def test_a_terminal_lists_every_component_from_the_first_moment(tmp_path):

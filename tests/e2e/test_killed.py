@@ -7,49 +7,51 @@ from tests.e2e.harness import PIPELINE_NODES, Workspace
 
 pytestmark = pytest.mark.slow
 
+MANY = "training.epochs=40"
 
-def test_killed_in_transform_and_in_trainer_then_completed(tmp_path):
+
+def resumed(workspace):
+    """Return whether the last run continued a training, and removed its checkpoints."""
+    log = max((workspace.root / "logs").iterdir()).read_text()
+    left = list((workspace.root / "checkpoints").iterdir())
+    return "Resuming after step" in log and not left
+
+
+def test_a_run_killed_in_the_trainer_is_completed_from_the_cache_and_the_checkpoint(tmp_path):
     workspace = Workspace(tmp_path, SETTINGS)
-
-    def started(component, output):
-        folder = workspace.root / component / output
-        return lambda: folder.exists() and any(folder.iterdir())
-
-    output = workspace.run_and_kill(started("Transform", "transformed_examples"))
-    assert "failed: Transform: the pipeline's process ended with exit code -9" in output
-    assert workspace.pushed() == []
-
-    output = workspace.run_and_kill(started("Trainer", "model"))
+    checkpoints = workspace.root / "checkpoints"
+    output = workspace.run_and_kill(lambda: list(checkpoints.glob("*/checkpoint")), MANY)
     assert "failed: Trainer: the pipeline's process ended with exit code -9" in output
-    assert workspace.states(output)["ReviewExampleGen"] == "cached"
-    assert workspace.states(output)["Transform"] == "done"
     assert workspace.pushed() == []
 
-    done = workspace.run()
+    done = workspace.run(MANY)
     assert done.returncode == 0, done.stdout + done.stderr
     states = workspace.states(done.stdout)
-    assert states["Transform"] == "cached"
+    assert states["ReviewExampleGen"] == states["Transform"] == "cached"
     assert states["Trainer"] == states["Pusher"] == "done"
+    assert resumed(workspace)
     assert len(workspace.pushed()) == 1
 
 
-def test_a_run_without_the_cache_resumes_a_killed_training(tmp_path):
-    # This run also has no Pusher.
-    push = {"push": {"destination": "none"}}
-    workspace = Workspace(tmp_path, {**SETTINGS, **push, "cache": False})
-    many = "training.epochs=40"
-    checkpoints = workspace.root / "checkpoints"
-    workspace.run_and_kill(lambda: list(checkpoints.glob("*/checkpoint")), many)
-    assert workspace.pushed() == []
+@pytest.mark.exhaustive
+def test_a_run_killed_in_transform_and_then_without_the_cache_in_the_trainer(tmp_path):
+    # These runs also have no Pusher.
+    workspace = Workspace(tmp_path, {**SETTINGS, "push": {"destination": "none"}})
+    written = workspace.root / "Transform" / "transformed_examples"
+    output = workspace.run_and_kill(lambda: written.exists() and any(written.iterdir()), MANY)
+    assert "failed: Transform: the pipeline's process ended with exit code -9" in output
 
-    done = workspace.run(many)
+    checkpoints = workspace.root / "checkpoints"
+    overrides = f"cache=false,{MANY}"
+    output = workspace.run_and_kill(lambda: list(checkpoints.glob("*/checkpoint")), overrides)
+    assert workspace.states(output)["ReviewExampleGen"] == "done"
+
+    done = workspace.run(overrides)
     assert done.returncode == 0, done.stdout + done.stderr
     # Every component ran again and wrote to other folders; the content of the Examples is the same.
     states = workspace.states(done.stdout)
     assert set(states.values()) == {"done"}
-    newest = max((workspace.root / "logs").iterdir())
-    assert "Resuming after step" in newest.read_text()
-    assert list(checkpoints.iterdir()) == []
     assert states.keys() == {*PIPELINE_NODES} - {"Pusher"}
+    assert resumed(workspace)
     assert "not pushed (push.destination: none)" in done.stdout
     assert workspace.pushed() == []

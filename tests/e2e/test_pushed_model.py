@@ -1,23 +1,16 @@
-"""The pushed SavedModel: its signatures, and that it is the model that was evaluated."""
+"""The pushed SavedModel: its signatures, and the ways to predict with it."""
 
 import glob
-import pickle
-import uuid
 from collections import Counter
 
-import apache_beam as beam
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
-import tensorflow_model_analysis as tfma
-from tensorflow_model_analysis.proto import config_pb2
-from tfx_bsl.tfxio.tf_example_record import TFExampleBeamRecord
 
-from core.local_beam import make_pipeline
-from pipeline.config import load_config
-from pipeline.evaluation import eval_config
 from preprocessing import features, normalise
 from preprocessing.settings import Transform
+from serving.predict_text import load_predict_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
@@ -91,46 +84,31 @@ def test_transform_features_returns_the_features_of_the_training(finished, pushe
     np.testing.assert_array_equal((ngrams >= 0).sum(axis=1), wanted)
 
 
-def test_predict_text_equals_the_evaluation_example_by_example(
+def test_predict_scores_files_with_the_answers_of_the_signature(
     finished, pushed, test_examples, tmp_path
 ):
-    """The predictions of the Evaluator, by TFMA's extractors, equal those for raw strings."""
-    evaluated = _evaluated(finished[0], test_examples, tmp_path)
-    assert len(evaluated) == len(test_examples)
-    answers = pushed.signatures["predict_text"](texts=tf.constant(_texts(evaluated)))
-    np.testing.assert_allclose(list(evaluated.values()), answers["probability"], atol=1e-6)
+    """The serving check compares the signature with the evaluation, review by review."""
+    workspace, _ = finished
+    texts = _texts(test_examples)
+    answers = pushed.signatures["predict_text"](texts=tf.constant(texts))
+    source, output = tmp_path / "reviews.txt", tmp_path / "scores.parquet"
+    source.write_bytes(b"\n".join(texts))
+    done = workspace.command("predict", "--input", str(source), "--output", str(output))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{len(texts):,} reviews scored")
+    assert done.stderr == ""
+    scores = pq.read_table(output)
+    assert scores["position"].to_pylist() == list(range(1, len(texts) + 1))
+    np.testing.assert_allclose(scores["probability"], answers["probability"], atol=1e-6)
+    labels = ["positive" if p > 0.5 else "negative" for p in scores["probability"].to_pylist()]
+    assert scores["label"].to_pylist() == labels
 
 
-def _evaluated(workspace, examples, folder):
-    """Return serialized Example -> probability, as the Evaluator extracts it."""
-    config = config_pb2.EvalConfig()
-    config.CopyFrom(eval_config(load_config(str(workspace.config), environ={})))
-    del config.model_specs[1:]
-    config = tfma.utils.update_eval_config_with_defaults(
-        config, has_baseline=False, rubber_stamp=True
-    )
-    model = tfma.default_eval_shared_model(
-        eval_saved_model_path=str(workspace.artifact_uri("Model") / "Format-Serving"),
-        eval_config=config,
-    )
-    source = TFExampleBeamRecord(
-        physical_format="inmem",
-        raw_record_column_name=tfma.ARROW_INPUT_COLUMN,
-        telemetry_descriptors=["test"],
-    )
-    with make_pipeline() as pipeline:
-        extracts = (
-            pipeline | beam.Create(examples) | source.BeamSource() | tfma.BatchedInputsToExtracts()
-        )
-        for extractor in tfma.default_extractors(eval_shared_model=model, eval_config=config):
-            extracts |= extractor.stage_name >> extractor.ptransform
-        extracts | beam.Map(_keep, str(folder))
-    kept = [pickle.loads(file.read_bytes()) for file in folder.iterdir()]
-    return dict(kept)
-
-
-def _keep(extract, folder):
-    example = bytes(np.asarray(extract["input"]).ravel()[0])
-    probability = float(extract["predictions"]["probability"].ravel()[0])
-    with open(f"{folder}/{uuid.uuid4().hex}", "wb") as file:
-        pickle.dump((example, probability), file)
+def test_ngrams_of_numpy_score_the_pushed_model_with_the_same_bits(finished):
+    workspace, _ = finished
+    predict = load_predict_text(str(workspace.pushed()[0]))
+    texts = _texts(_examples(workspace, "ReviewExampleGen", "eval"))
+    found = predict(texts)
+    assert predict.is_fast
+    for name, values in predict._by_text(texts).items():
+        np.testing.assert_array_equal(found[name], values)

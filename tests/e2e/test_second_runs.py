@@ -10,6 +10,7 @@ from tfx.orchestration import metadata
 from core.metadata import connection_config
 from platforms.local.outcome import NoOutcomeError, run_outcome
 from tests.e2e.harness import ALWAYS
+from tests.exhaustive import exhaustive
 from tests.waiting import wait
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finished")]
@@ -79,29 +80,28 @@ def test_each_run_has_its_own_outcome(finished):
             run_outcome(handle, "no-such-run")
 
 
-def test_a_model_that_is_not_served_is_pushed_again_and_only_once(finished):
+@pytest.mark.parametrize("served", [exhaustive("nothing"), "part of it", exhaustive("another one")])
+def test_a_model_that_is_not_served_is_pushed_again_and_only_once(finished, served):
     """After a run with other settings another model is served."""
     workspace, _ = finished
-    for served in ("nothing", "part of it", "another one"):
-        model = workspace.pushed()[-1]
-        if served == "nothing":
-            shutil.rmtree(model)
-        elif served == "part of it":
-            (model / "saved_model.pb").unlink()
-        else:
-            shutil.copytree(model, model.with_name(str(int(model.name) + 1)))
-        done = workspace.run()
-        assert done.returncode == 0, done.stdout + done.stderr
-        states = workspace.states(done.stdout)
-        assert {states.pop(name) for name in ("Pusher", *ALWAYS)} == {"done"}, served
-        assert set(states.values()) == {"cached"}
-        pushed = workspace.pushed()[-1]
-        assert pushed != model
-        assert f"pushed to {pushed}" in done.stdout
-        assert (pushed / "saved_model.pb").exists()
-        assert workspace.command("predict", "Great phone").returncode == 0
-    before = workspace.pushed()
+    [model] = workspace.pushed()
+    if served == "nothing":
+        shutil.rmtree(model)
+    elif served == "part of it":
+        (model / "saved_model.pb").unlink()
+    else:
+        shutil.copytree(model, model.with_name(str(int(model.name) + 1)))
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    states = workspace.states(done.stdout)
+    assert {states.pop(name) for name in ("Pusher", *ALWAYS)} == {"done"}
+    assert set(states.values()) == {"cached"}
+    pushed = workspace.pushed()
+    assert pushed[-1] != model
+    assert f"pushed to {pushed[-1]}" in done.stdout
+    assert workspace.command("predict", "Great phone").returncode == 0
+
     done = workspace.run()
     assert workspace.states(done.stdout)["Pusher"] == "cached"
-    assert f"pushed to {before[-1]}" in done.stdout
-    assert workspace.pushed() == before
+    assert f"pushed to {pushed[-1]}" in done.stdout
+    assert workspace.pushed() == pushed

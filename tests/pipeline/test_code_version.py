@@ -48,7 +48,7 @@ DEPENDS_ON = {
         "components/baseline/served.py",
         "trainer_module/run_fn.py",
         "trainer_module/loop/loops.py",
-        "trainer_module/distribute/local_cluster.py",
+        "trainer_module/cluster/local.py",
         "trainer_module/task.py",  # which is started as a process
         "trainer_module/models/cnn_lstm.py",  # which is imported by the name in the settings
         "trainer_module/export.py",

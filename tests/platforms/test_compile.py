@@ -20,6 +20,7 @@ from pipeline.config import PRESETS
 from platforms import driver
 from platforms.compile import DRIVER, ENTRYPOINT, compile_pipeline
 from platforms.kubeflow import input_cache
+from tests.exhaustive import exhaustive
 from tests.platforms.settings import IMAGE, REQUIRED, settings
 
 pytestmark = pytest.mark.slow
@@ -276,7 +277,7 @@ def test_wrong_settings_leave_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["tfx", "amazon-reviews"])
+@pytest.mark.parametrize("command", ["tfx", exhaustive("amazon-reviews")])
 def test_the_commands_compile(tmp_path, command):
     folder = os.path.dirname(sys.executable)
     repository = os.getcwd()

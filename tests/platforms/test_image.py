@@ -50,6 +50,7 @@ def said_by(done):
 class TestImage:
     pytestmark = [
         pytest.mark.slow,
+        pytest.mark.exhaustive,
         pytest.mark.xdist_group("image"),
         pytest.mark.timeout(1800),  # the first call builds it
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait
-from trainer_module.distribute import local_cluster
+from trainer_module.cluster import local
 from trainer_module.settings import Training, TrainingJob
 
 REPOSITORY = str(Path(__file__).parents[2])
@@ -41,8 +41,8 @@ def wait_until_gone(whom):
         time.sleep(0.01)
 
 def attach():
-    from trainer_module.distribute import child
-    return child.attach()
+    from trainer_module.cluster import local
+    return local.attach()
 
 note("started")
 """
@@ -74,7 +74,7 @@ class ScriptedCluster:
 
     def run(self, script, workers=2, strategy="multi_worker_mirrored", **training):
         job = self.job(workers=workers, strategy=strategy, **training)
-        local_cluster.run(job, self.command(script))
+        local.run(job, self.command(script))
 
     def notes(self, kind):
         """Return the notes as (task, process id) -> text."""
@@ -97,7 +97,7 @@ class ScriptedCluster:
 def failure(scripted, script, **training):
     """Run a script that fails within a minute, and return the message of the error."""
     started = time.monotonic()
-    with pytest.raises(local_cluster.TrainingFailed) as error:
+    with pytest.raises(local.TrainingFailed) as error:
         scripted.run(script, **training)
     assert time.monotonic() - started < 60
     assert len(str(error.value).splitlines()) == 1

@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import learned_negation, make_job, run_task
 
 pytestmark = pytest.mark.slow
@@ -53,7 +54,7 @@ def task_of(process, kind, index):
     ("strategy", "kind", "index"),
     [
         ("multi_worker_mirrored", "worker", 1),
-        ("parameter_server", "ps", 0),
+        exhaustive("parameter_server", "ps", 0),
     ],
 )
 def test_a_kill_ends_the_job_with_one_line_and_the_next_run_resumes(

@@ -64,7 +64,7 @@ def test_several_processes_are_a_cluster_of_their_own(fn_args, monkeypatch, trai
     monkeypatch.delenv("TF_CONFIG", raising=False)
     trained = []
     monkeypatch.setattr(run_fn, "train", lambda job: trained.append(("here", job)))
-    monkeypatch.setattr(run_fn.local_cluster, "run", lambda job: trained.append(("cluster", job)))
+    monkeypatch.setattr(run_fn.local, "run", lambda job: trained.append(("cluster", job)))
     run_fn.run_fn(fn_args(**training))
     assert trained == [(place, run_fn.make_job(fn_args(**training)))]
 
@@ -74,9 +74,9 @@ def test_a_wrong_setting_is_an_error_of_the_input_and_a_defect_is_not(fn_args, m
     monkeypatch.setattr(
         run_fn,
         "train",
-        lambda job: run_fn.local_cluster.is_needed(job.training, {"TF_CONFIG": "worker"}),
+        lambda job: run_fn.local.is_needed(job.training, {"TF_CONFIG": "worker"}),
     )
-    with pytest.raises(InputError, match="TF_CONFIG: not JSON"):
+    with pytest.raises(InputError, match="TF_CONFIG: Invalid JSON"):
         run_fn.run_fn(wrong)
     monkeypatch.setattr(run_fn, "train", lambda job: int("no number"))
     with pytest.raises(ValueError, match="invalid literal") as error:

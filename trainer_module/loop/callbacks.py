@@ -1,4 +1,4 @@
-"""Callbacks for progress, the metrics of an epoch, and a stop at a loss that is not finite."""
+"""Callbacks that count steps: progress, and a stop at a loss that is not finite."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import tf_keras
 from absl import logging
 
 from core.progress import report
-from trainer_module.loop.state import State
 
 
 class StepCallback(tf_keras.callbacks.Callback):
@@ -91,44 +90,6 @@ def best_effort(callback: tf_keras.callbacks.Callback) -> tf_keras.callbacks.Cal
         if name.startswith("on_") or name == "set_model":
             setattr(callback, name, guarded(getattr(callback, name)))
     return callback
-
-
-class EpochMetrics(tf_keras.callbacks.Callback):
-    """A callback that adds the metrics of all steps and replicas to the logs of an epoch.
-
-    The logs of a step have only the loss of this process, because a sum over all processes would
-    take longer than a small step. This callback must precede the callbacks that read the logs of an
-    epoch.
-
-    Args:
-      state: the state of the checkpoints. It keeps the metrics of the training steps during the
-        evaluation, so that a training that is interrupted there can resume with the evaluation.
-    """
-
-    def __init__(self, state: State):
-        super().__init__()
-        self._state = state
-        self._trains = False
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._trains = True
-        self._state.trained = {}
-
-    def on_test_begin(self, logs: Any = None) -> None:
-        # The evaluation is about to reset the metrics.
-        if self._trains:
-            self._state.trained = metric_values(self.model)
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        evaluated = metric_values(self.model)
-        logs.update(
-            self._state.trained | {f"val_{name}": value for name, value in evaluated.items()}
-        )
-
-
-def metric_values(model: tf_keras.Model) -> dict[str, float]:
-    """Return the current values of the model's metrics, over all replicas."""
-    return {name: float(value) for name, value in model.get_metrics_result().items()}
 
 
 class NonFiniteLossError(ValueError):

@@ -24,8 +24,8 @@ from absl import logging
 
 from core.files import list_files
 from trainer_module import content
-from trainer_module.distribute import lost_peer
-from trainer_module.distribute.cluster import Cluster
+from trainer_module.cluster import exits
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.loop.checkpoints import (
     LIST_FILE,
     READ_ERRORS,
@@ -104,7 +104,7 @@ def claimed(folder: str, cluster: Cluster | None = None) -> Iterator[None]:
     except BaseException as error:
         # After SIGTERM, or if another process is gone, a cluster restarts the training, which
         # counts as running until then.
-        is_restarted = isinstance(error, SystemExit) or lost_peer.is_lost_peer(error, cluster)
+        is_restarted = isinstance(error, SystemExit) or exits.is_lost_peer(error, cluster)
         raise
     finally:
         over.set()

@@ -7,8 +7,11 @@ an uninterrupted one.
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import tensorflow as tf
@@ -17,8 +20,7 @@ from absl import logging
 
 from core.files import without_magic
 from trainer_module.loop.callbacks import StepCallback
-from trainer_module.loop.state import State
-from trainer_module.loop.termination import EXIT_CODE, Vote
+from trainer_module.loop.preemption import EXIT_CODE, PreemptionSync
 
 LIST_FILE = "checkpoint"
 """The file in a folder of checkpoints with TensorFlow's list of them."""
@@ -29,6 +31,46 @@ _BEST = "best-"
 
 class CheckpointError(RuntimeError):
     """A checkpoint that cannot be written or read; the message is one line with path and reason."""
+
+
+@dataclass(eq=False)
+class State(tf.train.experimental.PythonState):
+    """The Python values of a training, stored as JSON in every checkpoint.
+
+    Attributes:
+      epochs: number of epochs that are trained and evaluated.
+      stopped: whether early stopping has ended the training.
+      trained: metrics of the training steps of the epoch that is being evaluated.
+      metrics: metrics of the last epoch that was evaluated.
+      best_epoch: the epoch, from 0, with the lowest eval loss; None without early stopping.
+      best_metrics: metrics of that epoch.
+      usage: the measurements of `Measurements` so far.
+      curve: the points of `TrainingCurve` so far.
+      history: the metrics of each epoch that was evaluated.
+      global_batch: Examples in a step, over all replicas; 0 if it is unknown.
+      settings: key -> JSON value of the settings that define the training.
+    """
+
+    epochs: int = 0
+    stopped: bool = False
+    trained: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    best_epoch: int | None = None
+    best_metrics: dict[str, float] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
+    curve: list[dict[str, float]] = field(default_factory=list)
+    history: list[dict[str, float]] = field(default_factory=list)
+    global_batch: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def serialize(self) -> str:
+        """Return the fields as JSON."""
+        return json.dumps(asdict(self))
+
+    def deserialize(self, string_value: bytes) -> None:
+        """Set the fields from JSON."""
+        for name, value in json.loads(string_value).items():
+            setattr(self, name, value)
 
 
 def latest_checkpoint(folder: str) -> str | None:
@@ -191,9 +233,11 @@ class Checkpoints:
 
     def _check_settings(self, latest: str, settings: dict[str, Any]) -> None:
         theirs = self.state.settings
-        different = [key for key in settings if theirs.get(key, settings[key]) != settings[key]]
+        different = [key for key in theirs if theirs[key] != settings.get(key, "removed")]
         if different:
-            changes = ", ".join(f"{key}: {theirs[key]}, now {settings[key]}" for key in different)
+            changes = ", ".join(
+                f"{key}: {theirs[key]}, now {settings.get(key, 'removed')}" for key in different
+            )
             raise CheckpointError(
                 f"{latest}: this checkpoint was written with other settings ({changes}); train "
                 f"with those, or remove {self._folder} to start the training from the beginning"
@@ -219,6 +263,37 @@ class Checkpoints:
         )
 
 
+class EarlyStopping(tf_keras.callbacks.Callback):
+    """A callback that ends the training after `patience` epochs without a lower eval loss.
+
+    Keras's EarlyStopping keeps its state in the process: after a restart it has lost the best
+    weights and the number of epochs without progress. Here the best epoch is in the state of the
+    checkpoints, and its weights are in a file next to them, which the training restores at its end.
+    This callback must precede the one that saves checkpoints.
+    """
+
+    def __init__(self, patience: int, checkpoints: Checkpoints):
+        super().__init__()
+        self._patience = patience
+        self._checkpoints = checkpoints
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        state = self._checkpoints.state
+        metrics = {name: float(value) for name, value in logs.items()}
+        best = state.best_metrics.get("val_loss", math.nan)
+        # The first epoch is the best so far, even if its loss is NaN.
+        if state.best_epoch is None or math.isnan(best) or metrics["val_loss"] < best:
+            state.best_epoch, state.best_metrics = epoch, metrics
+            self._checkpoints.save_best()
+        elif epoch - state.best_epoch >= self._patience:
+            logging.info(
+                "Early stopping after epoch %d: the eval loss was lowest after epoch %d",
+                epoch + 1,
+                state.best_epoch + 1,
+            )
+            self.model.stop_training = True
+
+
 class SaveRegularly(StepCallback):
     """A callback that saves every `every` steps, after every epoch, and on SIGTERM.
 
@@ -226,22 +301,22 @@ class SaveRegularly(StepCallback):
       SystemExit: SIGTERM was received, and a checkpoint has been written; the code is 143.
     """
 
-    def __init__(self, checkpoints: Checkpoints, every: int, first_step: int, vote: Vote):
+    def __init__(self, checkpoints: Checkpoints, every: int, first_step: int, sync: PreemptionSync):
         super().__init__(first_step)
         self._checkpoints = checkpoints
         self._every = every
-        self._vote = vote
+        self._sync = sync
         self._saved = (first_step, *self._progress())
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self.step - self._saved[0] >= self._every:
             self._save()
-        if self._vote.after_step():
+        if self._sync.after_step():
             self._save_and_end()
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._vote.after_step():
+        if self._sync.after_step():
             self._save_and_end()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -253,13 +328,13 @@ class SaveRegularly(StepCallback):
         state.history.append(state.metrics)
         self._save()
         # After the last epoch nothing is saved any more, and SIGTERM ends the process at once.
-        if self._vote.now():
+        if self._sync.now():
             self._save_and_end()
 
     def _save_and_end(self) -> None:
         self._save()
         logging.info("SIGTERM: saved after step %d, ending", self.step)
-        self._vote.wait_for_all()
+        self._sync.wait_for_all()
         raise SystemExit(EXIT_CODE)
 
     def _save(self) -> None:

@@ -10,11 +10,17 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from trainer_module.loop import metrics
-from trainer_module.loop.callbacks import EpochMetrics, metric_values
-from trainer_module.loop.scheduling import Scheduled
-from trainer_module.loop.state import State
-from trainer_module.loop.steps import Step, test_step, train_step
+from trainer_module.loop.checkpoints import State
+from trainer_module.loop.parameter_server import CoordinatorSteps
+from trainer_module.loop.steps import (
+    NAMES,
+    Step,
+    Trainable,
+    metric_values,
+    step_means,
+    test_step,
+    train_step,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Plan:
       steps_per_execution: steps that one call of the compiled function executes.
       jit_compile: whether XLA compiles the step.
       workers: number of workers under parameter servers.
-      parse_sent: parses a batch on a worker under parameter servers.
+      parse_on_worker: parses a batch on a worker under parameter servers.
     """
 
     train: Callable[[int], Any]
@@ -45,7 +51,7 @@ class Plan:
     steps_per_execution: int = 1
     jit_compile: bool = False
     workers: int = 1
-    parse_sent: Callable[[Any], Any] = lambda batch: batch
+    parse_on_worker: Callable[[Any], Any] = lambda batch: batch
 
     def rounds(self) -> list[tuple[int, int, int]]:
         """Return (first step, epoch to stop before, steps of an epoch) of each call of `fit`.
@@ -67,10 +73,8 @@ class Plan:
         return self.first_step == (self.state.epochs + 1) * self.steps
 
 
-def fit(
-    model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
-) -> None:
-    """Train with Keras's `fit`; `model` must be a `steps.Trainable`.
+def fit(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]) -> None:
+    """Train with Keras's `fit`.
 
     Under parameter servers train with `custom`: there Keras does not determine which step reads
     which batch.
@@ -99,9 +103,7 @@ def fit(
         )
 
 
-def custom(
-    model: tf_keras.Model, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
-) -> None:
+def custom(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]) -> None:
     """Train with our own loop over `strategy.run`.
 
     The loop makes the same calls as fit. Extend it when a training needs a feature that fit lacks.
@@ -150,38 +152,70 @@ def _executions(steps: int, at_once: int) -> list[tuple[int, int]]:
     return [(step, min(at_once, steps - step)) for step in range(0, steps, at_once)]
 
 
-def _executors(model: tf_keras.Model, plan: Plan) -> Sequence[_Synchronous | Scheduled]:
+class EpochMetrics(tf_keras.callbacks.Callback):
+    """A callback that adds the metrics of all steps and replicas to the logs of an epoch.
+
+    The logs of a step have only the loss of this process, because a sum over all processes would
+    take longer than a small step. This callback must precede the callbacks that read the logs of an
+    epoch.
+
+    Args:
+      state: the state of the checkpoints. It keeps the metrics of the training steps during the
+        evaluation, so that a training that is interrupted there can resume with the evaluation.
+    """
+
+    def __init__(self, state: State):
+        super().__init__()
+        self._state = state
+        self._trains = False
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._trains = True
+        self._state.trained = {}
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        # The evaluation is about to reset the metrics.
+        if self._trains:
+            self._state.trained = metric_values(self.model)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        evaluated = metric_values(self.model)
+        logs.update(
+            self._state.trained | {f"val_{name}": value for name, value in evaluated.items()}
+        )
+
+
+def _executors(model: Trainable, plan: Plan) -> Sequence[_ReplicaSteps | CoordinatorSteps]:
     """Return the executors of training steps and of evaluation steps."""
     strategy = model.distribute_strategy
-    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-        steps = [make(model, metrics.sums) for make in (train_step, test_step)]
-        return [Scheduled(_parsing(step, plan), strategy, plan.workers) for step in steps]
-    return [_Synchronous(make(model), model, plan) for make in (train_step, test_step)]
+    if not isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        return [_ReplicaSteps(make(model), model, plan) for make in (train_step, test_step)]
+
+    def parsing(step: Step) -> Step:
+        return lambda batch: step(plan.parse_on_worker(batch))
+
+    steps = [parsing(make(model)) for make in (train_step, test_step)]
+    return [CoordinatorSteps(step, strategy, plan.workers) for step in steps]
 
 
-def _parsing(step: Step, plan: Plan) -> Step:
-    """Return `step` for batches that a worker has to parse."""
-    return lambda batch: step(plan.parse_sent(batch))
-
-
-class _Synchronous:
+class _ReplicaSteps:
     """An executor of synchronous steps on all replicas; the results are in the model's metrics."""
 
-    def __init__(self, step: Step, model: tf_keras.Model, plan: Plan):
+    def __init__(self, step: Step, model: Trainable, plan: Plan):
         strategy = model.distribute_strategy
         if plan.jit_compile:
             step = tf.function(step, jit_compile=True, reduce_retracing=True)
 
         @tf.function
         def steps(data: Any, count: tf.Tensor) -> dict[str, tf.Tensor]:
-            means = {name: tf.constant(0.0) for name in metrics.NAMES}
+            sums = {name: tf.zeros([2]) for name in NAMES}
             for _ in tf.range(count):
                 of_replicas = strategy.run(step, args=(next(data),))
-                means = {
+                sums = {
                     name: strategy.experimental_local_results(of_replicas[name])[0]
-                    for name in metrics.NAMES
+                    for name in NAMES
                 }
-            return means
+            return step_means(sums)
 
         self._steps = steps
         self._model = model

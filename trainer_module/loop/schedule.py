@@ -10,6 +10,8 @@ import tf_keras
 
 from trainer_module.settings import Training
 
+BATCH = 1024
+"""The global batch at which a learning rate applies without scaling."""
 FINAL_FRACTION = 0.3
 """The learning rate at the end of the cosine, as a fraction of the highest learning rate."""
 
@@ -26,7 +28,7 @@ def peak_rate(training: Training, own_rate: float, global_batch: int) -> float:
       global_batch: examples per step over all replicas.
     """
     rate = training.learning_rate if training.learning_rate is not None else own_rate
-    growth = global_batch / training.learning_rate_batch
+    growth = global_batch / BATCH
     factor = {"linear": growth, "square_root": math.sqrt(growth), "none": 1.0}
     return rate * factor[training.learning_rate_scaling]
 

@@ -1,78 +1,127 @@
-"""The steps of a training and of an evaluation, which both loops take."""
+"""The steps of a training and of an evaluation, which both loops take, and their metrics.
+
+All means are over real Examples. The padding of a batch to its static shape has weight 0, and is
+not counted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
 
-from trainer_module.loop import metrics
+NAMES = ("loss", "accuracy")
+"""The names of the metrics."""
 
+Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+"""A function of label and logits that returns the loss of each Example; see `models`."""
 Step = Callable[[Any], dict[str, tf.Tensor]]
-"""The computation of a replica in one step: batch -> name of a figure -> value."""
-Record = Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], dict[str, tf.Tensor]]
-"""A function of (label, logit, weight) that records metrics and returns the figures of a step."""
+"""The computation of a replica in one step: batch -> name of a metric -> [sum over the Examples,
+number of Examples], float32 [2]."""
 
 
-def train_step(model: tf_keras.Model, record: Record | None = None) -> Step:
-    """Return a training step like Keras's own train_step, but without reading metrics.
+class Trainable(tf_keras.Model):
+    """A functional model with a loss, for which Keras's `fit` and `evaluate` execute our steps.
 
-    Without `record` the step adds the batch to the model's metrics and returns the batch's means.
+    Its metrics are means over all steps and replicas. Under parameter servers it has none, because
+    there the coordinator adds up the results of the steps.
+
+    Args:
+      net: the functional model whose layers this one has.
+      loss: the loss of each Example.
     """
-    record = record or _into_keras(model)
+
+    def __init__(self, net: tf_keras.Model, loss: Loss):
+        super().__init__(net.input, net.output, name=net.name)
+        self.loss_of_examples = loss
+        strategy = tf.distribute.get_strategy()
+        by_coordinator = isinstance(strategy, tf.distribute.ParameterServerStrategy)
+        running = [] if by_coordinator else [tf_keras.metrics.Mean(name) for name in NAMES]
+        # Keras would add the variables of an attribute that is a metric to those of the model.
+        self._running = lambda: running
+
+    @property
+    def metrics(self) -> list[tf_keras.metrics.Metric]:
+        """See Keras."""
+        return list(self._running())
+
+    @tf.autograph.experimental.do_not_convert
+    def train_step(self, data: Any) -> dict[str, tf.Tensor]:
+        """See Keras."""
+        return step_means(train_step(self)(data))
+
+    @tf.autograph.experimental.do_not_convert
+    def test_step(self, data: Any) -> dict[str, tf.Tensor]:
+        """See Keras."""
+        return step_means(test_step(self)(data))
+
+
+def train_step(model: Trainable) -> Step:
+    """Return a training step, which also updates the model's metrics."""
 
     def step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
         with tf.GradientTape() as tape:
             logit = model(inputs, training=True)
+            sums = _sums(model, label, logit, weight)
             # The mean over this replica's Examples, divided by the replicas; the optimizer sums
             # the gradients over them.
-            loss = metrics.mean_loss(label, logit, weight)
-            loss /= model.distribute_strategy.num_replicas_in_sync
+            loss = step_means(sums)["loss"] / model.distribute_strategy.num_replicas_in_sync
         model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
-        return record(label, logit, weight)
+        return sums
 
     return _without_autograph(step)
 
 
-def test_step(model: tf_keras.Model, record: Record | None = None) -> Step:
-    """Return an evaluation step; see `train_step` for `record`."""
-    record = record or _into_keras(model)
+def test_step(model: Trainable) -> Step:
+    """Return an evaluation step, which also updates the model's metrics."""
 
     def step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        return record(label, model(inputs, training=False), weight)
+        return _sums(model, label, model(inputs, training=False), weight)
 
     return _without_autograph(step)
 
 
-class Trainable(tf_keras.Model):
-    """A functional model for which Keras's `fit` and `evaluate` execute our steps.
+def step_means(sums: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Return name of a metric -> mean over a batch, float32 []; 0 without Examples."""
+    return {name: sums[name][0] / tf.maximum(sums[name][1], 1.0) for name in NAMES}
 
-    `Trainable(net.input, net.output)` has the layers of `net`.
+
+def means(totals: Mapping[str, Any]) -> dict[str, float]:
+    """Return the means for `totals`, the sums of many steps."""
+    return {name: float(total / max(count, 1.0)) for name, (total, count) in totals.items()}
+
+
+def metric_values(model: tf_keras.Model) -> dict[str, float]:
+    """Return the current values of the model's metrics, over all replicas."""
+    return {name: float(value) for name, value in model.get_metrics_result().items()}
+
+
+def _sums(
+    model: Trainable, label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
+) -> dict[str, tf.Tensor]:
+    """Return the result of a step, and update the metrics.
+
+    Args:
+      model: the model.
+      label: float32 [batch, 1].
+      logit: float32 [batch, logits]. A model of several parts has a logit for each of them, and the
+        value of an Example is the mean over its logits.
+      weight: float32 [batch], 0 for padding; None: no Example is padding.
     """
-
-    @tf.autograph.experimental.do_not_convert
-    def train_step(self, data: Any) -> dict[str, tf.Tensor]:
-        """See Keras."""
-        return train_step(self)(data)
-
-    @tf.autograph.experimental.do_not_convert
-    def test_step(self, data: Any) -> dict[str, tf.Tensor]:
-        """See Keras."""
-        return test_step(self)(data)
-
-
-def _into_keras(model: tf_keras.Model) -> Record:
-    def record(
-        label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
-    ) -> dict[str, tf.Tensor]:
-        model.compiled_metrics.update_state(label, logit, weight)
-        return metrics.step_means(label, logit, weight)
-
-    return record
+    values = {
+        "loss": model.loss_of_examples(label, logit),
+        "accuracy": tf_keras.metrics.binary_accuracy(label, logit, threshold=0.0),
+    }
+    if weight is None:
+        weight = tf.ones_like(label[:, 0])
+    for metric in model.metrics:
+        metric.update_state(values[metric.name], weight)
+    examples = tf.reduce_sum(weight)
+    return {name: tf.stack([tf.reduce_sum(weight * values[name]), examples]) for name in NAMES}
 
 
 def _without_autograph(step: Step) -> Step:

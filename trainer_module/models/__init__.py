@@ -8,10 +8,9 @@ A module has
   build(hyperparameters, transform, static_shapes): returns the tf_keras.Model, whose output is a
     logit. In a training it may be several logits, of parts that are trained each for itself.
   optimizer(learning_rate): returns the optimizer.
-  adapt(model, dataset, sum_over_processes): optional; fits weights on the train split that are not
-    trained by gradients.
-  adapt_to_counts(model, counts): optional; replaces `adapt` if Transform has stored the counts of
-    the n-grams of the train split.
+  loss(label, logit): optional; replaces `loss` of this module.
+  adapt(model, counts): optional; fits weights that are not trained by gradients, to the occurrences
+    of each n-gram in the negative and the positive reviews of the train split, [2, buckets].
   exported(model, hyperparameters): optional; returns the model that is exported instead.
 """
 
@@ -22,6 +21,8 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+import tensorflow as tf
+import tf_keras
 from pydantic import ValidationError
 
 from core.settings import first_problem
@@ -30,6 +31,22 @@ from core.settings import first_problem
 def load(name: str) -> ModuleType:
     """Return the module of the model `name`, a value of `training.model`."""
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def loss(label: tf.Tensor, logit: tf.Tensor) -> tf.Tensor:
+    """Return the loss of each Example, [batch]: the mean binary cross-entropy over its logits.
+
+    Args:
+      label: float32 [batch, 1].
+      logit: float32 [batch, logits].
+    """
+    each = tf.broadcast_to(label, tf.shape(logit))
+    return tf_keras.losses.binary_crossentropy(each, logit, from_logits=True)
+
+
+def loss_of(module: ModuleType) -> Any:
+    """Return the loss of the model in `module`, a function like `loss`."""
+    return getattr(module, "loss", loss)
 
 
 def hyperparameters(name: str, values: Mapping[str, Any]) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tf_keras
 
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.models.shared import levels, ngram_bag
-from trainer_module.models.shared.ngram_bag import BAG, BagHyperparameters, NgramBag, ngram_ids
+from trainer_module.models import ngram_bag
+from trainer_module.models.ngram_bag import BAG, BagHyperparameters, NgramBag, ngram_ids
 
 FEATURES = (features.NGRAMS,)
 LEARNING_RATE = 0.03
@@ -22,6 +23,9 @@ SEARCH_SPACE: dict[str, Any] = {
 }
 
 _FIRST_ACCUMULATOR = 1e-6
+_LEVELS = 256
+"""The number of levels of compressed weights, as many as a byte has values."""
+_ROUNDS = 20
 
 
 class Hyperparameters(BagHyperparameters):
@@ -39,7 +43,7 @@ class CompressedBag(NgramBag):
         self.places = self.add_weight(
             name="places", shape=(self._buckets,), dtype="uint8", trainable=False
         )
-        self.levels = self.add_weight(name="levels", shape=(levels.COUNT,), trainable=False)
+        self.levels = self.add_weight(name="levels", shape=(_LEVELS,), trainable=False)
         self.bias = self.add_weight(name="bias", shape=(1,), trainable=False)
 
     def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
@@ -68,11 +72,45 @@ def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_kera
     weights = (trained.table * trained.scale).numpy()
     bag = CompressedBag(len(weights), hyperparameters, name=BAG, dtype="float32")
     output = bag(model.input[features.NGRAMS])
-    fitted = levels.fit(weights)
-    bag.places.assign(levels.nearest(weights, fitted))
-    bag.levels.assign(fitted)
+    levels = fit_levels(weights)
+    bag.places.assign(nearest_levels(weights, levels))
+    bag.levels.assign(levels)
     bag.bias.assign(trained.bias)
     return tf_keras.Model(model.input, output, name=model.name)
+
+
+def fit_levels(values: np.ndarray) -> np.ndarray:
+    """Return the levels with a small mean squared distance to `values`.
+
+    Lloyd, "Least squares quantization in PCM" (1982): each round moves each
+    level to the mean of the values that are nearest to it. The first levels are dense around 0,
+    where most weights are.
+
+    Args:
+      values: float [count], at least one.
+
+    Returns:
+      float32 [_LEVELS], sorted.
+    """
+    ordered = np.sort(values.astype(np.float64))
+    sums = np.concatenate([[0.0], np.cumsum(ordered)])
+    steps = np.linspace(-1, 1, _LEVELS)
+    levels = np.sign(steps) * steps**2 * np.abs(ordered).max()
+    for _ in range(_ROUNDS):
+        ends = np.concatenate([[0], np.searchsorted(ordered, _middles(levels)), [len(ordered)]])
+        counts = np.diff(ends)
+        means = np.diff(sums[ends]) / np.maximum(counts, 1)
+        levels = np.sort(np.where(counts, means, levels))
+    return levels.astype(np.float32)
+
+
+def nearest_levels(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return the place of the level that is nearest to each value, uint8 of the shape of values."""
+    return np.searchsorted(_middles(levels), values).astype(np.uint8)
+
+
+def _middles(levels: np.ndarray) -> np.ndarray:
+    return (levels[1:] + levels[:-1]) / 2
 
 
 def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
@@ -89,4 +127,3 @@ def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
 
 
 adapt = ngram_bag.adapt
-adapt_to_counts = ngram_bag.adapt_to_counts

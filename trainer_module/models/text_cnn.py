@@ -14,9 +14,7 @@ from pydantic import Field
 from core.settings import PositiveInt, Section
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.models.shared.convolution import Convolution
-from trainer_module.models.shared.optimizers import adam
-from trainer_module.models.shared.words import DropoutRate, embedding, logit, word_ids
+from trainer_module.models.layers import Convolution, DropoutRate, adam, embedding, logit, word_ids
 
 
 class Hyperparameters(Section):

@@ -18,11 +18,11 @@ from pydantic import model_validator
 from core.settings import PositiveInt, Section
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.models.shared.convolution import Convolution
-from trainer_module.models.shared.optimizers import adam
-from trainer_module.models.shared.words import (
+from trainer_module.models.layers import (
+    Convolution,
     DenseGradientEmbedding,
     DropoutRate,
+    adam,
     embedding,
     logit,
     word_ids,

@@ -9,7 +9,7 @@ from tfx.dsl.io import fileio
 
 from platforms.jobs.custom_job.settings import CUSTOM_JOB_KEY, CustomJobSettings
 from platforms.jobs.remote_executor import RemoteExecutor
-from trainer_module.distribute.processes import write_job
+from trainer_module.cluster.resources import write_job
 from trainer_module.settings import TrainingJob
 
 

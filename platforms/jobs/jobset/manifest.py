@@ -17,8 +17,7 @@ from platforms.jobs.kubernetes.pod_template import (
     replicas_of,
 )
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from trainer_module.distribute.cluster import VARIABLE
-from trainer_module.distribute.numbered import INDEX_VARIABLE
+from trainer_module.cluster.tf_config import INDEX_VARIABLE, VARIABLE
 from trainer_module.settings import TrainingJob
 
 API_GROUP, API_VERSION = "jobset.x-k8s.io", "v1alpha2"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from trainer_module.distribute.cluster import CHIEF
+from trainer_module.cluster.tf_config import CHIEF
 from trainer_module.settings import TrainingJob
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"

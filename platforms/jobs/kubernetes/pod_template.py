@@ -10,8 +10,8 @@ from typing import Any
 from pipeline.cluster_settings import TEMPORARY_FOLDER
 from platforms.jobs.job_name import job_name
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from trainer_module.distribute.cluster import CHIEF, PS, WORKER
-from trainer_module.distribute.processes import has_peers
+from trainer_module.cluster.resources import has_peers
+from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training, TrainingJob
 
 MOST_RESTARTS = 10

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from platforms.jobs.kubernetes import restarts
-from trainer_module.distribute import lost_peer
+from trainer_module.cluster import exits
 
 _SECONDS = len("2026-11-22T09:00:00")
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing")
@@ -89,7 +89,7 @@ class Pod:
     @property
     def lost_peer(self) -> bool:
         """True if the training ended because of the loss of another replica."""
-        return self.exit_code == lost_peer.EXIT_CODE
+        return self.exit_code == exits.LOST_PEER
 
     @property
     def end_text(self) -> str:

@@ -13,7 +13,7 @@ from platforms.jobs.kubernetes.follow import Terms
 from platforms.jobs.kubernetes.settings import KUBERNETES_JOB_KEY, KubernetesJobSettings
 from platforms.jobs.kubernetes_trainer.choice import choose_kind
 from platforms.jobs.remote_executor import RemoteExecutor
-from trainer_module.distribute.processes import write_job
+from trainer_module.cluster.resources import write_job
 from trainer_module.settings import TrainingJob
 
 

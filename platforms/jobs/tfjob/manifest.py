@@ -13,7 +13,7 @@ from platforms.jobs.kubernetes.pod_template import (
     replicas_of,
 )
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from trainer_module.distribute.cluster import CHIEF, PS, WORKER
+from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import TrainingJob
 
 API_GROUP, API_VERSION = "kubeflow.org", "v1"

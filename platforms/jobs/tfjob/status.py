@@ -13,7 +13,7 @@ from platforms.jobs.kubernetes.kind import (
 )
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
 from platforms.jobs.tfjob import manifest
-from trainer_module.distribute.cluster import CHIEF, WORKER
+from trainer_module.cluster.tf_config import CHIEF, WORKER
 from trainer_module.settings import TrainingJob
 
 TYPE_LABEL = "training.kubeflow.org/replica-type"

@@ -17,7 +17,7 @@ from platforms.jobs.kubernetes.pod_template import (
     volume_mounts,
 )
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from trainer_module.distribute.numbered import CLUSTER_VARIABLE
+from trainer_module.cluster.tf_config import CLUSTER_VARIABLE
 from trainer_module.settings import TrainingJob
 
 API_GROUP, API_VERSION = "trainer.kubeflow.org", "v1alpha1"

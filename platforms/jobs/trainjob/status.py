@@ -17,7 +17,7 @@ from platforms.jobs.kubernetes.kind import (
 )
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
 from platforms.jobs.trainjob import manifest
-from trainer_module.distribute.numbered import CLUSTER_VARIABLE, task_of
+from trainer_module.cluster.tf_config import CLUSTER_VARIABLE, task_of
 from trainer_module.settings import TrainingJob
 
 

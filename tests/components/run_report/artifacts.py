@@ -46,7 +46,6 @@ TRAINING = {
     "seconds": 7.5,
     "cpus": 2,
     "cpu_utilisation": 0.5,
-    "gpu_utilisation": None,
     "peak_rss_bytes": 100 << 20,
     "epoch_metrics": [
         {"val_loss": 0.5, "val_accuracy": 0.7},

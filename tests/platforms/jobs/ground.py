@@ -17,7 +17,7 @@ PREAMBLE = (
     f"""
 import json, os, signal, sys, time
 sys.path.insert(0, {REPOSITORY!r})
-from trainer_module.distribute.numbered import set_tf_config
+from trainer_module.cluster.tf_config import set_tf_config
 set_tf_config(os.environ)
 """
     + """

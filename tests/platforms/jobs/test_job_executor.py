@@ -113,16 +113,16 @@ def kill_after_first_checkpoint(step, server, operator, replicas):
 @pytest.mark.parametrize(
     ("kind", "strategy", "lost", "training"),
     [
-        ("tfjob", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
+        exhaustive("tfjob", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
         exhaustive("tfjob", "multi_worker_mirrored", "chief", {"workers": 3, **SMALL_BATCHES}),
-        ("tfjob", "parameter_server", "ps 0", {"workers": 2, "parameter_servers": 2}),
+        exhaustive("tfjob", "parameter_server", "ps 0", {"workers": 2, "parameter_servers": 2}),
         exhaustive("tfjob", "parameter_server", "chief", {"workers": 1}),
         exhaustive("tfjob", "parameter_server", "worker 1", {"workers": 2}),
-        ("trainjob", "multi_worker_mirrored", "chief", {"workers": 2, **SMALL_BATCHES}),
+        exhaustive("trainjob", "multi_worker_mirrored", "chief", {"workers": 2, **SMALL_BATCHES}),
         # They were on one node.
-        ("trainjob", "parameter_server", "ps 0, worker 0", {"workers": 1}),
+        exhaustive("trainjob", "parameter_server", "ps 0, worker 0", {"workers": 1}),
         ("jobset", "multi_worker_mirrored", "worker 0", {"workers": 2, **SMALL_BATCHES}),
-        ("jobset", "parameter_server", "chief", {"workers": 1}),
+        exhaustive("jobset", "parameter_server", "chief", {"workers": 1}),
     ],
 )
 def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(

@@ -24,10 +24,9 @@ from tests.platforms.jobs.manifests import (
 )
 from tests.platforms.jobs.training_operator import is_restarted
 from tests.pod_security import violations
-from trainer_module.distribute import lost_peer
-from trainer_module.distribute.cluster import Cluster
-from trainer_module.distribute.numbered import set_tf_config
-from trainer_module.loop import termination
+from trainer_module.cluster import exits
+from trainer_module.cluster.tf_config import Cluster, set_tf_config
+from trainer_module.loop import preemption
 
 RUNTIME = training_runtime()
 TRAININGS = [PARAMETER_SERVER, MULTI_WORKER, {}]
@@ -207,7 +206,7 @@ def test_each_exit_code_has_the_same_meaning_for_the_manifest_and_for_the_step(k
 def test_the_exit_codes_of_a_training_are_restarted_where_a_restart_helps():
     assert {exit_codes.FAILED, exit_codes.BAD_INPUT} <= {*PERMANENT}
     killed = [128 + number for number in (signal.SIGABRT, signal.SIGKILL, signal.SIGSEGV)]
-    assert not {lost_peer.EXIT_CODE, termination.EXIT_CODE, *killed} & {*PERMANENT}
+    assert not {exits.LOST_PEER, preemption.EXIT_CODE, *killed} & {*PERMANENT}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

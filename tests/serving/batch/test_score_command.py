@@ -28,7 +28,7 @@ PEAK = """
 import sys
 from preprocessing.reading import pieces
 from serving.batch import units
-from trainer_module.loop.memory import peak_rss
+from trainer_module.cluster.resources import peak_rss
 pieces._PLAIN_BYTES, units._BYTES_PER_UNIT = 1 << 20, 2 << 20
 from cli import command
 try:

@@ -1,4 +1,4 @@
-"""Callbacks: progress, metrics, a loss that is not finite, best effort."""
+"""Callbacks: progress, a loss that is not finite, best effort."""
 
 import logging
 import math
@@ -8,14 +8,12 @@ import tf_keras
 
 from core import progress
 from trainer_module.loop.callbacks import (
-    EpochMetrics,
     NonFiniteLossError,
     StepCallback,
     StepProgress,
     StopOnNonFiniteLoss,
     best_effort,
 )
-from trainer_module.loop.state import State
 
 
 @pytest.fixture
@@ -65,11 +63,6 @@ def test_the_last_step_is_reported_although_the_one_before_was(reported):
     assert reported[-2:] == [(40, 41), (41, 41)]
 
 
-def test_progress_of_few_steps_is_reported_at_each(reported):
-    epoch(StepProgress(3, 2, first_step=3), 1, range(3))
-    assert reported == [(4, 6), (5, 6), (6, 6)]
-
-
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_ends_the_training_at_its_step(loss):
     callback = StopOnNonFiniteLoss(4)
@@ -80,27 +73,6 @@ def test_a_loss_that_is_not_finite_ends_the_training_at_its_step(loss):
         callback.on_train_batch_end(1, {"loss": loss})
     with pytest.raises(NonFiniteLossError):
         callback.on_epoch_end(0, {"loss": loss})
-
-
-def test_logs_of_an_epoch_are_the_metrics_of_all_steps_and_of_the_evaluation():
-    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
-    model.compile(weighted_metrics=[tf_keras.metrics.Mean(name="loss")])
-    model.build([None, 1])
-    model.compiled_metrics.build([[1.0]], [[1.0]])
-    [metric] = model.metrics
-    state = State(trained={"loss": 9.0})
-    callback = EpochMetrics(state)
-    callback.set_model(model)
-    callback.on_epoch_begin(0)
-    assert state.trained == {}
-    metric.update_state([1.0, 2.0])
-    callback.on_test_begin()
-    assert state.trained == {"loss": 1.5}
-    metric.reset_state()
-    metric.update_state([4.0])
-    logs = {"loss": 7.0}
-    callback.on_epoch_end(0, logs)
-    assert logs == {"loss": 1.5, "val_loss": 4.0}
 
 
 def test_a_best_effort_callback_logs_its_first_error_and_stops(caplog):

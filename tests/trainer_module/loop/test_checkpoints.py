@@ -1,5 +1,6 @@
 """Checkpoints: their content, when they are written, and errors of damaged ones."""
 
+import math
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -7,8 +8,13 @@ import pytest
 import tf_keras
 
 from tests.trainer_module.one_weight import make_model, set_weight, take_step, weight
-from trainer_module.loop.checkpoints import CheckpointError, Checkpoints, SaveRegularly
-from trainer_module.loop.state import State
+from trainer_module.loop.checkpoints import (
+    CheckpointError,
+    Checkpoints,
+    EarlyStopping,
+    SaveRegularly,
+    State,
+)
 
 SETTINGS = {"training.model": "ngram_linear", "training.epochs": 2}
 
@@ -173,12 +179,6 @@ def test_the_best_weights_are_restored_and_older_ones_removed(make, folder):
     assert weight(model) == 2.0
 
 
-def test_without_a_best_epoch_the_weights_stay(make):
-    model, checkpoints = make(3.0)
-    checkpoints.restore_best()
-    assert weight(model) == 3.0
-
-
 def test_best_weights_that_cannot_be_read_are_one_line(make, folder):
     _, checkpoints = make()
     checkpoints.state.best_epoch = 0
@@ -297,3 +297,52 @@ def test_the_checkpoint_of_another_model_is_refused(make, folder):
     checkpoints = Checkpoints(str(folder), other, chief=True, name="chief")
     with pytest.raises(CheckpointError, match="ckpt-1: this checkpoint cannot be read"):
         checkpoints.restore(8, SETTINGS)
+
+
+@pytest.fixture
+def stopping(tmp_path):
+    """(patience, eval losses) -> (model, its checkpoints) after the epochs until the stop.
+
+    The weight is the number of the epoch, from 1 on.
+    """
+
+    def stop(patience, losses):
+        model = make_model()
+        checkpoints = Checkpoints(str(tmp_path), model, chief=True, name="chief")
+        model.stop_training = False
+        callback = EarlyStopping(patience, checkpoints)
+        callback.set_model(model)
+        for epoch, loss in enumerate(losses):
+            set_weight(model, epoch + 1.0)
+            callback.on_epoch_end(epoch, {"val_loss": loss, "loss": epoch / 10})
+            if model.stop_training:
+                break
+        return model, checkpoints
+
+    return stop
+
+
+@pytest.mark.parametrize(
+    ("patience", "losses", "last", "best"),
+    [
+        (1, [0.5, 0.4, 0.45, 0.1], 3, 2),
+        (2, [0.5, 0.4, 0.45, 0.41, 0.1], 4, 2),
+        (2, [0.5, 0.4, 0.45, 0.3, 0.35, 0.36, 0.1], 6, 4),
+        (3, [0.5, 0.4, 0.45, 0.41], 4, 2),
+        # An equal loss is not a better one.
+        (1, [0.5, 0.5, 0.1], 2, 1),
+        (1, [math.nan, 0.5, 0.6], 3, 2),
+    ],
+)
+def test_it_ends_after_that_many_epochs_without_a_better_one(
+    stopping, patience, losses, last, best
+):
+    model, checkpoints = stopping(patience, losses)
+    assert weight(model) == last
+    assert checkpoints.state.best_epoch == best - 1
+    assert checkpoints.state.best_metrics == {
+        "val_loss": losses[best - 1],
+        "loss": (best - 1) / 10,
+    }
+    checkpoints.restore_best()
+    assert weight(model) == best

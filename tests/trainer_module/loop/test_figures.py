@@ -3,13 +3,14 @@
 import json
 
 import pytest
-import tensorflow as tf
-import tf_keras
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.trainer_module.conftest import make_job, summary
 from trainer_module import training
-from trainer_module.loop import usage
-from trainer_module.loop.usage import Usage
+from trainer_module.cluster import resources
+from trainer_module.loop import measurements
+from trainer_module.loop.measurements import MAX_POINTS, Measurements, TrainingCurve
 
 CPUS = 2
 CPU_SECONDS_A_SECOND = 1.5
@@ -24,49 +25,49 @@ class Clock:
     def perf_counter(self):
         return self.now
 
+    def process_time(self):
+        return CPU_SECONDS_A_SECOND * self.now
+
 
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    for module in (usage, training):
+    for module in (measurements, training):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(usage, "_cpu_seconds", lambda: CPU_SECONDS_A_SECOND * clock.now)
-    monkeypatch.setattr(usage.os, "sched_getaffinity", lambda process: set(range(CPUS)))
+    monkeypatch.setattr(measurements.os, "sched_getaffinity", lambda process: set(range(CPUS)))
     return clock
 
 
 @pytest.fixture
 def measure(clock):
-    """Drives the hooks of `Usage` as a loop does; each step takes `seconds`."""
+    """Drives the hooks of `Measurements` as a loop does; each step takes `seconds`."""
 
     class Measure:
-        def start(self, log_dir=None, first_step=0, so_far=None, batch=32):
+        def start(self, first_step=0, so_far=None, batch=32):
             self.so_far = {} if so_far is None else so_far
-            self.usage = Usage(log_dir, batch, first_step, self.so_far)
-            self.usage.set_model(tf_keras.Sequential())
+            self.callback = Measurements(batch, first_step, self.so_far)
             return self
 
         def steps(self, count, seconds, at_once=1):
             for batch in range(at_once - 1, count, at_once):
                 clock.now += seconds * at_once
-                self.usage.on_train_batch_end(batch)
+                self.callback.on_train_batch_end(batch)
 
         def evaluate(self, epoch, seconds=100.0):
-            self.usage.on_test_begin()
+            self.callback.on_test_begin()
             clock.now += seconds
-            self.usage.on_epoch_end(epoch)
+            self.callback.on_epoch_end(epoch)
 
         def epoch(self, number, count, seconds, **options):
-            self.usage.on_epoch_begin(number)
+            self.callback.on_epoch_begin(number)
             self.steps(count, seconds, **options)
             self.evaluate(number)
             # What happens between two epochs is no training either.
             clock.now += 50.0
 
         def figures(self):
-            figures = self.usage.summary()
+            figures = self.callback.summary()
             assert figures.pop("peak_rss_bytes") > 2**20
-            assert figures.pop("gpu_utilisation") is None
             assert figures.pop("cpus") == CPUS
             return figures
 
@@ -84,13 +85,11 @@ def expected(seconds_per_epoch, steps, batch=32):
     }
 
 
-@pytest.mark.parametrize("seconds", [0.5, 3.0, 20.0], ids="a step takes {} s".format)
-def test_times_and_speed_are_those_of_the_steps_and_not_of_evaluations(measure, seconds):
-    """Whether a step is shorter or longer than the five seconds between two measurements."""
+def test_times_and_speed_are_those_of_the_steps_and_not_of_evaluations(measure):
     measure.start()
-    measure.epoch(0, 4, seconds)
-    measure.epoch(1, 4, 2 * seconds)
-    assert measure.figures() == expected([4 * seconds, 8 * seconds], 8)
+    measure.epoch(0, 4, 0.5)
+    measure.epoch(1, 4, 20.0)
+    assert measure.figures() == expected([2.0, 80.0], 8)
 
 
 def test_several_steps_per_execution_are_counted_one_by_one(measure):
@@ -102,9 +101,8 @@ def test_several_steps_per_execution_are_counted_one_by_one(measure):
 def test_a_resumed_training_adds_to_the_earlier_measurements(measure):
     measure.start()
     measure.epoch(0, 4, 1.0)
-    measure.usage.on_epoch_begin(1)
+    measure.callback.on_epoch_begin(1)
     measure.steps(3, 2.0)
-    # The checkpoint contains the values up to the measurement before the last one.
     kept = json.loads(json.dumps(measure.so_far))
     assert kept["seconds_per_epoch"] == [4.0, 6.0]
     measure.start(first_step=7, so_far=kept)
@@ -119,22 +117,43 @@ def test_a_training_without_steps_has_finite_figures(measure):
     assert figures["step_seconds"] == figures["examples_per_second"] == 0.0
 
 
-def test_tensorboard_has_the_figures_of_every_few_seconds(measure, tmp_path):
-    measure.start(str(tmp_path), first_step=100, so_far={"seconds_per_epoch": [], "steps": 100})
-    measure.epoch(0, 5, 2.0)
-    measure.epoch(1, 4, 1.0)
-    [file] = map(str, tmp_path.glob("*.v2"))
-    shown = {}
-    for event in tf.compat.v1.train.summary_iterator(file):
-        for value in event.summary.value:
-            figure = float(tf.make_ndarray(value.tensor))
-            shown.setdefault(value.tag.removeprefix("usage/"), []).append((event.step, figure))
-    # Three steps are six seconds, after which the rest of the epoch is measured.
-    assert shown["step_seconds"] == [(103, 2.0), (105, 2.0), (109, 1.0)]
-    assert shown["examples_per_second"] == [(103, 16.0), (105, 16.0), (109, 32.0)]
-    utilisation = [figure for _, figure in shown["cpu_utilisation"]]
-    assert utilisation == pytest.approx([CPU_SECONDS_A_SECOND / CPUS] * 3)
-    assert all(figure > 2**20 for _, figure in shown["rss_bytes"])
+def record(curve, epochs, steps, at_once=1):
+    for _ in range(epochs):
+        for step in range(at_once - 1, steps, at_once):
+            number = curve.step + at_once
+            curve.on_train_batch_end(step, {"loss": float(number), "accuracy": 1 / number})
+        curve.on_epoch_end(0, {})
+
+
+@given(st.integers(1, 4), st.integers(1, 2000))
+def test_the_points_of_the_curve_cover_every_step_once(epochs, steps):
+    points, total = [], epochs * steps
+    record(TrainingCurve(0, total, points), epochs, steps)
+    assert len(points) <= MAX_POINTS + epochs
+    assert points[-1]["step"] == total == sum(point["steps"] for point in points)
+    assert sum(point["loss"] * point["steps"] for point in points) == pytest.approx(
+        total * (total + 1) / 2
+    )
+
+
+def test_the_curve_of_a_short_training_has_a_point_for_each_call():
+    points = []
+    record(TrainingCurve(0, 3, points), 1, 3)
+    assert points == [
+        {"step": step, "steps": 1, "loss": step, "accuracy": 1 / step} for step in (1, 2, 3)
+    ]
+    points = []
+    record(TrainingCurve(0, 8, points), 1, 8, at_once=4)
+    assert [(point["step"], point["steps"]) for point in points] == [(4, 4), (8, 4)]
+
+
+def test_the_curve_of_a_resumed_training_continues_the_points():
+    points = []
+    record(TrainingCurve(0, 400, points), 1, 300)
+    before = [dict(point) for point in points]
+    record(TrainingCurve(300, 400, points), 1, 100)
+    assert points[: len(before)] == before
+    assert sum(point["steps"] for point in points) == 400
 
 
 @pytest.mark.slow
@@ -149,7 +168,7 @@ def test_training_json_has_the_settings_and_durations_of_a_training(
             clock.now += 7.0
 
     class SlowSteps(training.StopOnNonFiniteLoss):
-        """A callback that is called before `Usage`."""
+        """A callback that is called before `Measurements`."""
 
         def on_train_batch_end(self, batch, logs=None):
             super().on_train_batch_end(batch, logs)
@@ -185,9 +204,32 @@ def test_training_json_has_the_settings_and_durations_of_a_training(
         "step_seconds": 2.0,
         "examples_per_second": 8.0,
         "cpu_utilisation": CPU_SECONDS_A_SECOND / CPUS,
-        "gpu_utilisation": None,
         "cpus": CPUS,
         "parameter_server_bytes": [],
         **trained.metrics,
     }
     assert trained.metrics.keys() == {"loss", "accuracy", "val_loss", "val_accuracy"}
+
+
+@pytest.mark.slow
+def test_a_training_that_can_write_neither_logs_nor_figures_exports_its_model(
+    prepared, tmp_path, caplog
+):
+    (tmp_path / "run" / "training.json").mkdir(parents=True)
+    (tmp_path / "run" / "logs").write_text("a file where the folder should be")
+    training.train(make_job(prepared, tmp_path, epochs=2, profile_steps=(2, 3)))
+    assert (tmp_path / "model" / "saved_model.pb").exists()
+    lines = [record.getMessage() for record in caplog.records]
+    for beginning in (
+        "TensorBoard is disabled after an error",
+        f"{tmp_path}/run/training.json cannot be written",
+    ):
+        assert len([line for line in lines if line.startswith(beginning)]) == 1
+
+
+def test_memory_is_measured_without_proc(monkeypatch):
+    def hidden(self, *arguments, **named):
+        raise PermissionError("/proc is hidden")
+
+    monkeypatch.setattr(resources.Path, "read_text", hidden)
+    assert resources.peak_rss() > 2**20

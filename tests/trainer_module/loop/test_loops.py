@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from trainer_module.loop import metrics
+from trainer_module import models
 from trainer_module.loop.callbacks import StepCallback
+from trainer_module.loop.checkpoints import State
 from trainer_module.loop.loops import LOOPS, Plan
-from trainer_module.loop.state import State
 from trainer_module.loop.steps import Trainable
 
 STEPS, EVAL_STEPS, EPOCHS = 3, 2, 3
@@ -34,12 +34,9 @@ def traced_model(steps_per_execution):
     """Return a model that all tests share and none changes, because tracing it takes a while."""
     inputs = tf_keras.Input([1])
     logit = tf_keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs)
-    model = Trainable(inputs, logit)
-    model.compile(
-        tf_keras.optimizers.legacy.SGD(0.0),
-        weighted_metrics=metrics.keras_metrics(),
-        steps_per_execution=steps_per_execution,
-    )
+    model = Trainable(tf_keras.Model(inputs, logit), models.loss)
+    optimizer = tf_keras.optimizers.legacy.SGD(0.0)
+    model.compile(optimizer, steps_per_execution=steps_per_execution)
     return model
 
 

@@ -8,8 +8,9 @@ import sys
 import pytest
 import tensorflow as tf
 
+from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import make_job, summary
-from trainer_module.distribute import machine
+from trainer_module.cluster import resources
 from trainer_module.loop import callbacks, checkpoints
 from trainer_module.training import fit
 
@@ -87,7 +88,7 @@ def check_weights(trained, best):
 
 
 @pytest.mark.parametrize("loop", ["fit", "custom"])
-@pytest.mark.parametrize("step", [STEPS * 3 + 2, STEPS * 2 + 1])
+@pytest.mark.parametrize("step", [STEPS * 3 + 2, exhaustive(STEPS * 2 + 1)])
 def test_early_stopping_resumes_with_its_best_weights_and_its_patience(
     records, tmp_path, script, best, loop, step
 ):
@@ -200,7 +201,7 @@ def test_workers_with_slow_steps_end_after_a_step_or_two(prepared, tmp_path):
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for place in machine.share({"worker": 2})
+        for place in resources.allocate({"worker": 2})
     ]
     logs = [worker.communicate(timeout=400)[0] for worker in workers]
     assert [worker.returncode for worker in workers] == [143, 143], logs

@@ -18,8 +18,8 @@ def rates(training, steps, peak=0.4):
     ("scaling", "expected"), [("linear", 0.8), ("square_root", 0.4), ("none", 0.2)]
 )
 def test_the_rate_follows_the_global_batch(scaling, expected):
-    training = Training(learning_rate=0.2, learning_rate_batch=512, learning_rate_scaling=scaling)
-    assert peak_rate(training, 9.0, 2048) == pytest.approx(expected)
+    training = Training(learning_rate=0.2, learning_rate_scaling=scaling)
+    assert peak_rate(training, 9.0, 4096) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from preprocessing import features
 from preprocessing.settings import Transform
@@ -16,6 +19,7 @@ from tests.exhaustive import exhaustive
 from trainer_module.models import ngram_linear
 
 BUCKETS = 50
+FINITE = st.floats(-1e6, 1e6, width=32)
 
 
 def build(buckets=BUCKETS, length_power=0.5, **options):
@@ -45,6 +49,13 @@ def reviews(count, seed=0):
     return ids, tf.constant(labels)
 
 
+def adapt(model, ids, labels):
+    """Fit the scale of the model to the n-grams of some reviews."""
+    counts = np.zeros([2, bag(model)._buckets])
+    np.add.at(counts, (labels.numpy()[:, 0].astype(int)[ids.value_rowids()], ids.flat_values), 1)
+    ngram_linear.adapt(model, counts)
+
+
 def padded(ids):
     return ids.to_tensor(-1, shape=[None, 15])
 
@@ -59,7 +70,7 @@ def test_the_scale_is_larger_for_ngrams_that_tell_the_classes_apart():
     model = build(4)
     ids = tf.ragged.constant([[0, 2], [0, 2], [1, 2], [1, 2]], dtype=tf.int64)
     labels = tf.constant([[1.0], [1.0], [0.0], [0.0]])
-    ngram_linear.adapt(model, tf.data.Dataset.from_tensors(({features.NGRAMS: ids}, labels)))
+    adapt(model, ids, labels)
     scale = bag(model).scale.numpy()
     assert scale[0] == pytest.approx(scale[1])
     assert scale[0] > 2 * scale[2]
@@ -67,23 +78,10 @@ def test_the_scale_is_larger_for_ngrams_that_tell_the_classes_apart():
     assert (scale * occurrences).sum() / occurrences.sum() == pytest.approx(1.0)
 
 
-def test_the_scale_does_not_depend_on_how_the_data_are_cut_or_padded():
-    ids, labels = reviews(40)
-    whole, cut, static = build(), build(), build(static_shapes=True)
-    ngram_linear.adapt(whole, [({features.NGRAMS: ids}, labels)])
-    ngram_linear.adapt(
-        cut, [({features.NGRAMS: ids[s : s + 7]}, labels[s : s + 7]) for s in range(0, 40, 7)]
-    )
-    ngram_linear.adapt(static, [({features.NGRAMS: padded(ids)}, labels)])
-    assert np.ptp(bag(whole).scale.numpy()) > 0.5
-    np.testing.assert_allclose(bag(cut).scale, bag(whole).scale, rtol=1e-6)
-    np.testing.assert_allclose(bag(static).scale, bag(whole).scale, rtol=1e-6)
-
-
 def test_reviews_without_any_ngram_leave_the_scale_at_one():
     model = build()
     empty = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int64), [0, 0])
-    ngram_linear.adapt(model, [({features.NGRAMS: empty}, tf.constant([[0.0], [1.0]]))])
+    adapt(model, empty, tf.constant([[0.0], [1.0]]))
     np.testing.assert_array_equal(bag(model).scale, np.ones(BUCKETS))
 
 
@@ -121,7 +119,7 @@ def test_a_static_train_step_compiles_with_xla_and_equals_the_ragged_one():
     static = compiled(build(static_shapes=True), jit_compile=True)
     for model, inputs in ((ragged, ids), (static, padded(ids))):
         batch = {features.NGRAMS: inputs}
-        ngram_linear.adapt(model, [(batch, labels)])
+        adapt(model, ids, labels)
         data = tf.data.Dataset.from_tensors((batch, labels))
         model.fit(data, epochs=4, verbose=0)
     assert np.ptp(bag(ragged).table.numpy()) > 0.1
@@ -144,6 +142,28 @@ def test_a_compressed_model_has_a_byte_for_each_weight_and_almost_the_same_answe
     ids, _ = reviews(40)
     inputs = {features.NGRAMS: padded(ids) if static_shapes else ids}
     np.testing.assert_allclose(small(inputs), model(inputs), atol=0.05)
+
+
+@given(arrays.arrays(np.float32, st.integers(1, 300), elements=FINITE))
+def test_each_value_gets_its_nearest_level(values):
+    fitted = ngram_linear.fit_levels(values)
+    assert fitted.shape == (256,) and fitted.dtype == np.float32
+    found = fitted[ngram_linear.nearest_levels(values, fitted)]
+    nearest = np.abs(values[:, None] - fitted).min(axis=1)
+    np.testing.assert_allclose(np.abs(values - found), nearest, rtol=1e-3, atol=1e-3)
+
+
+def test_few_different_values_are_exact():
+    values = np.repeat(np.float32([-3.5, 0, 0.001, 2]), 1000)
+    fitted = ngram_linear.fit_levels(values)
+    assert fitted[ngram_linear.nearest_levels(values, fitted)] == pytest.approx(values, abs=1e-6)
+
+
+def test_the_error_of_weights_is_a_hundredth_of_their_spread():
+    values = np.random.default_rng(1).laplace(size=100_000)
+    fitted = ngram_linear.fit_levels(values)
+    error = values - fitted[ngram_linear.nearest_levels(values, fitted)]
+    assert error.std() < 0.02 * values.std()
 
 
 def test_the_exported_model_is_the_trained_one_unless_it_is_compressed():
@@ -191,9 +211,8 @@ CLUSTER = """
 import json, sys, socket
 import tensorflow as tf
 import tf_keras
-from tests.trainer_module.models.test_ngram_linear import bag, build, compiled, reviews
+from tests.trainer_module.models.test_ngram_linear import adapt, bag, build, compiled, reviews
 from preprocessing import features
-from trainer_module.models import ngram_linear
 
 checkpoint, shards = sys.argv[1], int(sys.argv[2])
 
@@ -217,7 +236,7 @@ ids, labels = reviews(40)
 batch = {features.NGRAMS: ids}
 with strategy.scope():
     model = compiled(build())
-ngram_linear.adapt(model, [(batch, labels)])
+adapt(model, ids, labels)
 with tf.GradientTape() as tape:
     logit = model(batch)
 gradients = tape.gradient(logit, model.trainable_variables)
@@ -260,7 +279,7 @@ def test_parameter_servers_hand_out_slices_and_the_checkpoint_fits_a_plain_model
 
     ids, labels = reviews(40)
     adapted, restored = build(), build()
-    ngram_linear.adapt(adapted, [({features.NGRAMS: ids}, labels)])
+    adapt(adapted, ids, labels)
     tf.train.Checkpoint(model=restored).read(checkpoint).assert_existing_objects_matched()
     np.testing.assert_allclose(bag(restored).scale, bag(adapted).scale, rtol=1e-6)
     np.testing.assert_allclose(

@@ -7,7 +7,8 @@ import tf_keras
 
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.loop import metrics
+from tests.exhaustive import exhaustive
+from trainer_module import models
 from trainer_module.loop.steps import Trainable
 from trainer_module.models import cnn_lstm, text_cnn, transformer, wide_and_deep
 
@@ -40,8 +41,8 @@ def build(module, *, static_shapes=False, **hyperparameters):
 
 def compiled(module, *, static_shapes=False, **options):
     net = build(module, static_shapes=static_shapes)
-    model = Trainable(net.input, net.output)
-    model.compile(module.optimizer(0.01), weighted_metrics=metrics.keras_metrics(), **options)
+    model = Trainable(net, models.loss_of(module))
+    model.compile(module.optimizer(0.01), **options)
     return model
 
 
@@ -116,7 +117,7 @@ def test_gradients_do_not_depend_on_the_width_of_the_batch(module):
     def gradients(tokens):
         with tf.GradientTape() as tape:
             answer = model(inputs_of(model, tokens), training=True)
-            loss = metrics.mean_loss(labels, answer, None)
+            loss = tf.reduce_mean(models.loss(labels, answer))
         return tape.gradient(loss, model.trainable_variables)
 
     narrow = gradients(tokens)
@@ -153,7 +154,7 @@ def test_a_batch_of_empty_reviews_has_finite_logits(module):
 
 
 @each_model
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("policy", ["mixed_float16", exhaustive("mixed_bfloat16")])
 def test_logits_are_float32_under_mixed_precision(module, policy):
     tf_keras.mixed_precision.set_global_policy(policy)
     try:
@@ -217,7 +218,7 @@ def test_each_part_of_wide_and_deep_has_the_gradient_of_its_own_loss():
         with tf.GradientTape() as tape:
             answer = model(inputs_of(model, tokens), training=True)
             assert answer.shape == (16, 3)
-            loss = metrics.mean_loss(labels, answer, None)
+            loss = tf.reduce_mean(models.loss(labels, answer))
         return tape.gradient(loss, model.get_layer("bag").table).numpy()
 
     uncertain = gradient_of_the_bag(0.0)

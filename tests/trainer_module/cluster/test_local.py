@@ -1,0 +1,454 @@
+"""Local clusters: the environment, the logs, failures, signals, and the end of all processes."""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from core import progress
+from tests.trainer_module.scripted_cluster import FOREVER, REPOSITORY, SERVE, failure
+from trainer_module import task
+from trainer_module.cluster import local, resources
+from trainer_module.cluster.tf_config import Cluster
+from trainer_module.settings import Training
+
+
+def test_parameter_servers_get_a_coordinator(scripted):
+    script = 'note("config", os.environ["TF_CONFIG"])\nif config["task"]["type"] != "chief":\n    '
+    waits = (
+        "for other in ('worker 0', 'worker 1', 'ps 0', 'ps 1', 'ps 2'): wait_for('config', other)"
+    )
+    scripted.run(
+        f"{script}{FOREVER}\n{waits}", strategy="parameter_server", workers=2, parameter_servers=3
+    )
+    configs = scripted.texts("config")
+    assert set(configs) == {"chief 0", "worker 0", "worker 1", "ps 0", "ps 1", "ps 2"}
+    assert Cluster.from_environ({"TF_CONFIG": configs["worker 1"]}).workers == 2
+
+
+@pytest.mark.parametrize("strategy", ["mirrored", "multi_worker_mirrored"])
+def test_a_single_process_gets_no_tf_config(scripted, monkeypatch, strategy):
+    alone = {"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(alone))
+    scripted.run('note("config", config)', workers=1, strategy=strategy)
+    assert scripted.texts("config") == {"alone": "None"}
+
+
+def test_the_command_of_the_processes_is_logged(scripted, caplog):
+    scripted.run('note("arguments", sys.argv[1:])')
+    file = str(scripted.folder / "job.json")
+    assert set(scripted.texts("arguments").values()) == {f"['{file}']"}
+    expected = scripted.job(strategy="multi_worker_mirrored", workers=2)
+    assert task.read_job(file) == expected
+    assert f"stand_in.py {file}" in caplog.text
+
+
+def test_lines_of_the_log_come_through_with_the_name_of_the_process(scripted, caplog):
+    scripted.run("print('out of', me)\nprint('err \\udcff of', me, file=sys.stderr)")
+    lines = [record.getMessage() for record in caplog.records]
+    for name in ("worker 0", "worker 1"):
+        assert f"[{name}] out of {name}" in lines
+        assert f"[{name}] err \\udcff of {name}" in lines
+
+
+def test_progress_of_the_chief_alone_is_reported(scripted):
+    reports = []
+
+    class Listener(logging.Handler):
+        def emit(self, record):
+            reports.append(progress.values(record))
+
+    listener = Listener()
+    progress.LOGGER.addHandler(listener)
+    try:
+        scripted.run(
+            "attach()\n"
+            "from core.progress import report\n"
+            "report('steps', 5 if me == 'worker 0' else 7, 10, me)\n"
+        )
+    finally:
+        progress.LOGGER.removeHandler(listener)
+    assert reports == [{"unit": "steps", "done": 5, "total": 10, "source": "worker 0"}]
+
+
+def opened_to_children(folder):
+    """Return the open pipes, sockets, and files in the folder of the children."""
+    opened = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the descriptor that listed the folder is closed by now
+            opened.add(os.readlink(link))
+    return {target for target in opened if target.startswith(("pipe:", "socket:", str(folder)))}
+
+
+def test_nothing_is_left_open(scripted, tmp_path):
+    opened, threads = opened_to_children(tmp_path), set(threading.enumerate())
+    for _ in range(3):
+        scripted.run("")
+    # Threads and files of earlier tests may still appear and disappear.
+    ours = {thread for thread in threading.enumerate() if thread not in threads}
+    scripted.wait(lambda: not any(thread.is_alive() for thread in ours))
+    assert opened_to_children(tmp_path) <= opened
+
+
+# The end of the training.
+
+
+def test_workers_may_end_after_the_chief_and_before_it(scripted):
+    scripted.run(
+        'order = ["worker 1", "worker 0", "worker 2"]\n'
+        "before = order[:order.index(me)]\n"
+        'for other in before: wait_for("done", other)\n'
+        "time.sleep(0.2)\n"
+        'note("done")',
+        workers=3,
+    )
+    assert set(scripted.texts("done")) == {"worker 0", "worker 1", "worker 2"}
+
+
+def test_a_worker_that_stays_behind_the_chief_is_ended(scripted, monkeypatch, caplog):
+    monkeypatch.setattr(local, "_SECONDS_BEHIND_CHIEF", 0.5)
+    scripted.run(f'if me == "worker 1":\n    {FOREVER}')
+    assert "worker 1: still running after the training has finished" in caplog.text
+
+
+def test_a_worker_that_fails_when_the_chief_has_succeeded_is_no_failure(scripted, caplog):
+    scripted.run(
+        'note("done")\nif me == "worker 1":\n'
+        '    wait_until_gone("worker 0")\n    sys.exit("too late")'
+    )
+    assert (
+        "worker 1 ended with exit code 1: too late, ignored because the training has finished"
+        in caplog.text
+    )
+
+
+# The trainings that need a local cluster.
+
+
+@pytest.mark.parametrize(
+    ("training", "needed", "peers"),
+    [
+        ({}, False, False),
+        ({"strategy": "one_device"}, False, False),
+        ({"strategy": "mirrored"}, False, False),
+        ({"strategy": "mirrored", "devices": 2}, True, False),
+        ({"devices": 2}, True, False),
+        ({"strategy": "multi_worker_mirrored"}, True, False),
+        ({"strategy": "multi_worker_mirrored", "workers": 2}, True, True),
+        ({"strategy": "parameter_server"}, True, True),
+    ],
+)
+def test_which_trainings_need_processes_of_their_own(training, needed, peers):
+    assert local.is_needed(Training(**training), {}) == needed
+    assert resources.has_peers(Training(**training)) == peers
+
+
+# Failures.
+
+
+def test_a_killed_worker_is_the_cause_even_if_its_peer_ends_first(scripted):
+    message = failure(
+        scripted,
+        'if me == "worker 0": sys.exit("UnavailableError: Connection reset by peer")\n'
+        'wait_until_gone("worker 0")\n'
+        "os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    assert message.startswith("worker 1 was killed (SIGKILL); ")
+
+
+def test_a_process_that_lost_a_peer_is_not_the_cause_even_if_it_ends_first(scripted):
+    message = failure(
+        scripted,
+        'if me == "worker 0":\n'
+        '    attach().fail("another process of the cluster is gone")\n'
+        "    sys.exit(138)\n"
+        'wait_until_gone("worker 0")\n'
+        'sys.exit("RuntimeError: the cause")',
+    )
+    assert message.startswith("worker 1 ended with exit code 1: RuntimeError: the cause; ")
+
+
+def test_a_failure_that_a_process_sent_counts_before_the_end_of_others(scripted):
+    message = failure(
+        scripted,
+        'if me == "worker 1":\n'
+        '    attach().fail("CheckpointError: no room")\n'
+        '    note("sent")\n'
+        '    wait_until_gone("worker 0")\n'
+        '    print("Exception ignored in: some thread")\n'
+        "    sys.exit(1)\n"
+        'wait_for("sent", "worker 1")\n'
+        'sys.exit("UnavailableError: Connection reset by peer")',
+    )
+    assert message.startswith("worker 1 failed: CheckpointError: no room; nothing was exported")
+
+
+def test_a_crash_is_reported_with_the_last_error_line_of_the_log(scripted):
+    message = failure(
+        scripted,
+        'print("F0101 tensor.cc:1] Check failed: 1 == 2")\n'
+        'print("*** signal handler ***")\n'
+        "os.kill(os.getpid(), signal.SIGABRT)",
+        workers=1,
+        strategy="mirrored",
+    )
+    assert message.startswith("chief crashed (SIGABRT): F0101 tensor.cc:1] Check failed: 1 == 2; ")
+
+
+def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(scripted):
+    with pytest.raises(
+        ValueError, match=r"^training.devices: 9 devices, but only 1 GPUs are available$"
+    ):
+        scripted.run(
+            'line = "training.devices: 9 devices, but only 1 GPUs are available"\n'
+            'print(line)\nif me == "worker 0": attach().fail(line)\n'
+            "sys.exit(2)"
+        )
+
+
+def test_a_wrong_setting_is_a_value_error_if_the_first_to_fail_ends_last(scripted):
+    with pytest.raises(ValueError, match=r"^training.devices: 9 asked for$"):
+        scripted.run(
+            'line = "training.devices: 9 asked for"\n'
+            'print(line)\nif me == "worker 0": attach().fail(line)\n'
+            'time.sleep(3 if me == "worker 0" else 1)\n'
+            "sys.exit(2)"
+        )
+
+
+def test_a_command_that_cannot_be_started_is_an_error(scripted):
+    job = scripted.job(strategy="multi_worker_mirrored", workers=2)
+    with pytest.raises(
+        local.TrainingFailed, match=r"worker 0 could not be started: .*/no/such/program"
+    ):
+        local.run(job, ["/no/such/program"])
+
+
+def test_a_process_that_ignores_sigterm_is_killed(scripted, monkeypatch, caplog):
+    monkeypatch.setattr(local, "_SECONDS_TO_END", 0.3)
+    message = failure(
+        scripted,
+        'if me == "worker 0":\n'
+        "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f'    note("deaf")\n    {FOREVER}\n'
+        'wait_for("deaf", "worker 0")\n'
+        "sys.exit(1)",
+    )
+    assert message.startswith("worker 1 ended with exit code 1")
+    assert "Killing processes that are still running: worker 0" in caplog.text
+
+
+# Parameter servers.
+
+
+def run_with_servers(scripted, script, **training):
+    scripted.run(script, strategy="parameter_server", **training)
+
+
+def test_a_killed_worker_under_parameter_servers_is_restarted_on_its_port(scripted, caplog):
+    run_with_servers(
+        scripted,
+        'note("config", os.environ["TF_CONFIG"])\n'
+        'if me == "worker 1" and len(list(folder.glob("config worker 1 *"))) <= 3:\n'
+        f"    os.kill(os.getpid(), signal.SIGKILL)\n{SERVE}"
+        'while len(list(folder.glob("config worker 1 *"))) <= 3: time.sleep(0.01)',
+    )
+    configs = [text for (name, _), text in scripted.notes("config").items() if name == "worker 1"]
+    assert len(configs) == 4
+    assert len(set(configs)) == 1
+    for times in (1, 2, 3):
+        again = f"worker 1 was killed (SIGKILL); restarting it ({times} of 3 restarts)"
+        assert again in caplog.text
+
+
+def test_restarts_of_workers_are_limited(scripted):
+    message = failure(
+        scripted,
+        f'if me == "worker 0": sys.exit("RuntimeError: always")\n{FOREVER}',
+        strategy="parameter_server",
+    )
+    assert message.startswith("worker 0 ended with exit code 1: RuntimeError: always; nothing")
+    assert len([name for name, _ in scripted.notes("started") if name == "worker 0"]) == 4
+
+
+@pytest.mark.parametrize(("victim", "name"), [("ps 0", "ps 0"), ("chief 0", "chief")])
+def test_a_killed_parameter_server_or_chief_ends_the_training(scripted, victim, name):
+    message = failure(
+        scripted,
+        f'if me == "{victim}": os.kill(os.getpid(), signal.SIGKILL)\n'
+        f'wait_for("started", "{victim}")\n'
+        'if me == "chief 0": sys.exit("UnavailableError: Socket closed")\n'
+        f"{FOREVER}",
+        strategy="parameter_server",
+    )
+    assert message.startswith(f"{name} was killed (SIGKILL); ")
+
+
+def test_a_server_that_just_ends_is_a_failure(scripted):
+    message = failure(scripted, f'if me != "ps 0": {FOREVER}', strategy="parameter_server")
+    assert message.startswith("ps 0 ended with exit code 0: no output; ")
+
+
+# Ports.
+
+LISTEN = """
+address = config["cluster"][config["task"]["type"]][config["task"]["index"]]
+try:
+    server = socket.create_server(("", int(address.rpartition(":")[2])))
+except OSError:
+    note("refused")
+    sys.exit("UnknownError: Could not start gRPC server")
+note("listens")
+"""
+
+
+def take_ports(monkeypatch, held, times):
+    """Give worker 1 of the first `times` clusters a port on which `held` listens."""
+    free_ports = resources._free_ports
+    calls = []
+
+    def ports(count):
+        calls.append(count)
+        ports = free_ports(count)
+        if len(calls) <= times:
+            ports[1] = held.getsockname()[1]
+        return ports
+
+    monkeypatch.setattr(resources, "_free_ports", ports)
+
+
+@pytest.fixture
+def held():
+    with socket.create_server(("", 0)) as held:
+        yield held
+
+
+def test_a_port_that_was_taken_meanwhile_is_replaced(scripted, monkeypatch, held, caplog):
+    take_ports(monkeypatch, held, 2)
+    scripted.run(f'{LISTEN}wait_for("listens", "worker 0")\nwait_for("listens", "worker 1")')
+    port = held.getsockname()[1]
+    refused = f"worker 1 cannot listen on 127.0.0.1:{port}, another process took that port"
+    assert caplog.text.count(f"{refused}; retrying with other ports") == 2
+    assert len(scripted.notes("refused")) == 2
+
+
+def test_a_port_that_is_always_taken_is_an_error_that_names_its_process(
+    scripted, monkeypatch, held
+):
+    take_ports(monkeypatch, held, 100)
+    message = failure(scripted, f"{LISTEN}{FOREVER}")
+    port = held.getsockname()[1]
+    assert message == (
+        f"worker 1 cannot listen on 127.0.0.1:{port}, another process took that port; "
+        "gave up after 3 attempts"
+    )
+
+
+# Signals.
+
+PARENT = """
+import json, sys
+from pathlib import Path
+from trainer_module.cluster import local
+from trainer_module.settings import TrainingJob
+job = TrainingJob.model_validate_json(sys.argv[1])
+local.run(job, sys.argv[2:])
+"""
+
+
+@pytest.fixture
+def parent(scripted):
+    """Starts a process that runs a local cluster; it is ended with the test."""
+    started = []
+
+    def start(script, **training):
+        job = scripted.job(**{"strategy": "multi_worker_mirrored", "workers": 2, **training})
+        command = [sys.executable, "-c", PARENT, job.model_dump_json(), *scripted.command(script)]
+        started.append(
+            subprocess.Popen(
+                command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+        )
+        return started[0]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+SAVE = """
+def save(number, frame):
+    note("saved")
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+note("ready")
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)]
+)
+def test_a_signal_lets_the_training_save(scripted, parent, number, code):
+    process = parent(SAVE)
+    scripted.wait(lambda: len(scripted.notes("ready")) == 2)
+    process.send_signal(number)
+    assert process.wait(120) == code
+    assert set(scripted.texts("saved")) == {"worker 0", "worker 1"}
+    assert scripted.alive() == []
+
+
+def test_a_second_signal_ends_the_training_at_once(scripted, parent):
+    process = parent(
+        'signal.signal(signal.SIGTERM, lambda *_: note("sigterm"))\nnote("ready")\n'
+        "while True: time.sleep(1)"
+    )
+    scripted.wait(lambda: len(scripted.notes("ready")) == 2)
+    process.send_signal(signal.SIGTERM)
+    scripted.wait(lambda: len(scripted.notes("sigterm")) == 2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 143
+    assert scripted.alive() == []
+
+
+def test_servers_run_until_the_chief_has_saved(scripted, parent):
+    process = parent(
+        f"{SERVE}"
+        "def save(number, frame):\n"
+        "    time.sleep(0.5)\n"
+        "    servers = [f for f in folder.glob('started *') if 'chief' not in f.name]\n"
+        "    alive = [f for f in servers if Path('/proc', f.name.split()[-1], 'exe').exists()]\n"
+        "    note('saved', len(alive))\n"
+        "    sys.exit(143)\n"
+        "signal.signal(signal.SIGTERM, save)\n"
+        "for other in ('worker 0', 'worker 1', 'ps 0'): wait_for('started', other)\n"
+        f"note('ready')\n{FOREVER}",
+        strategy="parameter_server",
+    )
+    scripted.wait(lambda: scripted.notes("ready"))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(120) == 143
+    assert scripted.texts("saved") == {"chief 0": "3"}
+
+
+def test_it_runs_in_a_thread_too_and_leaves_the_signals_alone(scripted):
+    before = signal.getsignal(signal.SIGTERM)
+    seen = []
+    during = 'wait_for("seen", "test")'
+    thread = threading.Thread(target=scripted.run, args=[during])
+    thread.start()
+    scripted.wait(lambda: len(scripted.notes("started")) == 2)
+    seen.append(signal.getsignal(signal.SIGTERM))
+    (scripted.folder / "seen test 0").touch()
+    thread.join(120)
+    assert not thread.is_alive()
+    assert seen == [before]

@@ -1,0 +1,132 @@
+"""The division of the machine among the processes of a local cluster."""
+
+import json
+import os
+
+import pytest
+
+from trainer_module import strategies
+from trainer_module.cluster import resources
+from trainer_module.cluster.tf_config import Cluster
+from trainer_module.settings import Training
+
+
+def test_workers_share_the_cores_and_this_process_keeps_its_own(scripted):
+    before = os.sched_getaffinity(0)
+    scripted.run('note("cores", json.dumps(sorted(os.sched_getaffinity(0))))')
+    assert os.sched_getaffinity(0) == before
+    first, second = (set(json.loads(text)) for text in scripted.texts("cores").values())
+    assert first | second == before or len(before) == 1
+    assert not first & second or len(before) == 1
+
+
+def test_coordinator_and_parameter_servers_have_all_cores():
+    allocated = resources.allocate({"chief": 1, "worker": 2, "ps": 1})
+    cores = {each.task.name: each.cores for each in allocated}
+    assert cores["chief"] is None and cores["ps 0"] is None
+    assert cores["worker 0"] | cores["worker 1"] == os.sched_getaffinity(0)
+
+
+@pytest.mark.parametrize(
+    ("items", "count", "expected"),
+    [
+        ("abcdef", 2, ["abc", "def"]),
+        ("abcde", 2, ["ab", "cde"]),
+        ("abc", 3, ["a", "b", "c"]),
+        ("ab", 3, ["a", "b", "a"]),
+        ("a", 2, ["a", "a"]),
+    ],
+)
+def test_shares_are_neighbours_and_about_as_large(items, count, expected):
+    assert ["".join(share) for share in resources.split_evenly(items, count)] == expected
+
+
+def gpus_of(counts):
+    return {
+        place.task.name: place.environ.get("CUDA_VISIBLE_DEVICES")
+        for place in resources.allocate(counts)
+    }
+
+
+@pytest.mark.parametrize(
+    ("visible", "expected"),
+    [
+        ("0,1,2,3", ["0,1", "2,3"]),
+        ("GPU-a, GPU-b", ["GPU-a", "GPU-b"]),
+        ("4,5,6", ["4", "5"]),
+        ("0,1,-1,2", ["0", "1"]),
+        ("", ["", ""]),
+        ("-1", ["-1", "-1"]),
+    ],
+)
+def test_workers_share_the_gpus(monkeypatch, visible, expected):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert list(gpus_of({"worker": 2}).values()) == expected
+
+
+def test_coordinator_and_parameter_servers_get_no_gpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    counts = {"chief": 1, "worker": 2, "ps": 1}
+    expected = {"chief": "", "worker 0": "0", "worker 1": "1", "ps 0": ""}
+    assert gpus_of(counts) == expected
+
+
+@pytest.mark.parametrize(
+    ("nvidia_smi", "expected"),
+    [("echo 0; echo 1", ["0", "1"]), ("echo no driver; exit 9", [None, None])],
+)
+def test_gpus_are_counted_by_nvidia_smi(monkeypatch, tmp_path, nvidia_smi, expected):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{nvidia_smi}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert list(gpus_of({"worker": 2}).values()) == expected
+
+
+def test_more_workers_than_gpus_is_a_wrong_setting(scripted, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    with pytest.raises(ValueError, match=r"training.workers: 3 workers, but 2 GPUs; set at most"):
+        scripted.run("", workers=3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "devices", "gpus", "strategy"),
+    [
+        ({"chief": 1, "worker": 1, "ps": 1}, None, 0, "parameter_server"),
+        ({"chief": 1, "worker": 1, "ps": 1}, None, 2, "parameter_server"),
+        ({"chief": 1, "worker": 1}, None, 0, "multi_worker_mirrored"),
+        ({"worker": 2}, None, 2, "multi_worker_mirrored"),
+        ({}, None, 0, "one_device"),
+        ({}, None, 1, "one_device"),
+        ({}, None, 2, "mirrored"),
+        ({}, 2, 0, "mirrored"),
+        ({}, 1, 2, "one_device"),
+    ],
+)
+def test_auto_depends_on_the_cluster_and_the_devices(counts, devices, gpus, strategy):
+    spec = {kind: [f"{kind}{n}:1" for n in range(count)] for kind, count in counts.items()}
+    there = Cluster(spec, next(iter(spec)), 0) if spec else None
+    name, reason = strategies.auto_without_tpu(Training(devices=devices), there, gpus)
+    assert name == strategy
+    assert ("TF_CONFIG names" in reason) == bool(spec)
+
+
+@pytest.mark.parametrize(
+    ("tpu", "environ", "address"),
+    [
+        ("mine", {"TPU_NAME": "other"}, "mine"),
+        (None, {"TPU_NAME": "other"}, "other"),
+        (None, {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS": "grpc://a:1"}, "grpc://a:1"),
+        (None, {"TPU_ACCELERATOR_TYPE": "v4"}, "local"),
+    ],
+)
+def test_the_settings_have_priority_over_the_environment_for_the_tpu(tpu, environ, address):
+    assert resources.tpu_address(Training(tpu=tpu), environ) == address
+
+
+def test_connections_to_this_machine_use_no_proxy(monkeypatch):
+    monkeypatch.delenv("no_grpc_proxy", raising=False)
+    monkeypatch.setenv("no_proxy", "intranet,.example.com")
+    [place, _] = resources.allocate({"worker": 2})
+    assert place.environ["no_grpc_proxy"] == "intranet,.example.com,127.0.0.1"

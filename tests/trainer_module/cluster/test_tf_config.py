@@ -1,0 +1,175 @@
+"""TF_CONFIG: its contents, and errors of one line for malformed values."""
+
+import json
+import re
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from trainer_module.cluster.tf_config import Cluster
+
+
+def read(value):
+    text = value if isinstance(value, str) else json.dumps(value)
+    return Cluster.from_environ({"TF_CONFIG": text})
+
+
+def config(kind, index, **counts):
+    cluster = {name: [f"{name}{i}.jobs:2222" for i in range(n)] for name, n in counts.items()}
+    return {"cluster": cluster, "task": {"type": kind, "index": index}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "  \n",
+        {},
+        {"cluster": {}},
+        {"cluster": {}, "task": {"type": "chief", "index": 0}},
+        {"cluster": {"worker": []}, "task": {"type": "worker", "index": 0}},
+        config("chief", 0, chief=1),
+        config("worker", 0, worker=1),
+    ],
+)
+def test_one_process_alone_is_no_cluster(value):
+    assert read(value) is None
+
+
+def test_no_variable_is_no_cluster():
+    assert Cluster.from_environ({}) is None
+
+
+def test_worker_0_is_the_chief_of_a_cluster_without_one():
+    first, second = read(config("worker", 0, worker=2)), read(config("worker", 1, worker=2))
+    assert first.chief and not second.chief
+    assert (first.name, second.name) == ("worker 0", "worker 1")
+    assert second.spec == {"worker": ["worker0.jobs:2222", "worker1.jobs:2222"]}
+    assert second.address == "worker1.jobs:2222"
+    assert second.workers == second.processes == 2
+    assert not second.has_parameter_servers and not second.serves
+
+
+def test_a_chief_is_a_worker_too_without_parameter_servers():
+    chief, worker = read(config("chief", 0, chief=1, worker=2)), config("worker", 0, worker=2)
+    worker["cluster"]["chief"] = ["chief:1"]
+    worker = read(worker)
+    assert chief.chief and not worker.chief
+    assert chief.name == "chief"
+    assert chief.workers == chief.processes == worker.workers == 3
+    assert not chief.serves and not worker.serves
+
+
+def test_workers_beside_parameter_servers_serve_the_chief():
+    counts = {"chief": 1, "worker": 2, "ps": 3}
+    chief, worker, ps = (read(config(kind, 0, **counts)) for kind in ("chief", "worker", "ps"))
+    assert [task.serves for task in (chief, worker, ps)] == [False, True, True]
+    assert [task.chief for task in (chief, worker, ps)] == [True, False, False]
+    assert chief.has_parameter_servers and worker.has_parameter_servers
+    assert (chief.workers, chief.processes) == (2, 6)
+    assert ps.name == "ps 0"
+
+
+def test_an_index_may_be_text_as_job_templates_fill_it_in():
+    assert read(config("worker", "1", worker=2)).task_index == 1
+
+
+def test_addresses_may_be_ipv6_and_other_keys_are_left_alone():
+    value = config("worker", 0, worker=1) | {"environment": "cloud", "job": {"a": [1]}}
+    value["cluster"]["worker"] += ["[fe80::1]:2222"]
+    assert read(value).workers == 2
+
+
+WORKERS = {"worker": ["a:1", "b:1"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("worker", 'Invalid JSON: .*; a correct value is {"cluster": {"worker"'),
+        pytest.param("[" * 100_000, "Invalid JSON: ", id="brackets"),
+        ("[1]", "Input should be an object; a correct value is"),
+        ({"task": {"type": "worker", "index": 0}}, "cluster: Field required; a correct value is"),
+        ({"cluster": ["a:1"]}, "cluster: Input should be an object, not .*; a correct value is"),
+        (
+            {"cluster": {"gpu": ["a:1"]}},
+            "cluster.gpu: unknown task type; known types are chief, worker and ps, not 'gpu'",
+        ),
+        (config("master", 0, master=1, worker=1), "unknown task type; .*use chief, not 'master'"),
+        (config("evaluator", 0, worker=2), "task.type: unknown task type; training evaluates"),
+        ({"cluster": {"worker": "a:1"}}, "cluster.worker: Input should be .*, not 'a:1'"),
+        ({"cluster": {"worker": ["a:1", "b"]}}, "cluster.worker.1: not host:port, not 'b'"),
+        ({"cluster": {"worker": ["a:0"]}}, "cluster.worker.0: not host:port, not 'a:0'"),
+        ({"cluster": {"worker": ["a:65536"]}}, "not host:port, not 'a:65536'"),
+        ({"cluster": {"worker": ["grpc://a:1"]}}, "not host:port, not 'grpc://a:1'"),
+        (
+            {"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}},
+            "worker 0 and worker 1 have the same address a:1",
+        ),
+        ({"cluster": WORKERS}, 'no task of this process; .* {"type": "worker", "index": 0}'),
+        ({"cluster": WORKERS, "task": {"type": "worker"}}, "task.index: Field required"),
+        (config("worker", 2, worker=2), "task worker 2 is not in .*, which has 2 worker from 0"),
+        (config("ps", 0, worker=2), "task ps 0 is not in the cluster"),
+        (config("worker", 1, worker=1), "task worker 1 is not in the cluster"),
+        (config("worker", -1, worker=2), "task.index: Input should be .*equal to 0, not -1"),
+        (config("worker", "one", worker=2), "task.index: Input should be .*integer.*, not 'one'"),
+        (config("worker", 0, worker=1, chief=2), "2 chiefs; a cluster has at most one"),
+        (config("worker", 0, worker=2, ps=1), "ps tasks but no chief; ps tasks need a chief"),
+        (config("chief", 0, chief=1, ps=1), "ps tasks but no worker"),
+        (config("ps", 0, ps=1), "ps tasks but no chief"),
+    ],
+)
+def test_a_malformed_value_is_an_error_of_one_line(value, message):
+    with pytest.raises(ValueError, match=message) as error:
+        read(value)
+    assert_is_one_line_about_tf_config(error.value)
+
+
+def assert_is_one_line_about_tf_config(error):
+    assert str(error).startswith("TF_CONFIG: ")
+    assert len(str(error).splitlines()) == 1
+    assert len(str(error)) < 500
+
+
+TYPES = st.sampled_from(["chief", "worker", "ps", "evaluator", "master"]) | st.text(max_size=5)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(TYPES | st.text(), inner),
+    max_leaves=8,
+)
+ADDRESSES = st.lists(st.sampled_from(["a:1", "b:2", "c:3", "d:99999", "e"]) | JSON, max_size=3)
+NEARLY = st.fixed_dictionaries(
+    {},
+    optional={
+        "cluster": st.dictionaries(TYPES, ADDRESSES | JSON) | JSON,
+        "task": st.fixed_dictionaries(
+            {}, optional={"type": TYPES | JSON, "index": st.integers(-1, 3) | JSON}
+        )
+        | JSON,
+    },
+)
+
+
+@given(st.one_of(st.text(), JSON.map(json.dumps), NEARLY.map(json.dumps)))
+def test_any_text_is_a_cluster_or_none_or_one_line(text):
+    try:
+        cluster = read(text)
+    except ValueError as error:
+        assert_is_one_line_about_tf_config(error)
+    else:
+        assert cluster is None or cluster.processes > 1
+
+
+@given(st.integers(0, 1), st.integers(0, 4), st.integers(0, 3), st.data())
+def test_to_json_and_from_environ_are_inverse(chiefs, workers, servers, data):
+    counts = {"chief": chiefs, "worker": workers, "ps": servers if chiefs and workers else 0}
+    tasks = [(kind, index) for kind, n in counts.items() for index in range(n)]
+    assume(len(tasks) > 1)
+    kind, index = data.draw(st.sampled_from(tasks))
+    cluster = read(config(kind, index, **counts))
+    assert read(cluster.to_json()) == cluster
+    everyone = [read(config(kind, index, **counts)) for kind, index in tasks]
+    assert sum(task.chief for task in everyone) == 1
+    assert len({task.name for task in everyone}) == cluster.processes == len(tasks)
+    assert re.fullmatch(r"chief|worker \d|ps \d", cluster.name)

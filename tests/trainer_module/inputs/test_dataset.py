@@ -1,0 +1,286 @@
+"""The Examples that each process reads: all of them once an epoch, for any number of files."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from preprocessing import features
+from preprocessing.settings import Transform
+from tests.trainer_module.conftest import FILES, make_job
+from trainer_module.cluster import resources
+from trainer_module.inputs import stored_counts
+from trainer_module.inputs.dataset import BatchSpec, Split, endless, make_dataset
+
+TRANSFORM = Transform(max_tokens=3, ngrams=1, openings=[2])
+NGRAMS = (features.NGRAMS,)
+
+
+def example(number):
+    """An Example whose only n-gram is its number."""
+    ints = {
+        features.NGRAMS: [number],
+        features.TOKENS: [number + 1] * (number % 3),
+        features.LABEL: [number % 2],
+    }
+    feature = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+        for name, values in ints.items()
+    }
+    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def write(tmp_path_factory):
+    """Return a function: (Examples in each file) -> Split of files with the numbers from 0."""
+    written = {}
+
+    def split(counts):
+        counts = tuple(counts)
+        if counts not in written:
+            folder = tmp_path_factory.mktemp("files")
+            numbers = iter(range(sum(counts)))
+            for place, count in enumerate(counts):
+                with tf.io.TFRecordWriter(str(folder / f"{place}.gz"), "GZIP") as writer:
+                    for _ in range(count):
+                        writer.write(example(next(numbers)))
+            written[counts] = Split.find([str(folder / "*.gz")])
+        return written[counts]
+
+    return split
+
+
+def numbers(batches):
+    return [int(n) for inputs, *_ in batches for n in inputs[features.NGRAMS].flat_values]
+
+
+def test_files_are_counted(write):
+    split = write([3, 0, 5])
+    assert split.counts == (3, 0, 5)
+    assert split.examples == 8
+
+
+def test_stored_numbers_of_examples_are_believed_and_other_files_counted(tmp_path):
+    files = [tmp_path / split / f"{split}.gz" for split in ("Split-train", "Split-eval")]
+    for file in files:
+        file.parent.mkdir()
+        with tf.io.TFRecordWriter(str(file), "GZIP") as writer:
+            writer.write(example(1))
+    stored_counts.write_example_counts(str(tmp_path), {"Split-train/Split-train.gz": 7})
+    assert stored_counts.count_examples([str(file) for file in files]) == [7, 1]
+
+
+@pytest.mark.parametrize(
+    ("counts", "processes", "files_each"),
+    [
+        ((10, 10, 10, 10), 2, [2, 2]),
+        ((30, 10, 20), 2, [1, 2]),
+        ((10,), 2, [1, 1]),
+        ((10, 10), 3, [2, 2, 2]),
+        ((50, 10), 2, [2, 2]),
+    ],
+    ids=["even", "even by size", "one file", "fewer files than workers", "unfair by file"],
+)
+def test_shares_are_whole_files_where_that_is_fair(write, counts, processes, files_each):
+    shares = write(counts).shards(processes)
+    assert [len(share.files) for share in shares] == files_each
+    assert sum(share.examples for share in shares) == sum(counts)
+    assert max(s.examples for s in shares) <= 1.1 * sum(counts) / processes + len(counts)
+
+
+@settings(max_examples=25)
+@given(
+    counts=st.lists(st.sampled_from([0, 1, 7, 12]), min_size=1, max_size=3).filter(any),
+    processes=st.integers(1, 4),
+    batch_size=st.sampled_from([1, 3, 5, 64]),
+    shuffle_buffer=st.sampled_from([0, 4]),
+    cache=st.booleans(),
+)
+def test_an_epoch_is_every_example_once(
+    write, counts, processes, batch_size, shuffle_buffer, cache
+):
+    split = write(counts)
+    batching = BatchSpec(NGRAMS, TRANSFORM, batch_size)
+    shares = split.shards(processes)
+    steps = max(batching.batches(share.examples) for share in shares)
+    epochs = [Counter(), Counter()]
+    for share in shares:
+        data = endless(share, batching, steps, shuffle_buffer=shuffle_buffer, seed=3, cache=cache)
+        for place, batch in enumerate(data.take(2 * steps)):
+            epochs[place // steps].update(numbers([batch]))
+    once = Counter(range(sum(counts)))
+    assert epochs == [once, once]
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, cache):
+    share = write([40, 40]).shards(1)[0]
+    batching = BatchSpec(NGRAMS, TRANSFORM, 8)
+
+    def two_epochs(seed, done=0):
+        data = endless(share, batching, 10, shuffle_buffer=100, seed=seed, cache=cache, done=done)
+        return numbers(data.take(20 - done))
+
+    tf.random.set_seed(1)
+    first = two_epochs(5)
+    assert first[:80] != first[80:]
+    tf.random.set_seed(1)
+    assert two_epochs(5) == first
+    tf.random.set_seed(1)
+    assert two_epochs(6) != first
+    tf.random.set_seed(1)
+    assert two_epochs(5, done=13) == first[13 * 8 :], "a resumed training reads other data"
+
+
+TOKENS = (features.TOKENS,)
+
+
+def contents(batches):
+    """Return the content of each batch, for both kinds of features."""
+    return [
+        values.to_list() if isinstance(values, tf.RaggedTensor) else values.numpy().tolist()
+        for inputs, *_ in batches
+        for values in inputs.values()
+    ]
+
+
+@settings(max_examples=10)
+@given(
+    counts=st.lists(st.sampled_from([0, 1, 15, 16, 40]), min_size=1, max_size=12).filter(any),
+    names=st.sampled_from([NGRAMS, TOKENS]),
+    batch_size=st.sampled_from([1, 7, 16, 33]),
+    shuffle_buffer=st.sampled_from([0, 1, 40, 1000]),
+    cache=st.booleans(),
+    processes=st.integers(1, 2),
+    more=st.integers(0, 2),
+    done=st.floats(0, 2),
+)
+def test_a_resumed_training_reads_the_same_batches(
+    write, counts, names, batch_size, shuffle_buffer, cache, processes, more, done
+):
+    share = write(counts).shards(processes)[-1]
+    batching = BatchSpec(names, TRANSFORM, batch_size)
+    wanted = batching.batches(share.examples) + more
+    if not wanted:
+        return
+    options = {"shuffle_buffer": shuffle_buffer, "seed": 3, "cache": cache}
+    done = int(done * wanted)
+    whole = contents(endless(share, batching, wanted, **options).take(3 * wanted))
+    rest = endless(share, batching, wanted, done=done, **options).take(3 * wanted - done)
+    assert contents(rest) == whole[done:]
+
+
+@pytest.mark.parametrize("shuffle_buffer", [0, 64])
+def test_a_resumed_training_opens_no_finished_file(write, tmp_path, shuffle_buffer):
+    original = write([32] * 20)
+    for file in original.files:
+        (tmp_path / Path(file).name).write_bytes(Path(file).read_bytes())
+    share = Split.find([str(tmp_path / "*.gz")]).shards(1)[0]
+    batching = BatchSpec(NGRAMS, TRANSFORM, 10)
+    options = {"shuffle_buffer": shuffle_buffer, "seed": 3}
+    # The training is resumed in the second pass; a pass has 64 batches.
+    both = list(endless(share, batching, 64, **options).take(128))
+    left = set(numbers(both[114:]))
+    place = {int(Path(file).stem): file for file in share.files}
+    unopened = [
+        file for of, file in place.items() if left.isdisjoint(range(32 * of, 32 * (of + 1)))
+    ]
+    assert len(unopened) >= 8
+    for file in unopened:
+        Path(file).unlink()
+    rest = endless(share, batching, 64, done=114, **options).take(14)
+    assert numbers(rest) == numbers(both[114:])
+
+
+def test_static_batches_have_one_shape_and_padding_has_no_weight(write):
+    share = write([5]).shards(1)[0]
+    batching = BatchSpec(NGRAMS, TRANSFORM, 3, static_shapes=True)
+    batches = list(endless(share, batching, 3).take(3))
+    assert [weight.numpy().tolist() for *_, weight in batches] == [[1, 1, 1], [1, 1, 0], [0, 0, 0]]
+    # Three words, and two of them once more as the opening.
+    for inputs, label, _ in batches:
+        assert inputs[features.NGRAMS].shape == (3, 5)
+        assert label.shape == (3, 1)
+    assert batches[1][0][features.NGRAMS].numpy().tolist() == [
+        [3] + [-1] * 4,
+        [4] + [-1] * 4,
+        [-1] * 5,
+    ]
+    assert make_dataset(share, batching).element_spec[0][features.NGRAMS].shape == (3, 5)
+
+
+COUNT = """
+import json, os, sys
+from trainer_module.cluster.collective import Collective
+from trainer_module.cluster.tf_config import Cluster
+from trainer_module.inputs.dataset import Inputs
+from trainer_module.settings import TrainingJob
+from trainer_module.strategies import make_strategy
+job = TrainingJob.model_validate_json(sys.argv[1])
+cluster = Cluster.from_environ(os.environ)
+strategy, _ = make_strategy(job.training, cluster)
+collective = Collective(strategy, cluster)
+inputs = Inputs(job, ('ngrams',), strategy, collective)
+batches = iter(inputs.train_dataset(0))
+seen = []
+for _ in range(inputs.steps):
+    features, _ = next(batches)
+    for local in strategy.experimental_local_results(features['ngrams']):
+        seen += [sorted(row) for row in local.to_list()]
+counts = inputs.ngram_counts()
+print('RESULT', json.dumps([seen, counts.tolist()]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train", ["train-*.gz", "train-0.gz"], ids=["by file", "by example"])
+def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_path, train):
+    job = make_job(
+        prepared,
+        tmp_path,
+        train=train,
+        strategy="multi_worker_mirrored",
+        workers=2,
+        batch_size_per_replica=7,
+    )
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", COUNT, job.model_dump_json()],
+            env=place.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for place in resources.allocate({"worker": 2})
+    ]
+    results = []
+    for worker in workers:
+        printed, _ = worker.communicate(timeout=400)
+        assert worker.returncode == 0, printed
+        [line] = [line for line in printed.splitlines() if line.startswith("RESULT ")]
+        results.append(json.loads(line.removeprefix("RESULT ")))
+    seen, counts = zip(*results, strict=True)
+    assert all(seen), "a worker read nothing"
+    batching = BatchSpec(NGRAMS, TRANSFORM, 50)
+    everything = Split.find(job.train_files).shards(1)[0]
+    expected = Counter(
+        tuple(sorted(row))
+        for inputs, _ in make_dataset(everything, batching)
+        for row in inputs[features.NGRAMS].to_list()
+    )
+    assert sum(expected.values()) == sum(FILES["train"] if "*" in train else FILES["train"][:1])
+    assert Counter(tuple(row) for rows in seen for row in rows) == expected
+
+    totals = np.zeros([2, TRANSFORM.ngram_buckets])
+    for inputs, label in make_dataset(everything, batching):
+        for row, [positive] in zip(inputs[features.NGRAMS].to_list(), label.numpy(), strict=True):
+            np.add.at(totals[int(positive)], row, 1)
+    for counted in counts:
+        np.testing.assert_array_equal(counted, totals)

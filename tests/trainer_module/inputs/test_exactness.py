@@ -1,0 +1,183 @@
+"""Each Example once in an epoch and once in an evaluation, under every strategy."""
+
+import contextlib
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.exhaustive import exhaustive
+from tests.trainer_module.conftest import FILES, make_job, predict, reviews, run_task, summary
+from trainer_module.cluster import local, resources
+
+pytestmark = pytest.mark.slow
+
+
+def evaluated_by_hand(folder):
+    """Return (loss, accuracy) of the exported model on the eval split."""
+    texts, labels = zip(*list(reviews(300))[sum(FILES["train"]) :], strict=True)
+    probabilities = predict(folder, list(texts))["probability"].numpy().ravel().tolist()
+    pairs = list(zip(probabilities, labels, strict=True))
+    losses = [-math.log(p if label else 1 - p) for p, label in pairs]
+    right = [(p > 0.5) == label for p, label in pairs]
+    return sum(losses) / len(losses), sum(right) / len(right)
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"loop": "fit"},
+        exhaustive({"loop": "custom"}),
+        exhaustive({"loop": "fit", "jit_compile": True}),
+        {"loop": "custom", "jit_compile": True, "steps_per_execution": 3},
+        exhaustive({"strategy": "mirrored", "devices": 3, "model": "wide_and_deep"}),
+        exhaustive({"strategy": "central_storage", "devices": 2}),
+        {"strategy": "multi_worker_mirrored", "workers": 2},
+        exhaustive({"strategy": "parameter_server", "workers": 2, "parameter_servers": 2}),
+        {"strategy": "parameter_server", "workers": 2, "loop": "custom", "steps_per_execution": 3},
+    ],
+    ids=lambda training: "-".join(str(value) for value in training.values()),
+)
+def test_an_evaluation_is_the_mean_over_all_examples(prepared, tmp_path, training):
+    """50 Examples in batches of 16: the last one is short, and shares differ."""
+    done = run_task(make_job(prepared, tmp_path, epochs=2, **training), tmp_path)
+    assert done.code == 0, done.log
+    loss, accuracy = evaluated_by_hand(tmp_path)
+    figures = summary(tmp_path)
+    assert figures["val_loss"] == pytest.approx(loss, rel=1e-5)
+    assert figures["val_accuracy"] == pytest.approx(accuracy, rel=1e-5)
+
+
+COUNT = """
+import json, os, sys
+import tensorflow as tf
+from trainer_module.cluster.tf_config import Cluster
+
+replicas, interrupted_after = map(int, sys.argv[2:])
+cluster = Cluster.from_environ(os.environ)
+if cluster.serves:
+    tf.distribute.Server(
+        tf.train.ClusterSpec(cluster.spec),
+        job_name=cluster.task_type,
+        task_index=cluster.task_index,
+        protocol='grpc',
+        config=tf.compat.v1.ConfigProto(
+            device_count={'CPU': replicas}, inter_op_parallelism_threads=4
+        ),
+    ).join()
+
+from trainer_module import models
+from trainer_module.cluster.collective import Collective
+from trainer_module.inputs.dataset import Inputs
+from trainer_module.loop.parameter_server import CoordinatorSteps
+from trainer_module.loop.steps import train_step
+from trainer_module.settings import TrainingJob
+from trainer_module.strategies import make_strategy
+from trainer_module.training import build_model
+
+job = TrainingJob.model_validate_json(sys.argv[1])
+strategy, _ = make_strategy(job.training, cluster)
+if replicas > 1:
+    # As if each worker had several GPUs, with CPU devices in their place.
+    strategy.extended._num_gpus_per_worker = replicas
+    type(strategy.extended).worker_devices = [f'/device:CPU:{i}' for i in range(replicas)]
+module = models.load(job.training.model)
+collective = Collective(strategy, cluster)
+inputs = Inputs(job, module.FEATURES, strategy, collective)
+model = build_model(job, module, inputs, strategy)
+train = train_step(model)
+
+def step(sent):
+    data = inputs.parse_on_worker(sent)
+    ids = data[0]['ngrams'].flat_values
+    seen = tf.math.bincount(tf.cast(ids, tf.int32), minlength=job.transform.ngram_buckets)
+    return {**train(data), 'seen': tf.cast(seen, tf.float32)}
+
+steps = CoordinatorSteps(step, strategy, cluster.workers)
+steps(iter(inputs.train_dataset(0)), interrupted_after)
+steps(iter(inputs.train_dataset(interrupted_after)), inputs.steps - interrupted_after)
+totals = {name: values.tolist() for name, values in steps.totals().items()}
+print('RESULT', json.dumps([inputs.steps, totals]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("replicas", "interrupted_after", "steps"),
+    [exhaustive(1, 0, 16), exhaustive(1, 5, 16), (2, 3, 8)],
+)
+def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
+    prepared, tmp_path, replicas, interrupted_after, steps
+):
+    """Checked by the occurrences of each n-gram; every review has n-grams of its own."""
+    job = make_job(prepared, tmp_path, strategy="parameter_server", workers=2)
+    with contextlib.ExitStack() as exits:
+        processes = []
+        for place in resources.allocate({"chief": 1, "worker": 2, "ps": 1}):
+            words = [job.model_dump_json(), str(replicas), str(interrupted_after)]
+            process = subprocess.Popen(
+                [sys.executable, "-c", COUNT, *words],
+                env=place.environ,
+                stdout=subprocess.PIPE if place.task.chief else subprocess.DEVNULL,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            exits.callback(process.kill)
+            processes.append(process)
+        printed, _ = processes[0].communicate(timeout=400)
+    [line] = [line for line in printed.splitlines() if line.startswith("RESULT ")] or [printed]
+    taken, totals = json.loads(line.removeprefix("RESULT "))
+    assert taken == steps
+    assert totals["loss"][1] == sum(FILES["train"])
+    assert totals["seen"] == occurrences(prepared).tolist()
+
+
+def occurrences(prepared):
+    """Return the occurrences of each n-gram in the train split."""
+    from preprocessing import features
+    from preprocessing.settings import Transform
+    from tests.trainer_module.conftest import TRANSFORM
+    from trainer_module.inputs.dataset import BatchSpec, Split, make_dataset
+
+    split = Split.find([str(prepared / "train-*.gz")])
+    batching = BatchSpec((features.NGRAMS,), Transform(**TRANSFORM), 50)
+    batches = make_dataset(split.shards(1)[0], batching)
+    ids = [inputs[features.NGRAMS].flat_values.numpy() for inputs, _ in batches]
+    return np.bincount(np.concatenate(ids), minlength=TRANSFORM["ngram_buckets"])
+
+
+END_AT_STEP_21 = """
+import os, signal, sys
+from trainer_module import task
+
+if '"chief", "index"' in os.environ.get("TF_CONFIG", "") and sys.argv[1] == "end":
+    from trainer_module.loop.checkpoints import SaveRegularly
+    original = SaveRegularly.on_train_batch_end
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.step == 20:
+            os.kill(os.getpid(), signal.SIGTERM)
+        original(self, batch, logs)
+
+    SaveRegularly.on_train_batch_end = on_train_batch_end
+code = task.main(sys.argv[2:])
+os._exit(code)
+"""
+
+
+def test_a_resumed_training_under_parameter_servers_equals_an_uninterrupted_one(prepared, tmp_path):
+    """With a single worker: several workers execute their steps in any order."""
+    alone, ended = tmp_path / "alone", tmp_path / "ended"
+    done = run_task(make_job(prepared, alone), alone)
+    assert done.code == 0, done.log
+    job = make_job(prepared, ended, strategy="parameter_server")
+    command = [sys.executable, "-c", END_AT_STEP_21]
+    with pytest.raises(local.TrainingFailed, match=r"chief was killed \(SIGTERM\)"):
+        local.run(job, [*command, "end"])
+    assert not (ended / "model").exists()
+    local.run(job, [*command, "resume"])
+    texts = ["very good number3", "not bad", "bad", ""]
+    expected = predict(alone, texts)["probability"].numpy()
+    assert predict(ended, texts)["probability"].numpy() == pytest.approx(expected, abs=1e-4)

@@ -1,0 +1,154 @@
+"""Batches of similar length: every record once, in the narrowest possible batch."""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from preprocessing import features
+from trainer_module.inputs.length_batches import length_batches, length_boundaries, window_batches
+
+SPEC = {
+    features.LABEL: tf.io.FixedLenFeature([1], tf.int64),
+    features.TOKENS: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
+    features.NGRAMS: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
+}
+MAX_TOKENS = 40
+
+
+def dataset(lengths):
+    """Return records numbered from 1.
+
+    The number is each of the `length` tokens and the label; the n-grams are number and length.
+    """
+    serialized = []
+    for number, length in enumerate(lengths, 1):
+        ints = {
+            features.TOKENS: [number] * length,
+            features.NGRAMS: [number, length],
+            features.LABEL: [number],
+        }
+        named = {
+            name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+            for name, values in ints.items()
+        }
+        example = tf.train.Example(features=tf.train.Features(feature=named))
+        serialized.append(example.SerializeToString())
+    return tf.data.Dataset.from_tensor_slices(tf.constant(serialized, tf.string))
+
+
+def batches_of(lengths, batch_size, group=1, window=None, **options):
+    window = -(-window // group) * group if window else window_batches(batch_size, group)
+    made = length_batches(
+        dataset(lengths), SPEC, batch_size, MAX_TOKENS, group=group, window=window, **options
+    )
+    return [(inputs[features.TOKENS].numpy(), labels.numpy()) for inputs, labels in made]
+
+
+def order_of(batches):
+    return [labels.ravel().astype(int).tolist() for _, labels in batches]
+
+
+@settings(max_examples=25)
+@given(
+    lengths=st.lists(st.integers(0, MAX_TOKENS), max_size=60),
+    batch_size=st.integers(1, 9),
+    window=st.one_of(st.none(), st.integers(1, 5)),
+    group=st.integers(1, 3),
+    shuffle=st.booleans(),
+)
+def test_every_example_once_in_the_narrowest_width(lengths, batch_size, window, group, shuffle):
+    batches = batches_of(
+        lengths,
+        batch_size,
+        window=window,
+        group=group,
+        shuffle=shuffle,
+        seed=5,
+    )
+    assert len(batches) == math.ceil(len(lengths) / batch_size)
+    assert all(len(labels) == batch_size for _, labels in batches[:-1])
+    numbers = [number for batch in order_of(batches) for number in batch]
+    assert sorted(numbers) == list(range(1, len(lengths) + 1))
+    widths = length_boundaries(MAX_TOKENS)
+    for tokens, labels in batches:
+        assert tokens.dtype == np.int64 and labels.dtype == np.float32
+        assert labels.shape == (len(tokens), 1)
+        for row, number in zip(tokens, labels.ravel().astype(int), strict=True):
+            length = lengths[number - 1]
+            assert row.tolist() == [number] * length + [0] * (len(row) - length)
+        longest = max(lengths[int(number) - 1] for number in labels.ravel())
+        assert tokens.shape[1] == min(width for width in widths if width >= longest)
+
+
+def test_all_features_of_an_example_stay_together():
+    lengths = [30, 2, 0, 17, 8, 40, 1]
+    made = length_batches(dataset(lengths), SPEC, 2, MAX_TOKENS, shuffle=True, window=9)
+    found = []
+    for inputs, labels in made:
+        assert isinstance(inputs[features.NGRAMS], tf.RaggedTensor)
+        for (number, length), tokens, label in zip(
+            inputs[features.NGRAMS].numpy(), inputs[features.TOKENS].numpy(), labels, strict=True
+        ):
+            assert label == number and np.count_nonzero(tokens == number) == length
+            found.append(length)
+    assert sorted(found) == sorted(lengths)
+
+
+def test_boundaries_end_with_the_longest_review():
+    assert length_boundaries(500)[-3:] == [480, 496, 500]
+    assert length_boundaries(32) == [16, 32]
+    assert length_boundaries(5) == [5]
+
+
+def test_a_review_longer_than_max_tokens_is_cut():
+    [(tokens, _)] = batches_of([MAX_TOKENS + 9, 1], 2)
+    assert tokens.tolist() == [[2] + [0] * (MAX_TOKENS - 1), [1] * MAX_TOKENS]
+
+
+def test_a_seed_decides_the_order_of_every_epoch():
+    lengths = [number % MAX_TOKENS for number in range(300)]
+    one, same, other = (
+        length_batches(dataset(lengths), SPEC, 8, MAX_TOKENS, shuffle=True, seed=seed, window=10)
+        for seed in (1, 1, 2)
+    )
+
+    def epoch(made):
+        return [labels.numpy().ravel().tolist() for _, labels in made]
+
+    first, second = epoch(one), epoch(one)
+    assert first != second
+    assert {tuple(sorted(batch)) for batch in first} != {tuple(sorted(batch)) for batch in second}
+    assert [first, second] == [epoch(same), epoch(same)]
+    assert first != epoch(other)
+    repeated = epoch(one.repeat(2))
+    assert repeated[:38] != repeated[38:]
+
+
+def test_processes_with_one_seed_see_the_same_widths_at_the_same_step():
+    lengths = np.random.default_rng(0).integers(0, MAX_TOKENS + 1, 400)
+    mine, theirs = (
+        batches_of(np.random.default_rng(seed).permutation(lengths), 10, shuffle=True, seed=3)
+        for seed in (1, 2)
+    )
+    widths = [[tokens.shape[1] for tokens, _ in batches] for batches in (mine, theirs)]
+    assert widths[0] == widths[1]
+    assert sorted(widths[0]) != widths[0], "not shuffled at all"
+    assert order_of(mine) != order_of(theirs)
+
+
+def test_batches_of_a_group_are_neighbours_in_length():
+    lengths = np.random.default_rng(0).permutation(np.repeat(np.arange(1, 41), 8))
+    batches = batches_of(lengths, 8, shuffle=True, seed=1, group=4)
+    groups = np.array([tokens.shape[1] for tokens, _ in batches]).reshape(-1, 4)
+    steps = np.diff(groups, axis=1)
+    assert (steps >= 0).all() and (steps.sum(axis=1) <= 16).all()
+    assert sorted(groups[:, 0]) != groups[:, 0].tolist(), "not shuffled at all"
+
+
+def test_the_small_batch_comes_last_whatever_the_shuffling():
+    for seed in range(2):
+        batches = batches_of([3] * 31, 10, shuffle=True, seed=seed, group=2)
+        assert [len(labels) for _, labels in batches] == [10, 10, 10, 1]

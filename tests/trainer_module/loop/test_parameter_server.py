@@ -1,0 +1,134 @@
+"""Steps under parameter servers: their batches, their sums, and the length of the queue."""
+
+import pytest
+import tensorflow as tf
+
+from trainer_module.loop import parameter_server
+from trainer_module.loop.parameter_server import CoordinatorSteps
+
+WORKERS = 2
+
+
+class Coordinator:
+    """A stand-in for TensorFlow's coordinator that executes a step when its result is fetched."""
+
+    def __init__(self, strategy):
+        self.waiting = self.most = 0
+        self.joined = False
+        self.error = self.lost = None
+
+    def schedule(self, function, args):
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+
+        def fetch():
+            self.waiting -= 1
+            if self.error:
+                raise self.error
+            if self.lost:
+                error, self.lost = self.lost, None
+                raise error
+            return {name: values.numpy() for name, values in function(*args).items()}
+
+        future = type("Future", (), {})()
+        future.fetch = fetch
+        return future
+
+    def join(self):
+        self.joined = True
+
+
+class Clock:
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(parameter_server, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def steps(monkeypatch, clock):
+    """Each step's loss is the number of its batch, its Examples are two."""
+    monkeypatch.setattr(tf.distribute.coordinator, "ClusterCoordinator", Coordinator)
+
+    def step(batch):
+        number = tf.cast(batch, tf.float32)
+        return {"loss": tf.stack([2 * number, 2.0]), "accuracy": tf.stack([number, 2.0])}
+
+    return CoordinatorSteps(step, tf.distribute.get_strategy(), WORKERS)
+
+
+def numbers():
+    return iter(tf.data.Dataset.range(1000))
+
+
+def test_each_step_has_a_batch_of_its_own_and_counts_once(steps):
+    data = numbers()
+    steps(data, 3)
+    steps(data, 2)
+    totals = {name: values.tolist() for name, values in steps.totals().items()}
+    assert totals == {"loss": [2.0 * sum(range(5)), 10.0], "accuracy": [10.0, 10.0]}
+    assert steps.means() == {"loss": 2.0, "accuracy": 1.0}
+    assert next(data) == 5, "more was read than was trained on"
+
+
+def test_an_epoch_begins_with_new_sums(steps):
+    data = numbers()
+    steps(data, 4)
+    steps.totals()
+    steps.reset()
+    steps(data, 2)
+    assert steps.means()["loss"] == 4.5
+
+
+def test_sums_are_exact_beyond_the_precision_of_float32(steps):
+    data = tf.data.Dataset.from_tensor_slices(tf.constant([2**24, 1], tf.int64))
+    steps(iter(data), 2)
+    assert steps.totals()["accuracy"][0] == 2.0**24 + 1
+
+
+def test_the_loss_is_that_of_the_last_step_that_is_done(steps, clock):
+    clock.now = 1e9
+    data = numbers()
+    # With two workers four steps are queued.
+    means = [steps(data, 1) for _ in range(7)]
+    assert [each["loss"] for each in means] == [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0]
+    assert means[-1]["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "most"), [(10.0, 2 * WORKERS), (0.1, 10), (0.001, 8 * WORKERS)]
+)
+def test_two_to_eight_steps_per_worker_are_queued(steps, clock, monkeypatch, seconds, most):
+    original = steps._collect
+
+    def collect():
+        clock.now += seconds
+        original()
+
+    monkeypatch.setattr(steps, "_collect", collect)
+    steps(numbers(), 100)
+    assert steps._coordinator.most == most
+
+
+def test_of_cancelled_steps_the_original_error_comes_first(steps):
+    steps(numbers(), 1)
+    steps._coordinator.error = tf.errors.CancelledError(None, None, "given up")
+    with pytest.raises(tf.errors.CancelledError):
+        steps.totals()
+    assert steps._coordinator.joined
+
+
+@pytest.mark.parametrize("error", [tf.errors.UnavailableError, tf.errors.InvalidArgumentError])
+def test_a_step_whose_result_is_lost_with_its_worker_is_repeated(steps, error):
+    """The worker ends between the step and the copy of its result to the coordinator."""
+    steps(numbers(), 3)
+    steps._coordinator.lost = error(None, None, "from /job:worker/replica:0/task:0")
+    assert steps.totals()["accuracy"].tolist() == [0 + 1 + 2, 6.0]
+    assert steps._coordinator.waiting == 0

@@ -1,0 +1,90 @@
+"""The end of a training process: after the loss of another process, or by SIGTERM as process 1.
+
+A process that lost a peer is not the cause of the failure. The training continues from its last
+checkpoint after a restart of the processes of the cluster.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator
+
+from trainer_module.cluster.tf_config import Cluster
+
+LOST_PEER = 138
+"""The exit code of a process that lost a peer: 128 + SIGUSR1.
+
+Kubeflow's training operator reserves this code for errors that a restart can fix.
+"""
+
+_TYPES = frozenset(("UnavailableError", "AbortedError", "DeadlineExceededError", "CancelledError"))
+"""TensorFlow's errors that the program, its settings or its data never cause.
+
+An object storage that does not respond raises them too; a restart is right in that case as well.
+"""
+_RESTARTED = re.compile(
+    # Messages of errors of other types. TensorFlow raises them if a peer ends and is restarted
+    # before this process has noticed the end.
+    r"incarnation|worker was restarted|[Tt]ask .* has restarted|Connection reset by peer"
+    r"|Socket closed|[Hh]eartbeat"
+    # TensorFlow's coordinator also takes the last three for a restart. It raises one of them if a
+    # parameter server and a worker end together: it waits for both, and then the server has no
+    # variables.
+    r"|relevant tensor remote_handle|unknown device|Primary device is not remote"
+)
+_REMOTE = "Additional GRPC error information from remote target"
+
+
+def is_lost_peer(error: BaseException, cluster: Cluster | None) -> bool:
+    """Return whether a training failed because another process of its cluster is gone.
+
+    Args:
+      error: the error of the training; its causes are considered too.
+      cluster: the cluster of this process; None if it has no peers.
+    """
+    return cluster is not None and any(_indicates_loss(each, cluster) for each in _chain(error))
+
+
+def _indicates_loss(error: BaseException, cluster: Cluster) -> bool:
+    if any(each.__name__ in _TYPES for each in type(error).__mro__):
+        return type(error).__module__.startswith("tensorflow")
+    message = str(error)
+    if _RESTARTED.search(message):
+        return True
+    # In a collective operation, an error of a peer ends this process too. Then the exit code of the
+    # peer decides. Under parameter servers a worker does not end after an error, so the exit code
+    # of the coordinator must reflect the error.
+    return _REMOTE in message and not cluster.has_parameter_servers
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def end_at_sigterm() -> None:
+    """Let SIGTERM end this process if its id is 1; call this in the main thread.
+
+    For process 1, Linux ignores signals without a handler. Python runs no handler while the main
+    thread is inside TensorFlow, and a parameter server never leaves TensorFlow. So a pod would end
+    only after its whole grace period. Therefore a thread ends the process. `PreemptionSignal`
+    switches this off while the training can write a checkpoint.
+    """
+    if os.getpid() != 1:
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    # Python writes the number of each signal to this pipe at once, whatever the main thread does.
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_end, args=[reading], daemon=True).start()
+
+
+def _end(descriptor: int) -> None:
+    while os.read(descriptor, 1) != bytes([signal.SIGTERM]):
+        pass
+    os._exit(128 + signal.SIGTERM)

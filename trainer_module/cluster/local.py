@@ -1,0 +1,431 @@
+"""A cluster of processes on this machine for one training.
+
+Each process runs `trainer_module.task JOB` with a TF_CONFIG of its own. No process
+outlives the training, even if the training ends by an error, SIGTERM, Ctrl-C or a kill of this
+process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from absl import logging
+
+from core import events, exit_codes, processes, progress
+from trainer_module.cluster import exits
+from trainer_module.cluster.resources import (
+    ProcessResources,
+    allocate,
+    count_processes,
+    has_peers,
+    write_job,
+)
+from trainer_module.cluster.tf_config import WORKER, Cluster
+from trainer_module.settings import Training, TrainingJob
+
+_PORT_TAKEN = "Could not start gRPC server"
+"""TensorFlow's whole message if it cannot listen on its port."""
+_ATTEMPTS = 3
+"""Attempts to start a cluster; an attempt fails if another process has taken one of its ports."""
+_RESTARTS = 3
+"""Restarts of workers under parameter servers, over all workers."""
+_SECONDS_TO_FIND_CAUSE = 2.0
+"""Time to wait for the end of the process that caused the failure, if others ended before it."""
+_SECONDS_TO_SAVE = 30.0
+"""Time between SIGTERM and SIGKILL if a checkpoint may be written."""
+_SECONDS_TO_END = 5.0
+"""Time between SIGTERM and SIGKILL if there is nothing to save."""
+_SECONDS_BEHIND_CHIEF = 60.0
+"""Time for the other workers to end after the chief."""
+
+
+_EXTERNAL_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+"""Signals that the end of a peer never causes."""
+_LINES_KEPT = 20
+_SECONDS_TO_DRAIN = 2.0
+_ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
+
+
+class TrainingFailed(RuntimeError):
+    """A training that failed because of one of its processes; the message is one line."""
+
+
+class _PortTaken(Exception):
+    """A port that another process took after this one had chosen it."""
+
+
+def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether a process that has already used TensorFlow must delegate a training to `run`.
+
+    This is so for several processes without TF_CONFIG. It is also so for a training that splits the
+    CPU or uses collective operations, both of which TensorFlow sets up before its first operation.
+
+    Raises:
+      ValueError: TF_CONFIG is malformed.
+    """
+    if Cluster.from_environ(environ) is not None:
+        return False
+    collective = training.strategy == "multi_worker_mirrored"
+    return has_peers(training) or collective or (training.devices or 1) > 1
+
+
+def run(job: TrainingJob, command: Sequence[str] = ()) -> None:
+    """Train in as many processes of this machine as `job` requires, at least one.
+
+    This process copies the logs of the processes to its own, and reports the chief's progress. CPU
+    cores and GPUs are divided among the workers. Under parameter servers a worker that dies is
+    restarted. In the main thread, SIGTERM and SIGINT end the training after a checkpoint; a second
+    signal ends it without one.
+
+    Args:
+      job: written to `JOB_FILE` in its `model_run_dir`.
+      command: the command of each process, to which the path of the job is appended; empty: the
+        command that runs `trainer_module.task`.
+
+    Raises:
+      ValueError: a setting is wrong; the message is that of the process.
+      TrainingFailed: a process died, or could not be started.
+      SystemExit, KeyboardInterrupt: this process received SIGTERM or SIGINT.
+    """
+    command = [*(command or processes.command("trainer_module.task")), write_job(job)]
+    logging.info("Training with: %s", " ".join(command))
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            _LocalCluster(job.training, command).run()
+            return
+        except _PortTaken as taken:
+            if attempt == _ATTEMPTS:
+                raise TrainingFailed(f"{taken}; gave up after {_ATTEMPTS} attempts") from None
+            logging.warning("%s; retrying with other ports", taken)
+
+
+class _LocalCluster:
+    """The processes of one attempt at a training."""
+
+    def __init__(self, training: Training, command: Sequence[str]):
+        self._command = command
+        self._resources = {each.task.name: each for each in allocate(count_processes(training))}
+        self._children: dict[str, Child] = {}
+        self._events: queue.SimpleQueue[Child | signal.Signals] = queue.SimpleQueue()
+        self._restarts = 0
+        self._seconds_to_save = _SECONDS_TO_END
+
+    def run(self) -> None:
+        """Return when the training is over and all processes have ended.
+
+        Raises:
+          _PortTaken, or an error that the function `run` documents.
+        """
+        with _signals_into(self._events):
+            try:
+                for name in self._resources:
+                    self._start(name)
+                self._watch()
+            finally:
+                # The servers end last, because the chief needs them to save.
+                try:
+                    self._end(serving=False)
+                finally:
+                    self._end(serving=True)
+
+    def _start(self, name: str) -> None:
+        try:
+            self._children[name] = Child(self._command, self._resources[name], self._events.put)
+        except OSError as error:
+            raise TrainingFailed(f"{name} could not be started: {error}") from error
+
+    def _watch(self) -> None:
+        """Return when the chief has succeeded; raise the error of the process that failed first."""
+        chief = next(child for child in self._children.values() if child.task.chief)
+        while chief.code != 0:
+            ended = self._next_end()
+            if ended.code == 0 and not ended.task.serves:
+                continue
+            if self._may_restart(ended):
+                self._restarts += 1
+                again = f"restarting it ({self._restarts} of {_RESTARTS} restarts)"
+                logging.warning("%s %s; %s", ended.name, ended.outcome, again)
+                self._start(ended.name)
+                continue
+            # The process that caused the failure may end after its peers.
+            with contextlib.suppress(queue.Empty):
+                self._wait_for(list(self._children.values()), _SECONDS_TO_FIND_CAUSE)
+            if chief.code != 0:
+                raise self._failure()
+        self._wait_for_workers()
+
+    def _next_end(self, deadline: float | None = None) -> Child:
+        """Return the next child that ends.
+
+        Raises:
+          queue.Empty: the deadline, by `time.monotonic()`, has passed.
+          SystemExit, KeyboardInterrupt: this process received SIGTERM or SIGINT.
+        """
+        timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+        event = self._events.get(timeout=timeout)
+        if isinstance(event, Child):
+            return event
+        self._seconds_to_save = _SECONDS_TO_SAVE
+        raise KeyboardInterrupt if event is signal.SIGINT else SystemExit(128 + event)
+
+    def _may_restart(self, ended: Child) -> bool:
+        is_server = ended.task.serves and ended.task.task_type == WORKER
+        would_fail_again = ended.has_wrong_setting or ended.lacks_port
+        return is_server and self._restarts < _RESTARTS and not would_fail_again
+
+    def _failure(self) -> Exception:
+        children = self._children.values()
+        for each in filter(lambda child: child.lacks_port, children):
+            where = f"{each.name} cannot listen on {each.task.address}"
+            return _PortTaken(f"{where}, another process took that port")
+        # Of several processes with a wrong setting, the first to send its failure may not have
+        # ended yet. So the exit code has priority over the time.
+        first = min(
+            (each for each in children if each.noticed and (each.code != 0 or each.task.serves)),
+            key=lambda child: (
+                not child.killed_from_outside,
+                not child.has_wrong_setting,
+                child.lost_peer,
+                child.noticed,
+            ),
+        )
+        if first.has_wrong_setting:
+            return ValueError(first.error)
+        return TrainingFailed(
+            f"{first.name} {first.outcome}; nothing was exported, run again to continue from the "
+            "last checkpoint"
+        )
+
+    def _wait_for_workers(self) -> None:
+        """Wait for the other workers to end after the chief; servers never end by themselves."""
+        workers = self._select(serving=False)
+        try:
+            self._wait_for(workers, _SECONDS_BEHIND_CHIEF)
+        except queue.Empty:
+            logging.warning("%s: still running after the training has finished", _names(workers))
+        for child in workers:
+            if child.code:
+                logging.warning(
+                    "%s %s, ignored because the training has finished", child.name, child.outcome
+                )
+
+    def _end(self, *, serving: bool) -> None:
+        """End processes by SIGTERM; after a timeout or a second signal to this one, by SIGKILL."""
+        children = self._select(serving=serving)
+        for child in children:
+            child.terminate()
+        try:
+            self._wait_for(children, _SECONDS_TO_END if serving else self._seconds_to_save)
+        except (queue.Empty, SystemExit, KeyboardInterrupt) as reason:
+            logging.warning("Killing processes that are still running: %s", _names(children))
+            for child in children:
+                child.kill()
+            with contextlib.suppress(queue.Empty, SystemExit, KeyboardInterrupt):
+                self._wait_for(children, _SECONDS_TO_END)
+            if not isinstance(reason, queue.Empty):
+                raise
+
+    def _wait_for(self, children: Sequence[Child], seconds: float) -> None:
+        """Wait until all of them have ended; `_next_end` documents the errors."""
+        deadline = time.monotonic() + seconds
+        while any(child.code is None for child in children):
+            self._next_end(deadline)
+
+    def _select(self, *, serving: bool) -> list[Child]:
+        """Return the parameter servers and their workers, or all other processes."""
+        return [child for child in self._children.values() if child.task.serves == serving]
+
+
+def _names(children: Sequence[Child]) -> str:
+    """Return the names of the children that have not ended."""
+    return ", ".join(child.name for child in children if child.code is None)
+
+
+@contextlib.contextmanager
+def _signals_into(events_queue: queue.SimpleQueue[Any]) -> Iterator[None]:
+    """Turn SIGTERM and SIGINT into events; outside the main thread leave them unchanged."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: signal.signal(number, lambda n, frame: events_queue.put(signal.Signals(n)))
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+class Child:
+    """A child process, whose output is copied to the log of this process line by line.
+
+    The progress of the chief is reported as that of this process; the others take the same steps.
+
+    Args:
+      command: program and arguments.
+      resources: its task, environment variables and CPU cores.
+      on_end: called with the Child, in another thread, once it has ended.
+
+    Attributes:
+      task: its task in the cluster.
+      name: the name in the log, such as `worker 1`.
+      code: exit code, negative for a signal; None until `on_end` is called.
+      failure: the reason of its failure, if the child has sent one.
+      noticed: `time.monotonic()` of the first sign of its end.
+    """
+
+    def __init__(
+        self, command: Sequence[str], resources: ProcessResources, on_end: Callable[[Child], None]
+    ):
+        self.task, self.name = resources.task, resources.task.name
+        self.code: int | None = None
+        self.failure: str | None = None
+        self.noticed: float | None = None
+        self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
+        self._on_end = on_end
+        reading_end, writing_end = os.pipe()
+        try:
+            with _on_cores(resources.cores):
+                self._process = subprocess.Popen(
+                    list(command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=[writing_end],
+                    env={**resources.environ, events.VARIABLE: str(writing_end)},
+                    # Only the parent receives Ctrl-C from the terminal, and ends its children.
+                    start_new_session=True,
+                )
+        except BaseException:
+            os.close(reading_end)
+            raise
+        finally:
+            os.close(writing_end)
+        readers = [
+            threading.Thread(target=self._read_log, daemon=True),
+            threading.Thread(target=self._read_events, args=[reading_end], daemon=True),
+        ]
+        for reader in readers:
+            reader.start()
+        threading.Thread(target=self._wait, args=[readers], daemon=True).start()
+
+    @property
+    def killed_by(self) -> str | None:
+        """The name of the signal that ended the process, directly or by its exit code."""
+        if self.code is None or self.lost_peer:
+            return None
+        # 128 + signal is the convention of shells, and of processes that handle a signal.
+        number = -self.code if self.code < 0 else self.code - 128
+        return signal.Signals(number).name if number in set(signal.Signals) else None
+
+    @property
+    def killed_from_outside(self) -> bool:
+        """Whether the process received a signal that the end of a peer never causes."""
+        return self.killed_by in _EXTERNAL_SIGNALS
+
+    @property
+    def lost_peer(self) -> bool:
+        """Whether the process ended because another process of the cluster was gone."""
+        return self.code == exits.LOST_PEER
+
+    @property
+    def has_wrong_setting(self) -> bool:
+        """Whether the process ended because of a setting or an input."""
+        return self.code == exit_codes.BAD_INPUT
+
+    @property
+    def lacks_port(self) -> bool:
+        """Whether another process listens on its port."""
+        return any(_PORT_TAKEN in line for line in [*self._lines, self.failure or ""])
+
+    @property
+    def outcome(self) -> str:
+        """The end of the process as a predicate for its name, such as "was killed (SIGTERM)"."""
+        if self.killed_from_outside:
+            return f"was killed ({self.killed_by})"
+        if self.killed_by:
+            return f"crashed ({self.killed_by}): {self.error}"
+        if self.failure:
+            return f"failed: {self.failure}"
+        return f"ended with exit code {self.code}: {self.error}"
+
+    @property
+    def error(self) -> str:
+        """The reason of its end in one line: `failure`, or the best line of its log."""
+        if self.failure:
+            return self.failure
+        lines = [line for line in self._lines if line.strip()] or ["no output"]
+        return next((line for line in reversed(lines) if _ERROR_LINE.search(line)), lines[-1])
+
+    def terminate(self) -> None:
+        """Send SIGTERM, unless the process has ended."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless the process has ended."""
+        self._process.kill()
+
+    def _read_log(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for raw in lines:
+                line = raw.decode(errors="replace").rstrip()
+                self._lines.append(line)
+                logging.info("[%s] %s", self.name, line)
+
+    def _read_events(self, descriptor: int) -> None:
+        with os.fdopen(descriptor, errors="replace") as pipe:
+            for event in events.receive(pipe):
+                if event.pop("event") == events.PROGRESS:
+                    if self.task.chief:
+                        progress.report(**event)
+                else:
+                    self.noticed = self.noticed or time.monotonic()
+                    self.failure = event["error"]
+
+    def _wait(self, readers: Sequence[threading.Thread]) -> None:
+        code = self._process.wait()
+        self.noticed = self.noticed or time.monotonic()
+        deadline = time.monotonic() + _SECONDS_TO_DRAIN
+        for reader in readers:
+            # A process that the child started may keep its ends of the pipes open.
+            reader.join(max(0.0, deadline - time.monotonic()))
+        self.code = code
+        self._on_end(self)
+
+
+def attach() -> events.Sender:
+    """Send the progress to the parent that started this process as a `Child`; call it once.
+
+    Without such a parent the sender sends nothing.
+    """
+    descriptor = events.take_descriptor()
+    sender = events.Sender(descriptor)
+    events.attach(sender, descriptor)
+    return sender
+
+
+@contextlib.contextmanager
+def _on_cores(cores: set[int] | None) -> Iterator[None]:
+    """Within the context, let processes that this thread starts run on `cores` from the start."""
+    if cores is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

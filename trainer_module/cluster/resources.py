@@ -1,0 +1,233 @@
+"""The processes of a training, and the ports, CPU cores, GPUs and the TPU of this machine.
+
+The module does not use TensorFlow, which takes seconds to import and allocates memory on every GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import resource
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from trainer_module.cluster.tf_config import CHIEF, PS, VARIABLE, WORKER, Cluster
+from trainer_module.settings import ONE_PROCESS, Training, TrainingJob
+
+JOB_FILE = "job.json"
+"""The file in `model_run_dir` with the job, the argument of `python -m trainer_module.task`."""
+
+_HOST = "127.0.0.1"
+_GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
+_SECONDS_TO_LIST_GPUS = 30
+
+NO_TPU = (
+    "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, and this "
+    "machine has none"
+)
+
+Item = TypeVar("Item")
+
+
+def has_peers(training: Training) -> bool:
+    """Return whether a training needs more than one process."""
+    return training.strategy == "parameter_server" or training.workers > 1
+
+
+def count_processes(training: Training) -> dict[str, int]:
+    """Return task type -> number of processes that a training needs."""
+    if training.strategy == "parameter_server":
+        return {
+            CHIEF: 1,
+            WORKER: training.workers,
+            PS: training.parameter_servers,
+        }
+    return {WORKER: training.workers} if has_peers(training) else {CHIEF: 1}
+
+
+def write_job(job: TrainingJob) -> str:
+    """Write the job to `JOB_FILE`, atomically; return the path of the file."""
+    path = os.path.join(job.model_run_dir, JOB_FILE)
+    unfinished = f"{path}.new"
+    text = job.model_dump_json(indent=2)
+    if "://" in path:
+        import tensorflow as tf
+
+        tf.io.gfile.makedirs(job.model_run_dir)
+        with tf.io.gfile.GFile(unfinished, "w") as file:
+            file.write(text)
+        tf.io.gfile.rename(unfinished, path, overwrite=True)
+    else:
+        os.makedirs(job.model_run_dir, exist_ok=True)
+        Path(unfinished).write_text(text, encoding="utf-8")
+        os.replace(unfinished, path)
+    return path
+
+
+@dataclass(frozen=True)
+class ProcessResources:
+    """The resources of one process.
+
+    Attributes:
+      task: its task in the cluster.
+      environ: its environment variables, with a TF_CONFIG if there are other processes.
+      cores: the CPU cores on which it runs; None: all.
+    """
+
+    task: Cluster
+    environ: dict[str, str]
+    cores: set[int] | None
+
+
+def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
+    """Divide this machine: free ports for all processes, GPUs and cores for the workers.
+
+    Parameter servers and their coordinator share all cores and have no GPU: they are mostly idle,
+    and while they work, most workers wait for them.
+
+    Args:
+      counts: task type -> number of processes.
+
+    Raises:
+      ValueError: there are GPUs, but fewer than workers.
+    """
+    ports = iter(_free_ports(sum(counts.values())))
+    spec = {kind: [f"{_HOST}:{next(ports)}" for _ in range(n)] for kind, n in counts.items()}
+    tasks = [Cluster(spec, kind, index) for kind, n in counts.items() for index in range(n)]
+    environs = [_environ(task) for task in tasks]
+    cores: list[set[int] | None] = [None] * len(tasks)
+    workers = [i for i, task in enumerate(tasks) if task.task_type == WORKER]
+    if workers:
+        gpus = _gpus(os.environ)
+        if gpus:
+            gpu_shares = iter(_share_gpus(gpus, len(workers)))
+            for i, environ in enumerate(environs):
+                environ[_GPU_VARIABLE] = next(gpu_shares) if i in workers else ""
+        # TensorFlow makes its thread pools as large as the number of cores a process may run on.
+        all_cores = sorted(os.sched_getaffinity(0))
+        for i, share_of_cores in zip(workers, split_evenly(all_cores, len(workers)), strict=True):
+            cores[i] = set(share_of_cores)
+    return [ProcessResources(*each) for each in zip(tasks, environs, cores, strict=True)]
+
+
+def check(training: Training, environ: Mapping[str, str]) -> None:
+    """Check that this machine has the devices for a training, before any process is started.
+
+    Raises:
+      ValueError: no TPU, too few GPUs, or settings that contradict the strategy that `auto` means
+        on this machine; the message is one line.
+    """
+    address = tpu_address(training, environ)
+    if training.strategy == "tpu" and address is None:
+        raise ValueError(NO_TPU)
+    gpus = len(_gpus(environ))
+    if training.strategy == "auto":
+        if address is not None:
+            training.check("tpu", f"auto: {address}")
+        training.check(*training.of_one_process(gpus))
+    if training.strategy in ONE_PROCESS and training.strategy != "tpu":
+        training.check_gpus(gpus)
+    elif training.strategy != "tpu" and 0 < gpus < training.workers:
+        raise ValueError(_too_few_gpus_for_workers(training.workers, gpus))
+
+
+def peak_rss() -> int:
+    """Return the peak resident memory of this process so far, in bytes.
+
+    The value is VmHWM of /proc. Some container runtimes do not report VmHWM; then the value is
+    `ru_maxrss` of getrusage, which a new process inherits from its parent.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
+    """Return the address of a TPU from the settings, the environment or this machine, or None."""
+    if training.tpu:
+        return training.tpu
+    for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS"):
+        if environ.get(variable):
+            return environ[variable]
+    if os.path.exists("/dev/accel0") or environ.get("TPU_ACCELERATOR_TYPE"):
+        return "local"
+    return None
+
+
+def split_evenly(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
+    """Cut `items` into `count` parts of about equal length; too few items are used repeatedly."""
+    if len(items) < count:
+        return [[items[index % len(items)]] for index in range(count)]
+    ends = [len(items) * index // count for index in range(count + 1)]
+    return [items[start:end] for start, end in itertools.pairwise(ends)]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return different ports on which no process listens at this moment."""
+    with contextlib.ExitStack() as held:
+        # TensorFlow's servers listen on every interface, whatever their address in TF_CONFIG.
+        sockets = [held.enter_context(socket.create_server(("", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _environ(task: Cluster) -> dict[str, str]:
+    environ = {
+        **os.environ,
+        # Without a buffer, lines reach the log as soon as they are written.
+        "PYTHONUNBUFFERED": "1",
+        # Through a proxy, gRPC would never reach the ports of this machine.
+        "no_grpc_proxy": ",".join([*_not_by_proxy(os.environ), _HOST]),
+        VARIABLE: task.to_json(),
+    }
+    if task.processes == 1:
+        del environ[VARIABLE]
+    return environ
+
+
+def _not_by_proxy(environ: Mapping[str, str]) -> list[str]:
+    """Return the hosts that gRPC reaches without a proxy; `no_grpc_proxy` overrides `no_proxy`."""
+    hosts = environ.get("no_grpc_proxy") or environ.get("no_proxy") or ""
+    return [host for host in hosts.split(",") if host]
+
+
+def _share_gpus(gpus: Sequence[str], processes: int) -> list[str]:
+    """Return a value of CUDA_VISIBLE_DEVICES for each process, with equal numbers of GPUs."""
+    if len(gpus) < processes:
+        raise ValueError(_too_few_gpus_for_workers(processes, len(gpus)))
+    # Collective operations need the same number of devices in every process.
+    even = gpus[: len(gpus) // processes * processes]
+    return [",".join(part) for part in split_evenly(even, processes)]
+
+
+def _too_few_gpus_for_workers(workers: int, gpus: int) -> str:
+    return (
+        f"training.workers: {workers} workers, but {gpus} GPUs; set at most that many, "
+        f"or {_GPU_VARIABLE}= in the environment to train on the CPU"
+    )
+
+
+def _gpus(environ: Mapping[str, str]) -> list[str]:
+    """Return the names of the GPUs, without TensorFlow, which would allocate their memory."""
+    if _GPU_VARIABLE in environ:
+        names = (name.strip() for name in environ[_GPU_VARIABLE].split(","))
+        # CUDA ignores everything from the first invalid name on, such as -1.
+        return list(itertools.takewhile(lambda name: name and not name.startswith("-"), names))
+    try:
+        listed = subprocess.run(
+            ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS_TO_LIST_GPUS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    indices = listed.stdout.split()
+    # Without a driver, nvidia-smi may print an error message and still return 0.
+    return indices if listed.returncode == 0 and all(map(str.isdecimal, indices)) else []

@@ -1,0 +1,229 @@
+"""TF_CONFIG: the cluster of this process, read and checked without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from core.settings import first_problem
+
+VARIABLE = "TF_CONFIG"
+CHIEF, WORKER, PS = "chief", "worker", "ps"
+CLUSTER_VARIABLE = "TRAINING_CLUSTER"
+"""The addresses of all tasks as JSON: `{"chief": ["host0:2222"], "worker": ["host1:2222"]}`. The
+pods of a TrainJob have it instead of TF_CONFIG."""
+INDEX_VARIABLE = "POD_INDEX"
+"""The number of this process; 0 is the first task of the first type in CLUSTER_VARIABLE."""
+
+_EXAMPLE = (
+    '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
+)
+_REFUSED = {
+    "master": "this is TensorFlow 1's name; use chief",
+    "evaluator": "training evaluates after every epoch without such a task; remove it",
+}
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+_MAX_PORT = 65535
+_MAX_CHARACTERS = 200
+
+
+def _known_type(kind: str) -> str:
+    if kind not in (CHIEF, WORKER, PS):
+        why = _REFUSED.get(kind, f"known types are {CHIEF}, {WORKER} and {PS}")
+        raise ValueError(f"unknown task type; {why}")
+    return kind
+
+
+def _host_and_port(address: str) -> str:
+    found = _ADDRESS.fullmatch(address)
+    if not found or not 1 <= int(found[1]) <= _MAX_PORT:
+        raise ValueError("not host:port")
+    return address
+
+
+_TaskType = Annotated[str, AfterValidator(_known_type)]
+
+
+class _Task(BaseModel):
+    """The task of a process. In job templates of Vertex AI and TFJob the index is a string."""
+
+    type: _TaskType
+    index: Annotated[int, Field(ge=0)]
+
+
+class _TfConfig(BaseModel):
+    """The parts of TF_CONFIG that are read."""
+
+    cluster: dict[_TaskType, list[Annotated[str, AfterValidator(_host_and_port)]]]
+    task: _Task | None = None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster and the task of this process in it.
+
+    Attributes:
+      spec: task type (`chief`, `worker`, `ps`) -> `host:port` of each task of that type; no empty
+        lists.
+      task_type, task_index: the task of this process.
+    """
+
+    spec: dict[str, list[str]]
+    task_type: str
+    task_index: int
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Cluster | None:
+        """Return the cluster of `environ['TF_CONFIG']`; None without a cluster.
+
+        There is no cluster if the variable is not set, empty or `{}`, if the cluster is empty, or
+        if it has a single task. TFJob and Vertex AI set a cluster of one task for a single replica.
+
+        Raises:
+          ValueError: TF_CONFIG is malformed; the message is one line.
+        """
+        text = environ.get(VARIABLE, "").strip()
+        if text in ("", "{}"):
+            return None
+        try:
+            config = _TfConfig.model_validate_json(text)
+        except ValidationError as error:
+            problem = first_problem(error, _TfConfig)
+            raise _error(f"{_short(problem)}; a correct value is {_EXAMPLE}") from None
+        spec = {kind: addresses for kind, addresses in config.cluster.items() if addresses}
+        if not spec:
+            return None
+        task = _known_task(config.task, spec)
+        if sum(map(len, spec.values())) == 1 and PS not in spec:
+            return None
+        _check_tasks(spec)
+        return cls(spec, task.type, task.index)
+
+    def to_json(self) -> str:
+        """Return the value of TF_CONFIG for this cluster and task."""
+        task = {"type": self.task_type, "index": self.task_index}
+        return json.dumps({"cluster": self.spec, "task": task})
+
+    @property
+    def has_parameter_servers(self) -> bool:
+        """Whether the cluster trains under `parameter_server`, with the chief as coordinator."""
+        return PS in self.spec
+
+    @property
+    def chief(self) -> bool:
+        """Whether this task is the one that writes the model and the logs."""
+        return self.task_type == CHIEF or (
+            CHIEF not in self.spec and self.task_type == WORKER and self.task_index == 0
+        )
+
+    @property
+    def serves(self) -> bool:
+        """Whether this task only executes requests of the coordinator, until it is ended."""
+        return self.has_parameter_servers and self.task_type != CHIEF
+
+    @property
+    def name(self) -> str:
+        """The name of this task, such as `worker 1` or `chief`."""
+        return CHIEF if self.task_type == CHIEF else f"{self.task_type} {self.task_index}"
+
+    @property
+    def address(self) -> str:
+        """The host:port of this process."""
+        return self.spec[self.task_type][self.task_index]
+
+    @property
+    def processes(self) -> int:
+        """The number of all tasks."""
+        return sum(map(len, self.spec.values()))
+
+    @property
+    def workers(self) -> int:
+        """The number of tasks that compute gradients, each on a part of the data."""
+        workers = len(self.spec.get(WORKER, []))
+        return workers if self.has_parameter_servers else workers + len(self.spec.get(CHIEF, []))
+
+    @property
+    def worker_number(self) -> int:
+        """The number of this worker as tf.distribute counts workers: the chief is 0."""
+        before = CHIEF in self.spec and self.task_type == WORKER and not self.has_parameter_servers
+        return self.task_index + before
+
+
+def set_tf_config(environ: MutableMapping[str, str]) -> None:
+    """Set TF_CONFIG in `environ` if it has CLUSTER_VARIABLE, with more than one task.
+
+    Raises:
+      ValueError: a variable is malformed; the message is one line.
+    """
+    if CLUSTER_VARIABLE not in environ:
+        return
+    text, number = environ[CLUSTER_VARIABLE], environ.get(INDEX_VARIABLE, "")
+    try:
+        spec = json.loads(text)
+        kind, index = task_of({kind: len(addresses) for kind, addresses in spec.items()}, number)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise ValueError(
+            f"{CLUSTER_VARIABLE} and {INDEX_VARIABLE}: {number!r} is not the number of a task of "
+            f"{text[:200]}"
+        ) from None
+    cluster = Cluster(spec, kind, index)
+    if cluster.processes > 1:
+        environ[VARIABLE] = cluster.to_json()
+
+
+def task_of(counts: Mapping[str, int], number: int | str) -> tuple[str, int]:
+    """Return type and index of the task with a number: `{"chief": 1, "worker": 2}, 2` -> worker 1.
+
+    Raises:
+      ValueError: `number` is not an integer.
+      LookupError: there is no such task.
+    """
+    tasks = [(kind, index) for kind, count in counts.items() for index in range(count)]
+    if int(number) < 0:
+        raise LookupError(number)
+    return tasks[int(number)]
+
+
+def _known_task(task: _Task | None, spec: Mapping[str, list[str]]) -> _Task:
+    if task is None:
+        raise _error(f"no task of this process; a correct value is {_EXAMPLE}")
+    if task.index >= len(spec.get(task.type, [])):
+        known = ", ".join(f"{len(found)} {kind} from 0" for kind, found in spec.items())
+        name = _short(f"{task.type} {task.index}")
+        raise _error(f"task {name} is not in the cluster, which has {known}")
+    return task
+
+
+def _check_tasks(spec: Mapping[str, list[str]]) -> None:
+    """Check that addresses are not repeated, and that there are the tasks that others need."""
+    owners: dict[str, str] = {}
+    for kind, addresses in spec.items():
+        for index, address in enumerate(addresses):
+            if address in owners:
+                raise _error(
+                    f"{owners[address]} and {kind} {index} have the same address {_short(address)}"
+                )
+            owners[address] = f"{kind} {index}"
+    chiefs = len(spec.get(CHIEF, []))
+    if chiefs > 1:
+        raise _error(
+            f"{chiefs} chiefs; a cluster has at most one; if it has none, worker 0 is the chief"
+        )
+    if PS in spec and not (chiefs and WORKER in spec):
+        missing = WORKER if chiefs else CHIEF
+        raise _error(f"ps tasks but no {missing}; ps tasks need a chief and at least one worker")
+
+
+def _short(text: str) -> str:
+    """Return a text in one short line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_CHARACTERS else line[:_MAX_CHARACTERS] + "..."
+
+
+def _error(problem: str) -> ValueError:
+    return ValueError(f"{VARIABLE}: {problem}")

@@ -1,1 +1,0 @@
-"""The processes, devices and strategies of a training."""

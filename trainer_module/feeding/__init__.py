@@ -1,1 +1,0 @@
-"""From TFRecords to batches: files, shares of processes, batches of similar length."""

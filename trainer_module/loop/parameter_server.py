@@ -1,0 +1,138 @@
+"""Steps with parameter servers. The coordinator schedules each step together with its batches.
+
+Keras gives each worker its own dataset, and each step to the next free worker. The Examples of an
+epoch or of an evaluation then depend on the speed of the workers, and a restarted worker begins its
+dataset again. Here the coordinator reads the split once, in a fixed order, and sends each step its
+batches. If a worker is lost, its step is repeated with the same batches. A resumed training skips
+the batches of the finished steps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from trainer_module.cluster.collective import waiting_for
+from trainer_module.loop.steps import NAMES, Step, means
+
+_STEPS_AHEAD = (2, 8)
+"""The minimum and the maximum number of scheduled steps for each worker.
+
+The maximum bounds memory, and a worker that is slower than the others by this factor does not delay
+them. With two steps no worker is idle. More are scheduled if they take at most _SECONDS_AHEAD."""
+_SECONDS_AHEAD = 1.0
+"""Seconds of scheduled work. A training that receives SIGTERM finishes it before it saves."""
+
+
+class CoordinatorSteps:
+    """An executor of steps on the workers. It adds up the sums of all steps, each exactly once.
+
+    Args:
+      step: the computation of a replica.
+      strategy: the strategy of the model.
+      workers: the number of workers.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        strategy: tf.distribute.ParameterServerStrategy,
+        workers: int,
+    ):
+        self._step = step
+        self._strategy = strategy
+        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        self._workers = workers
+        self._pending: deque[Any] = deque()
+        self._function: Any = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Set the sums to zero."""
+        self._totals: dict[str, Any] = {}
+        self._last = dict.fromkeys(NAMES, 0.0)
+        self._done = 0
+        self._since = time.perf_counter()
+
+    def __call__(self, data: Any, count: int) -> dict[str, float]:
+        """Schedule `count` steps; return the means of the last step whose result has arrived.
+
+        Each step takes one batch for each replica of a worker from the iterator `data`.
+        """
+        if self._function is None:
+            self._function = self._on_worker(data.element_spec)
+        for _ in range(count):
+            batches = tuple(next(data) for _ in range(self._strategy.num_replicas_in_sync))
+            while len(self._pending) >= self._most_pending():
+                self._collect()
+            self._pending.append((batches, self._schedule(batches)))
+        return self._last
+
+    def totals(self) -> dict[str, Any]:
+        """Wait for all steps; return the sums over the steps since `reset`, name -> float64."""
+        with waiting_for(f"the steps that are scheduled on {self._workers} workers"):
+            while self._pending:
+                self._collect()
+        return self._totals
+
+    def means(self) -> dict[str, float]:
+        """Return the means over the Examples of all steps since `reset`."""
+        return means(self.totals())
+
+    def _most_pending(self) -> int:
+        """Return the maximum number of scheduled steps whose results have not arrived."""
+        steps = _SECONDS_AHEAD * self._done / max(1e-9, time.perf_counter() - self._since)
+        fewest, most = (self._workers * of_each for of_each in _STEPS_AHEAD)
+        return int(min(max(fewest, steps), most))
+
+    def _schedule(self, batches: tuple[Any, ...]) -> Any:
+        return self._coordinator.schedule(self._function, args=(batches,))
+
+    def _collect(self) -> None:
+        """Wait for the oldest step and add its sums."""
+        of_step = self._fetched(*self._pending.popleft())
+        for name, values in of_step.items():
+            # float64: float32 is not exact beyond 2^24.
+            self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
+        self._last = means({name: of_step[name] for name in NAMES})
+        self._done += 1
+
+    def _fetched(self, batches: tuple[Any, ...], result: Any) -> dict[str, Any]:
+        """Return the sums of a step, which is repeated if its worker was lost with the result."""
+        while True:
+            try:
+                sums: dict[str, Any] = result.fetch()
+                return sums
+            except tf.errors.CancelledError:
+                # This step was cancelled because another one failed; raise the error of that one.
+                self._coordinator.join()
+                raise
+            except tf.errors.OpError as error:
+                # The coordinator repeats a step whose worker is lost before the step is done.
+                # Here the step is done, and its result could not be copied from the worker: an
+                # error of the step itself would have cancelled it.
+                logging.warning("A result was lost with its worker: %s", error.message)
+                result = self._schedule(batches)
+
+    def _on_worker(self, batch_spec: Any) -> Any:
+        """Return the function that a worker runs, with a batch for each GPU or one for its CPU."""
+        strategy = self._strategy
+
+        def function(batches: tuple[Any, ...]) -> dict[str, tf.Tensor]:
+            def of_replica() -> dict[str, tf.Tensor]:
+                replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+                return self._step(batches[int(tf.get_static_value(replica))])
+
+            of_replicas = strategy.run(of_replica)
+            return {
+                name: strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
+                for name, values in of_replicas.items()
+            }
+
+        signature = ((batch_spec,) * strategy.num_replicas_in_sync,)
+        return tf.function(function, input_signature=signature, autograph=False)

@@ -1,0 +1,97 @@
+"""SIGTERM during a training: all synchronous processes save and end after the same step.
+
+TensorFlow's PreemptionCheckpointHandler is no alternative. It refuses clusters with parameter
+servers, does nothing on Google Cloud with CPUs or TPUs, sends an HTTP request to the metadata
+server when it is created, does not react during an evaluation, starts from scratch if the list of
+checkpoints is damaged, and counts calls of the compiled function.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+import tensorflow as tf
+
+from trainer_module.cluster.collective import Collective
+
+EXIT_CODE = 128 + signal.SIGTERM
+"""The exit code of a process ended by SIGTERM, by the convention of shells."""
+SECONDS_BETWEEN_VOTES = 1.0
+_MAX_STEPS_BETWEEN_VOTES = 16
+"""A vote costs about as much as a small step."""
+
+
+class PreemptionSignal:
+    """A context in which SIGTERM sets `requested` instead of ending the process."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._handler_before: Any = None
+        self._descriptor_before = -1
+
+    def __enter__(self) -> PreemptionSignal:
+        # Python allows handlers only in the main thread. In another one SIGTERM ends the process.
+        if threading.current_thread() is threading.main_thread():
+            self._handler_before = signal.signal(signal.SIGTERM, self._notice)
+            self._descriptor_before = signal.set_wakeup_fd(-1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._handler_before is not None:
+            signal.set_wakeup_fd(self._descriptor_before)
+            signal.signal(signal.SIGTERM, self._handler_before)
+
+    def _notice(self, signum: int, frame: FrameType | None) -> None:
+        self.requested = True
+
+
+class PreemptionSync:
+    """A collective check whether any of the synchronous processes has received SIGTERM.
+
+    The processes vote about every SECONDS_BETWEEN_VOTES. The number of steps until the next vote
+    follows from the sum of the times that they measure, so it is equal in all processes.
+    """
+
+    def __init__(self, preemption: PreemptionSignal, collective: Collective):
+        self._preemption = preemption
+        self._collective = collective
+        self._steps_between = 1
+        self._steps = 0
+        self._since = time.perf_counter()
+
+    def after_step(self) -> bool:
+        """Count one training or evaluation step; return whether to end, usually without a vote."""
+        self._steps += 1
+        if not self._collective.needed:
+            return self._preemption.requested
+        return self._steps >= self._steps_between and self.now()
+
+    def now(self) -> bool:
+        """PreemptionSync, and return whether to end; every process calls this at the same point."""
+        if not self._collective.needed:
+            return self._preemption.requested
+        seconds = (time.perf_counter() - self._since) / max(1, self._steps)
+        requests, total_seconds = self._collective.sum(
+            tf.constant([float(self._preemption.requested), seconds])
+        ).numpy()
+        processes = self._collective.processes
+        steps = SECONDS_BETWEEN_VOTES * processes / max(1e-9, float(total_seconds))
+        self._steps_between = int(min(max(1.0, steps), _MAX_STEPS_BETWEEN_VOTES))
+        self._steps = 0
+        self._since = time.perf_counter()
+        return bool(requests > 0)
+
+    def wait_for_all(self) -> None:
+        """Block until every process has called this method, or one of them has ended.
+
+        A process that ended right after a vote could not send its part of the vote to the others.
+        They would fail instead of saving a checkpoint.
+        """
+        if self._collective.needed:
+            with contextlib.suppress(tf.errors.OpError):
+                self._collective.wait_for_all()

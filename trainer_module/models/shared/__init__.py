@@ -1,1 +1,0 @@
-"""Layers and optimizers of several models."""

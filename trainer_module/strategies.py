@@ -1,0 +1,212 @@
+"""`training.strategy` -> tf.distribute.Strategy, by the devices and the cluster of this process."""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+from absl import logging
+
+from trainer_module.cluster.collective import waiting_for
+from trainer_module.cluster.resources import NO_TPU, tpu_address
+from trainer_module.cluster.tf_config import Cluster
+from trainer_module.settings import ONE_PROCESS, Training
+
+_SMALLEST_SHARD = 256 << 10
+"""Minimum bytes of a shard of a variable; smaller shards cost more than they save."""
+
+_FEWEST_ROWS = 4096
+"""Minimum rows of a table that is sharded. Smaller matrices are not: an LSTM cannot read shards."""
+_FEWEST_THREADS = 4
+"""Minimum inter-op threads of a server.
+
+On a single core TensorFlow's default is one. Then a step that waits for its input occupies the only
+thread, on which the input would be computed: a deadlock.
+"""
+
+
+def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
+    """Return the name of the strategy, and the reason for it.
+
+    `auto` means a TPU if it is reachable, otherwise the cluster of TF_CONFIG, otherwise a mirrored
+    strategy on several GPUs (or `training.devices`), otherwise one device.
+    """
+    if training.strategy != "auto":
+        return training.strategy, "as set"
+    address = tpu_address(training, os.environ)
+    if address is not None:
+        try:
+            _connect_to_tpu(address)
+        except ValueError as error:
+            logging.warning("auto: %s", error)
+        else:
+            return "tpu", f"auto: a TPU is reachable at {address}"
+    return auto_without_tpu(training, cluster, len(tf.config.list_physical_devices("GPU")))
+
+
+def auto_without_tpu(training: Training, cluster: Cluster | None, gpus: int) -> tuple[str, str]:
+    """Return what `auto` means without a TPU but with some GPUs, and the reason."""
+    if cluster is None:
+        return training.of_one_process(gpus)
+    if cluster.has_parameter_servers:
+        return "parameter_server", "auto: TF_CONFIG names parameter servers"
+    return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
+
+
+def make_strategy(
+    training: Training, cluster: Cluster | None
+) -> tuple[tf.distribute.Strategy, str]:
+    """Create the strategy of a training; call this before any other TensorFlow op.
+
+    Returns:
+      The strategy, and the reason for it.
+
+    Raises:
+      ValueError: the cluster or devices that the settings require do not exist.
+    """
+    name, reason = _choose(training, cluster)
+    _check_cluster(name, cluster)
+    if training.strategy == "auto":
+        training.check(name, reason)
+    # The strategies of several processes connect to all of them.
+    with waiting_for(f"all tasks of {cluster.spec}" if cluster else "the devices"):
+        strategy = _MAKERS[name](training, cluster)
+    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    logging.info(
+        "Strategy %s (%s): %d replicas, %s%s",
+        name,
+        reason,
+        strategy.num_replicas_in_sync,
+        "TPU" if name == "tpu" else kind,
+        f", {cluster.name} of {cluster.processes} processes" if cluster else "",
+    )
+    return strategy, reason
+
+
+def serve(cluster: Cluster) -> None:
+    """Run the server of a parameter server or of its workers; this never returns."""
+    _let_grpc_wait_for_restarted_peers()
+    threads = max(_FEWEST_THREADS, len(os.sched_getaffinity(0)))
+    server = tf.distribute.Server(
+        tf.train.ClusterSpec(cluster.spec),
+        job_name=cluster.task_type,
+        task_index=cluster.task_index,
+        protocol="grpc",
+        config=tf.compat.v1.ConfigProto(inter_op_parallelism_threads=threads),
+    )
+    logging.info("%s serves at %s", cluster.name, server.target)
+    server.join()
+
+
+def _check_cluster(name: str, cluster: Cluster | None) -> None:
+    """Raise ValueError with one line if the strategy `name` does not fit the cluster."""
+    has_servers = cluster is not None and cluster.has_parameter_servers
+    if name == "parameter_server" and not has_servers:
+        raise ValueError(
+            "training.strategy: parameter_server needs a TF_CONFIG with chief, worker and ps tasks"
+        )
+    if cluster is not None and name in ONE_PROCESS:
+        raise ValueError(
+            f"training.strategy: {name} trains in one process, but TF_CONFIG names a cluster of "
+            f"{cluster.processes}; set multi_worker_mirrored or parameter_server"
+        )
+    if name == "multi_worker_mirrored" and has_servers:
+        # With parameter servers, workers only execute requests of the coordinator. A collective
+        # operation would wait for the workers forever.
+        raise ValueError(
+            "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; set "
+            "parameter_server, or leave the ps tasks out"
+        )
+
+
+def _devices(training: Training) -> list[str]:
+    """Return the names of the devices on which this process trains.
+
+    Without GPUs the CPU is split into `training.devices` logical ones.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        training.check_gpus(len(gpus))
+        wanted = training.devices or len(gpus)
+        return [f"GPU:{i}" for i in range(wanted)]
+    wanted = training.devices or 1
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    existing = tf.config.get_logical_device_configuration(cpu) or [None]
+    if len(existing) != wanted:
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration() for _ in range(wanted)]
+        )
+    return [f"CPU:{i}" for i in range(wanted)]
+
+
+def _one_device(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    return tf.distribute.OneDeviceStrategy(f"/{_devices(training)[0]}")
+
+
+def _mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    return tf.distribute.MirroredStrategy(_devices(training))
+
+
+def _central_storage(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    return tf.distribute.experimental.CentralStorageStrategy(
+        compute_devices=_devices(training), parameter_device="CPU:0"
+    )
+
+
+def _multi_worker_mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _parameter_server(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    assert cluster is not None
+    _let_grpc_wait_for_restarted_peers()
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    by_size = tf.distribute.experimental.partitioners.MinSizePartitioner(
+        min_shard_bytes=_SMALLEST_SHARD, max_shards=len(cluster.spec["ps"])
+    )
+
+    def only_tables(shape: tf.TensorShape, dtype: tf.DType, axis: int = 0) -> list[int]:
+        whole = [1] * len(shape)
+        return by_size(shape, dtype, axis) if whole and shape[0] >= _FEWEST_ROWS else whole
+
+    return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=only_tables)
+
+
+def _tpu(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
+    return tf.distribute.TPUStrategy(_connect_to_tpu(tpu_address(training, os.environ)))
+
+
+_MAKERS = {
+    "one_device": _one_device,
+    "mirrored": _mirrored,
+    "central_storage": _central_storage,
+    "multi_worker_mirrored": _multi_worker_mirrored,
+    "parameter_server": _parameter_server,
+    "tpu": _tpu,
+}
+
+
+def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUClusterResolver:
+    """Connect to the TPU and initialise it, unless an earlier call has done so.
+
+    Raises:
+      ValueError: there is no TPU, or it is not reachable.
+    """
+    if address is None:
+        raise ValueError(NO_TPU)
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=address)
+        if not tf.config.list_logical_devices("TPU"):
+            if address != "local":
+                tf.config.experimental_connect_to_cluster(resolver)
+            tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(f"no TPU is reachable at {address!r} (training.tpu): {first}") from error
+    return resolver
+
+
+def _let_grpc_wait_for_restarted_peers() -> None:
+    # TensorFlow's guide to parameter server training requires this. Without it a call to a task
+    # that is being restarted fails at once.
+    os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")

@@ -1,0 +1,143 @@
+"""The weights of a model: copies to and from a strategy, and the warm start from an exported model.
+
+The values pass through this process and not through files, because parameter servers on other
+machines have no access to its temporary folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+from absl import logging
+
+from core.files import without_magic
+from preprocessing import features
+from trainer_module.settings import TrainingJob
+
+ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
+"""The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
+
+
+def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
+    """Copy the weights of `plain` to `model`.
+
+    Args:
+      plain: the model outside any strategy.
+      model: the same architecture, whose variables may be mirrored, or sharded over servers.
+
+    Raises:
+      ValueError: the architectures differ.
+    """
+    for whole, parts in _tables(plain, model):
+        value, row = whole.read_value(), 0
+        for part in parts:
+            # Only shards select rows; a scalar has none.
+            rows = part.shape[0] if len(parts) > 1 else None
+            part.assign(value if rows is None else value[row : row + rows])
+            row += rows or 0
+
+
+def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
+    """Copy the weights of `model` to `plain`; for the arguments and errors see `spread`.
+
+    Reading a variable can be a collective operation, so every synchronous process calls this.
+    """
+    for whole, parts in _tables(plain, model):
+        values = [part.read_value() for part in parts]
+        whole.assign(values[0] if len(values) == 1 else tf.concat(values, axis=0))
+
+
+def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the properties that two models must share to have interchangeable weights."""
+    settings = job.transform.model_dump()
+    return {
+        "model": job.training.model,
+        "hyperparameters": dict(job.training.hyperparameters),
+        "transform": {
+            key: settings[key] for name in feature_names for key in features.SETTINGS[name]
+        },
+        "vocabulary": _vocabulary_hash(job) if features.TOKENS in feature_names else None,
+    }
+
+
+def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
+    """Write `origin` to the SavedModel of `job`."""
+    file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
+    tf.io.gfile.makedirs(os.path.dirname(file))
+    with tf.io.gfile.GFile(file, "w") as stream:
+        stream.write(json.dumps(origin(job, feature_names), indent=1))
+
+
+def warm_start(
+    job: TrainingJob, feature_names: tuple[str, ...], plain: tf_keras.Model, model: tf_keras.Model
+) -> bool:
+    """Set the weights of `model` to those of `job.base_model`.
+
+    Args:
+      job: the training; its `base_model` is the folder of a SavedModel.
+      feature_names: the features that the model reads.
+      plain: the same model outside any strategy; its weights are overwritten.
+      model: the model to train, whose variables may be sharded over parameter servers.
+
+    Returns:
+      Whether the weights fit. If not, a line is logged and the weights are unchanged.
+    """
+    assert job.base_model is not None
+    try:
+        with tf.io.gfile.GFile(os.path.join(job.base_model, ORIGIN_FILE)) as stream:
+            theirs = json.load(stream)
+    except tf.errors.NotFoundError:
+        theirs = {}
+    ours = origin(job, feature_names)
+    different = [key for key in ours if theirs.get(key) != ours[key]]
+    if different:
+        logging.warning(
+            "Warm start skipped: %s differs between this training and %s; using new weights",
+            " and ".join(f"{key} ({theirs.get(key)}, now {ours[key]})" for key in different),
+            job.base_model,
+        )
+        return False
+    base = tf.saved_model.load(without_magic(job.base_model))
+    for variable, value in zip(plain.variables, base.model_variables, strict=True):
+        variable.assign(value)
+    spread(plain, model)
+    logging.info("Warm start: weights of %s", job.base_model)
+    return True
+
+
+def _vocabulary_hash(job: TrainingJob) -> str:
+    import tensorflow_transform as tft
+
+    graph = tft.TFTransformOutput(without_magic(job.transform_graph))
+    file = graph.vocabulary_file_by_name(features.VOCABULARY)
+    with tf.io.gfile.GFile(file, "rb") as stream:
+        return hashlib.sha256(stream.read()).hexdigest()
+
+
+def _tables(
+    plain: tf_keras.Model, model: tf_keras.Model
+) -> list[tuple[tf.Variable, list[tf.Variable]]]:
+    """Return each variable of `plain` with its variables in `model`: one, or consecutive shards."""
+    rest = list(model.variables)
+    tables = []
+    for whole in plain.variables:
+        count = 1
+        while count < len(rest) and _rows(rest[:count]) < _rows([whole]):
+            count += 1
+        parts, rest = rest[:count], rest[count:]
+        if _rows(parts) != _rows([whole]) or parts[0].shape[1:] != whole.shape[1:]:
+            raise ValueError(
+                f"{whole.name} of shape {tuple(whole.shape)} is not in the model that is trained"
+            )
+        tables.append((whole, parts))
+    return tables
+
+
+def _rows(parts: Sequence[tf.Variable]) -> int:
+    return sum(part.shape[0] if part.shape.rank else 1 for part in parts)
