@@ -193,16 +193,6 @@ class PipelineConfig(Section):
     vertex: Vertex = Vertex()
     kubeflow: Kubeflow = Kubeflow()
 
-    @model_validator(mode="after")
-    def _evaluator_finds_models(self) -> PipelineConfig:
-        if not self.evaluation.batched and glob.has_magic(self.paths.root):
-            raise ValueError(
-                "evaluation.batched: false runs TFX's Evaluator, which cannot load models from "
-                f"{self.paths.root}, because the path contains [, * or ?; set "
-                "evaluation.batched: true, or another paths.root"
-            )
-        return self
-
 
 def absolute(path: str) -> str:
     """Return a local path as an absolute one, `~` expanded, and a URL (gs://, mysql://) unchanged.
