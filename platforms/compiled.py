@@ -14,6 +14,7 @@ from components.baseline.component import PushedBaseline
 from components.pusher import VersionPusher
 from pipeline.config import PipelineConfig
 from pipeline.nodes import BASELINE, PUSHER, TRAINER, WARM_START
+from platforms.beam import set_beam_args
 from platforms.checks import cluster_name
 from trainer_module.cluster import resources
 

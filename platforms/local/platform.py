@@ -18,6 +18,7 @@ from core.metadata import connection_config
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from pipeline.nodes import BASELINE, PUSHER, WARM_START
+from platforms.beam import set_beam_args
 from platforms.local.places import make_folder
 
 
