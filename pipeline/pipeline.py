@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow_data_validation as tfdv
-
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
 from tfx.components import ExampleValidator, Tuner
 from tfx.dsl.components.base.base_node import BaseNode
@@ -15,7 +13,7 @@ from tfx.proto import trainer_pb2, transform_pb2
 from tfx.types import BaseChannel
 
 from components.data_gate.component import DataGate
-from components.evaluator.component import BatchEvaluator
+from components.evaluator.component import Evaluator
 from components.properties import RUN_PARAMETERS
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
@@ -28,7 +26,6 @@ from components.transform.component import ReviewTransform
 from pipeline.beam import beam_args
 from pipeline.code_version import add_code, fingerprint
 from pipeline.config import PipelineConfig, recorded_settings
-from pipeline.evaluation import eval_config
 from pipeline.inputs import input_files, read_options
 from pipeline.nodes import PUSHER, TUNER, WARM_START, node_ids
 from pipeline.platform import Platform
@@ -55,8 +52,6 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         examples=examples,
         # The schema declares the label as a category.
         schema=schema,
-        # Title and body repeat the text and would double the time.
-        stats_options=tfdv.StatsOptions(feature_allowlist=[features.TEXT, features.LABEL]),
         max_examples=config.data.statistics_examples,
     ).with_id("StatisticsGen")
     validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema)
@@ -67,15 +62,13 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     tuner = _tuner(config, transform) if TUNER in ids else None
     trainer = _trainer(config, platform, transform, warm_start, tuner)
     baseline = platform.baseline(trainer.outputs["model"])
-    evaluator = BatchEvaluator(
+    evaluator = Evaluator(
         examples=examples,
-        example_splits=["test"],
         model=trainer.outputs["model"],
         baseline_model=baseline.outputs["model"],
-        eval_config=eval_config(config),
+        settings=config.evaluation,
         min_accuracy=platform.parameter("min_accuracy", config.evaluation.min_accuracy),
-        batched=config.evaluation.batched,
-    ).with_id("Evaluator")
+    )
     serving_check = ServingCheck(
         model=trainer.outputs["model"],
         examples=examples,

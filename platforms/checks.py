@@ -56,11 +56,6 @@ def check_platform(config: PipelineConfig, target: Target) -> None:
         raise ConfigError(
             "push.destination: vertex requires --target vertex; set filesystem, or none"
         )
-    if config.evaluation.baseline_model and target != "kubeflow":
-        raise ConfigError(
-            f"evaluation.baseline_model: requires --target kubeflow; on {target} the baseline is "
-            "the served model; remove the setting"
-        )
     if target != "local":
         _check_cluster(config, target)
     _check_dataflow(config)
@@ -109,7 +104,6 @@ def places(config: PipelineConfig) -> dict[str, str]:
         "paths.checkpoints": config.paths.checkpoints,
         "data.input_base": config.data.input_base,
         "paths.serving": config.paths.serving if config.push.destination == "filesystem" else None,
-        "evaluation.baseline_model": config.evaluation.baseline_model,
     }
     return {key: path for key, path in paths.items() if path}
 

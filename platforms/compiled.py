@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
 from components.baseline.component import PushedBaseline
+from components.pusher.component import VersionPusher
 from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
-from pipeline.nodes import BASELINE, TRAINER, WARM_START
+from pipeline.nodes import BASELINE, PUSHER, TRAINER, WARM_START
 from platforms.checks import cluster_name
 from trainer_module.cluster import resources
 
@@ -56,9 +58,14 @@ class Compiled:
         # implements only the strategies of TFX, which do not know what is served.
         return PushedBaseline(
             serving_dir=self._config.paths.serving,
-            model_dir=self._config.evaluation.baseline_model,
             candidate=candidate,
         ).with_id(node_id)
+
+    def pusher(
+        self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
+    ) -> BaseComponent:
+        serving = self._config.paths.serving
+        return VersionPusher(model, model_blessing, infra_blessing, serving).with_id(PUSHER)
 
     def parameter(self, name: str, value: Any) -> RuntimeParameter:
         return RuntimeParameter(name=name, ptype=type(value), default=value)

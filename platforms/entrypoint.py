@@ -22,11 +22,12 @@ from typing import Any
 from core import exit_codes
 from core.errors import InputError, UserError
 from platforms.parameters import check_run
-from platforms.properties import with_properties, write_properties
 
 _TFX_MODULE = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 _INPUT, _SPEC = "--json_serialized_invocation_args", "--json_serialized_inputs_spec_args"
 _PACKAGES = ("amazon-reviews", "tfx", "tensorflow", "tf_keras", "apache-beam", "kfp")
+_PROPERTIES = ".properties.json"
+"""Follows the URI of an artifact, so the file is in no folder that a component reads."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -127,6 +128,65 @@ def with_own_types(executor_input: Mapping[str, Any]) -> dict[str, Any]:
         if all(map(is_ours, given["artifacts"]))
     }
     return {**executor_input, "outputs": outputs}
+
+
+def with_properties(executor_input: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ExecutorInput, with the written properties of every input artifact.
+
+    A launcher may pass an artifact to the next step without its properties: the names of the splits
+    of Examples, or whether a model is blessed. Without them TFX's components do nothing, and report
+    no error. So a step writes the properties of its outputs, and reads those of its inputs. A
+    property that the launcher passes takes precedence.
+
+    Args:
+      executor_input: JSON of a `pipeline_spec.ExecutorInput`.
+    """
+    inputs = dict(executor_input.get("inputs", {}))
+    inputs["artifacts"] = {
+        key: {
+            **given,
+            "artifacts": [
+                {
+                    **artifact,
+                    "metadata": {**_properties(artifact["uri"]), **artifact.get("metadata", {})},
+                }
+                for artifact in given.get("artifacts", [])
+            ],
+        }
+        for key, given in inputs.get("artifacts", {}).items()
+    }
+    return {**executor_input, "inputs": inputs}
+
+
+def write_properties(executor_input: Mapping[str, Any]) -> None:
+    """Write the properties of each output artifact of a step that has succeeded.
+
+    Args:
+      executor_input: JSON of the step's `pipeline_spec.ExecutorInput`.
+    """
+    from tfx.dsl.io import fileio
+
+    output_file = executor_input["outputs"]["outputFile"]
+    if not fileio.exists(output_file):
+        return
+    with fileio.open(output_file, "r") as file:
+        outputs = json.loads(file.read()).get("artifacts", {})
+    for given in outputs.values():
+        for artifact in given["artifacts"]:
+            if artifact.get("metadata"):
+                with fileio.open(artifact["uri"].rstrip("/") + _PROPERTIES, "w") as file:
+                    file.write(json.dumps(artifact["metadata"]))
+
+
+def _properties(uri: str) -> dict[str, Any]:
+    from tfx.dsl.io import fileio
+
+    path = uri.rstrip("/") + _PROPERTIES
+    if not fileio.exists(path):
+        return {}
+    with fileio.open(path, "r") as file:
+        metadata: dict[str, Any] = json.loads(file.read())
+    return metadata
 
 
 def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]) -> None:

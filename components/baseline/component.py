@@ -15,7 +15,6 @@ class PushedBaselineSpec(types.ComponentSpec):
 
     PARAMETERS = {
         pushed.SERVING_DIR_KEY: ExecutionParameter(type=str),
-        pushed.MODEL_DIR_KEY: ExecutionParameter(type=str, optional=True),
     }
     INPUTS = {pushed.CANDIDATE_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True)}
     OUTPUTS = {pushed.MODEL_KEY: ChannelParameter(type=standard_artifacts.Model)}
@@ -33,20 +32,17 @@ class PushedBaseline(base_component.BaseComponent):
     def __init__(
         self,
         serving_dir: str,
-        model_dir: str | None = None,
         candidate: types.BaseChannel | None = None,
     ):
         """Construct the component.
 
         Args:
           serving_dir: the Pusher's base directory.
-          model_dir: a SavedModel to use instead.
           candidate: the model that is compared with the baseline.
         """
         super().__init__(
             spec=PushedBaselineSpec(
                 serving_dir=serving_dir,
-                model_dir=model_dir,
                 candidate=candidate,
                 model=types.Channel(type=standard_artifacts.Model),
             )

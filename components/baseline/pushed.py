@@ -8,15 +8,12 @@ from absl import logging
 from tfx import types
 from tfx.dsl.components.base import base_executor
 
-from components.baseline.served import Served, served_model, write_no_model
+from components.baseline.served import served_model, write_no_model
 from components.properties import BASELINE_PROPERTY
-from core.errors import InputError
-from serving.versions import is_complete
 
 CANDIDATE_KEY = "candidate"
 MODEL_KEY = "model"
 SERVING_DIR_KEY = "serving_dir"
-MODEL_DIR_KEY = "model_dir"
 
 
 class Executor(base_executor.BaseExecutor):
@@ -31,17 +28,12 @@ class Executor(base_executor.BaseExecutor):
         """See TFX's BaseExecutor.
 
         Raises:
-          InputError: `evaluation.baseline_model` is set, and there is no SavedModel; or the model
-            is damaged.
+          InputError: the model is damaged.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         [model] = output_dict[MODEL_KEY]
-        configured = exec_properties.get(MODEL_DIR_KEY)
-        if configured:
-            served: Served | None = _configured(configured)
-        else:
-            candidate = next(iter(input_dict.get(CANDIDATE_KEY, [])), None)
-            served = served_model(exec_properties[SERVING_DIR_KEY], candidate)
+        candidate = next(iter(input_dict.get(CANDIDATE_KEY, [])), None)
+        served = served_model(exec_properties[SERVING_DIR_KEY], candidate)
         if served is None:
             logging.info("No other model is served: the evaluation has no baseline")
             write_no_model(model)
@@ -49,9 +41,3 @@ class Executor(base_executor.BaseExecutor):
         logging.info("Baseline: %s", served.path)
         served.copy_to(model)
         model.set_string_custom_property(BASELINE_PROPERTY, served.name)
-
-
-def _configured(folder: str) -> Served:
-    if not is_complete(folder):
-        raise InputError(f"evaluation.baseline_model: no SavedModel in {folder}")
-    return Served(folder, folder)

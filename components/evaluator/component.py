@@ -1,74 +1,184 @@
-"""BatchEvaluator: TFX's Evaluator in large batches, and its threshold as a parameter of a run."""
+"""Evaluator: the metrics of a candidate and its baseline, and the blessing.
+
+TFX's Evaluator passes one Python object for each review through each metric of TFMA, which takes
+most of the time of an evaluation. Here metrics are functions of counts, see `metrics`.
+"""
 
 from __future__ import annotations
 
-from tensorflow_model_analysis.proto import config_pb2
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import apache_beam as beam
+from absl import logging
 from tfx import types
+from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.dsl.io import fileio
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel, standard_artifacts, standard_component_specs
-from tfx.types.component_spec import ExecutionParameter
-from tfx.utils import json_utils
+from tfx.types import (
+    BaseChannel,
+    artifact_utils,
+    standard_artifacts,
+    standard_component_specs,
+)
+from tfx.types.component_spec import ChannelParameter, ExecutionParameter
+from tfx.utils import io_utils, path_utils
 
-from components.evaluator.executor import BATCHED_KEY, MIN_ACCURACY_KEY, Executor
+from components.baseline.served import existing_model
+from components.beam_executor import LocalBeamExecutor
+from components.evaluator.files import BASELINE, CANDIDATE, CONFIG_FILE, read_checks
+from components.evaluator.scoring import ScoreFiles, merge, write_scores
+from components.evaluator.settings import Evaluation
+from components.examples import split_files
+from components.properties import BASELINE_PROPERTY
+from core.errors import InputError
+from core.settings import with_parameters
+
+SPLIT = "test"
+SETTINGS_KEY = "settings"
+MIN_ACCURACY_KEY = "min_accuracy"
+EXAMPLES_KEY = standard_component_specs.EXAMPLES_KEY
+MODEL_KEY = standard_component_specs.MODEL_KEY
+BASELINE_KEY = standard_component_specs.BASELINE_MODEL_KEY
+EVALUATION_KEY = standard_component_specs.EVALUATION_KEY
+BLESSING_KEY = standard_component_specs.BLESSING_KEY
+_FILES_PER_UNIT = 8
+_MODELS = {
+    MODEL_KEY: (
+        CANDIDATE,
+        constants.ARTIFACT_PROPERTY_CURRENT_MODEL_URI_KEY,
+        constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY,
+    ),
+    BASELINE_KEY: (
+        BASELINE,
+        constants.ARTIFACT_PROPERTY_BASELINE_MODEL_URI_KEY,
+        constants.ARTIFACT_PROPERTY_BASELINE_MODEL_ID_KEY,
+    ),
+}
+"""Input -> the name of the model in the evaluation, and its properties of the blessing."""
 
 
-class BatchEvaluatorSpec(types.ComponentSpec):
-    """The interface of TFX's Evaluator, and the parameters `min_accuracy` and `batched`."""
+class Executor(LocalBeamExecutor):
+    """Evaluates the test split, and blesses the candidate if it reaches all thresholds."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's BaseBeamExecutor.
+
+        Raises:
+          InputError: `min_accuracy` is not between 0 and 1, the baseline is unknown or gone, or the
+            test split has no reviews.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        settings = settings_of(exec_properties)
+        inputs = existing_model(input_dict, BASELINE_KEY)
+        evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
+        blessing = artifact_utils.get_single_instance(output_dict[BLESSING_KEY])
+        models = {}
+        for key, (name, uri_property, id_property) in _MODELS.items():
+            for model in inputs.get(key, []):
+                models[name] = path_utils.serving_model_path(
+                    model.uri, path_utils.is_old_model_artifact(model)
+                )
+                blessing.set_string_custom_property(uri_property, model.uri)
+                blessing.set_int_custom_property(id_property, model.id)
+                if name == BASELINE:
+                    served = model.get_string_custom_property(BASELINE_PROPERTY) or model.uri
+                    blessing.set_string_custom_property(BASELINE_PROPERTY, served)
+        files = split_files(inputs[EXAMPLES_KEY], [SPLIT])
+        count = -(-len(files) // _FILES_PER_UNIT)
+        with self._make_beam_pipeline() as pipeline:
+            _ = (
+                pipeline
+                | "Files" >> beam.Create([files[n::count] for n in range(count)], reshuffle=True)
+                | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, settings.slices))
+                | "Merge" >> beam.CombineGlobally(merge)
+                | "Write" >> beam.Map(write_scores, evaluation, settings, models)
+            )
+        if not fileio.exists(os.path.join(evaluation, CONFIG_FILE)):
+            raise InputError("the test split has no reviews, so the model cannot be evaluated")
+        checks = read_checks(evaluation)
+        for check in checks:
+            logging.info("%s: %s", "passed" if check.passed else "missed", check.sentence)
+        # No threshold is no permission.
+        _bless(blessing, bool(checks) and all(check.passed for check in checks))
+
+
+def settings_of(exec_properties: Mapping[str, Any]) -> Evaluation:
+    """Return the settings, in which the parameter `min_accuracy` of the run replaces a value.
+
+    Raises:
+      InputError: `min_accuracy` is not between 0 and 1.
+    """
+    settings = Evaluation.model_validate_json(exec_properties[SETTINGS_KEY])
+    return with_parameters(settings, {MIN_ACCURACY_KEY: exec_properties[MIN_ACCURACY_KEY]})
+
+
+def _bless(blessing: types.Artifact, is_blessed: bool) -> None:
+    """Write the blessing as TFX's Evaluator does."""
+    name = constants.BLESSED_FILE_NAME if is_blessed else constants.NOT_BLESSED_FILE_NAME
+    io_utils.write_string_file(os.path.join(blessing.uri, name), "")
+    blessing.set_int_custom_property(
+        constants.ARTIFACT_PROPERTY_BLESSED_KEY,
+        constants.BLESSED_VALUE if is_blessed else constants.NOT_BLESSED_VALUE,
+    )
+    logging.info("Blessing result %s written to %s", is_blessed, blessing.uri)
+
+
+class EvaluatorSpec(types.ComponentSpec):
+    """The inputs and outputs of TFX's Evaluator, and our parameters."""
 
     PARAMETERS = {
-        **standard_component_specs.EvaluatorSpec.PARAMETERS,
+        SETTINGS_KEY: ExecutionParameter(type=str),
         MIN_ACCURACY_KEY: ExecutionParameter(type=float),
-        BATCHED_KEY: ExecutionParameter(type=int),
     }
-    INPUTS = standard_component_specs.EvaluatorSpec.INPUTS
-    OUTPUTS = standard_component_specs.EvaluatorSpec.OUTPUTS
+    INPUTS = {
+        EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
+        MODEL_KEY: ChannelParameter(type=standard_artifacts.Model),
+        BASELINE_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True),
+    }
+    OUTPUTS = {
+        EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        BLESSING_KEY: ChannelParameter(type=standard_artifacts.ModelBlessing),
+    }
 
 
-class BatchEvaluator(base_beam_component.BaseBeamComponent):
-    """Examples, a model and a baseline -> `evaluation` and `blessing`.
+class Evaluator(base_beam_component.BaseBeamComponent):
+    """Examples, a model and a baseline -> `evaluation` and `blessing`."""
 
-    It runs the executor of TFX's Evaluator with `batched=False`, and for metrics and slices that
-    cannot be computed in batches.
-
-    It is not a subclass of TFX's Evaluator, whose constructor allows no further parameters.
-    """
-
-    SPEC_CLASS = BatchEvaluatorSpec
+    SPEC_CLASS = EvaluatorSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
     def __init__(
         self,
         examples: BaseChannel,
-        example_splits: list[str],
         model: BaseChannel,
         baseline_model: BaseChannel,
-        eval_config: config_pb2.EvalConfig,
+        settings: Evaluation,
         min_accuracy: float | RuntimeParameter,
-        batched: bool,
     ):
         """Construct the component.
 
         Args:
-          examples: raw Examples.
-          example_splits: the splits to evaluate.
+          examples: raw Examples, of which the test split is evaluated.
           model: the candidate.
           baseline_model: the baseline of the candidate.
-          eval_config: metrics, slices and thresholds.
-          min_accuracy: replaces the lower bound of the accuracy in `eval_config`, from 0 to 1.
-          batched: whether the metrics are computed in batches, which takes a fraction of the time.
+          settings: slices and thresholds.
+          min_accuracy: replaces the value in `settings`, from 0 to 1.
         """
         super().__init__(
-            spec=BatchEvaluatorSpec(
+            spec=EvaluatorSpec(
+                settings=settings.model_dump_json(),
+                min_accuracy=min_accuracy,
                 examples=examples,
-                example_splits=json_utils.dumps(example_splits),
                 model=model,
                 baseline_model=baseline_model,
-                eval_config=eval_config,
-                # TFX's executor requires JSON here, even without thresholds.
-                fairness_indicator_thresholds=json_utils.dumps(None),
-                min_accuracy=min_accuracy,
-                batched=int(batched),
                 evaluation=types.Channel(type=standard_artifacts.ModelEvaluation),
                 blessing=types.Channel(type=standard_artifacts.ModelBlessing),
             )

@@ -1,24 +1,47 @@
-"""The models of an evaluation: Examples to predictions, and to the features of slices.
+"""The Beam stage of an evaluation: files of Examples -> counts of each slice.
 
-The predictions are those of the signature in TFMA's configuration. For a model that reads n-grams,
-NumPy computes the n-grams once for all models of the evaluation; likewise it computes the length of
-a review from the number of its n-grams. Both are compared with the model's own signatures first, on
-texts of all lengths and on the first reviews. If they differ, the signatures are used.
+A slice has the same reviews for the candidate and the baseline, so their metrics can be compared.
+The length of a review follows from the number of its words, which NumPy counts. Other features of
+slices are outputs of the candidate's signature `transform_features`.
+
+For a model that reads n-grams, NumPy computes the n-grams once for all models. The predictions from
+them are compared with those of `serving_default` on the first reviews of each unit of files. If
+they differ, the signature is used.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+import heapq
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import Any, NamedTuple
 
+import apache_beam as beam
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 from absl import logging
+from apache_beam.utils.shared import Shared
+from tfx_bsl.coders import example_coder
 
-from components.evaluator.slices import Column, Features, dense_column
+from components.evaluator.files import (
+    CANDIDATE,
+    WHOLE,
+    Slice,
+    digest,
+    write,
+    write_predictions,
+)
+from components.evaluator.metrics import Counts
+from components.evaluator.settings import Evaluation
+from components.tfrecords import cores
+from core.errors import InputError
+from core.files import without_magic
+from core.progress import Progress
 from preprocessing import features
-from preprocessing.fast.encode import encode_examples
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from serving.predict_text import (
     PREDICT_NGRAMS,
@@ -27,107 +50,207 @@ from serving.predict_text import (
     PredictText,
     predict_text_of,
 )
+from trainer_module.export import THRESHOLD
+from trainer_module.inputs.autotune import without_autotune
 
-PROBABILITY, EXAMPLE = "probability", "serving_default"
+SAMPLE_SIZE = 1000
+"""Examples whose predictions are stored; the smallest hashes, as in `components.sample`."""
+MISTAKES = 20
+_TEXT_SIZE = 2000
+"""Characters of a mistake that are stored."""
+_BATCH = 4096
+_BYTES_AT_ONCE = 8 << 20
+"""Bytes of Examples that are scored together; bounds the memory of long reviews."""
 _GRAPH_BATCH = 512
 """Examples that a signature gets together. A sequence model has 400 KB of activations for each."""
 _COMPARED = 64
-"""The first reviews that are compared."""
-_LENGTHS = (*range(1024), *(2**power for power in range(10, 17)))
-"""Words of the texts that are compared, so that all ranges of a length bucket are met."""
-_BUCKETS = [np.array([name.encode()], object) for name in features.LENGTH_BUCKETS]
+_WORDS: NgramSettings = (1, 2, ())
+"""Settings for texts whose number of words is all that is needed."""
 
 
-class EvaluatedModel(NamedTuple):
-    """A model of an evaluation.
+class Scores(NamedTuple):
+    """What is known of the scored reviews; its size does not grow with their number.
 
     Attributes:
-      name: its name in the keys of metrics.
-      folder: the SavedModel.
-      signature: serialized Examples -> predictions.
-      prediction: the output of `signature` that is evaluated.
-      transforms: signature -> those of its outputs that are features of slices.
-      signatures: the names of all signatures.
+      slices: slice -> CANDIDATE or BASELINE -> counts.
+      sampled: hash of an Example, its digest and its prediction, the smallest hashes.
+      mistakes: minus the confidence, hash, text, label and probability, the most confident.
     """
 
-    name: str
-    folder: str
-    signature: str
-    prediction: str
-    transforms: dict[str, list[str]]
-    signatures: frozenset[str]
+    slices: dict[Slice, dict[str, Counts]]
+    sampled: list[tuple[int, str, float]]
+    mistakes: list[tuple[float, int, str, int, float]]
 
 
-class Scored(NamedTuple):
-    """The predictions of a model, float64 [batch], and its features of slices."""
+def merge(parts: Iterable[Scores]) -> Scores:
+    """Return the scores of all reviews of which `parts` are the scores."""
+    slices: dict[Slice, dict[str, Counts]] = {}
+    parts = list(parts)
+    for part in parts:
+        for of_slice, models in part.slices.items():
+            known = slices.setdefault(of_slice, {})
+            for name, counts in models.items():
+                known[name] = known[name] + counts if name in known else counts
+    return Scores(
+        slices,
+        heapq.nsmallest(SAMPLE_SIZE, chain.from_iterable(part.sampled for part in parts)),
+        heapq.nsmallest(MISTAKES, chain.from_iterable(part.mistakes for part in parts)),
+    )
 
-    predictions: np.ndarray
-    features: Features
+
+def write_scores(
+    scores: Scores, folder: str, settings: Evaluation, models: Mapping[str, str]
+) -> None:
+    """Write all files of an evaluation, or nothing if there are no reviews."""
+    if WHOLE not in scores.slices:
+        return
+    write(folder, scores.slices, settings, models)
+    write_predictions(
+        folder,
+        {key: prediction for _, key, prediction in scores.sampled},
+        [
+            {"text": text, "label": label, "probability": probability}
+            for _, _, text, label, probability in scores.mistakes
+        ],
+    )
+
+
+class ScoreFiles(beam.DoFn):
+    """Gzipped files of Examples -> their Scores."""
+
+    def __init__(self, models: Mapping[str, str], slices: Sequence[str]):
+        """Construct the function.
+
+        Args:
+          models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+          slices: features by which the metrics are also broken down.
+        """
+        self._folders = dict(models)
+        self._slices = tuple(slices)
+        self._shared = Shared()
+
+    def setup(self) -> None:
+        self._decoder = example_coder.ExamplesToRecordBatchDecoder()
+        self._models = self._shared.acquire(
+            lambda: Models(self._folders, self._slices), (self._folders, self._slices)
+        )
+
+    def process(self, files: Sequence[str]) -> Iterator[Scores]:
+        """Score the files in as many threads as there are cores."""
+        running: deque[Future[Scores]] = deque()
+        scores = merge([])
+        with ThreadPoolExecutor(cores()) as pool, Progress("reviews", files[0]) as progress:
+            for number, examples in enumerate(_batches(files)):
+                if number == 0:
+                    self._models.check(*self._decoded(examples[:_COMPARED])[:2])
+                running.append(pool.submit(self._score, examples))
+                progress.advance(len(examples))
+                if len(running) > cores():
+                    scores = merge([scores, running.popleft().result()])
+            yield merge([scores, *(future.result() for future in running)])
+
+    def _decoded(self, examples: np.ndarray) -> tuple[list[bytes], list[bytes], np.ndarray]:
+        """Return serialized Examples, their texts and their labels, int64 [batch]."""
+        decoded = self._decoder.DecodeBatch(examples)
+        columns = dict(zip(decoded.schema.names, decoded.columns, strict=True))
+        texts = _single_values(columns, features.TEXT).to_pylist()
+        labels = _single_values(columns, features.LABEL).to_numpy(zero_copy_only=False)
+        return examples.tolist(), texts, labels.astype(np.int64)
+
+    def _score(self, batch: np.ndarray) -> Scores:
+        examples, texts, labels = self._decoded(batch)
+        predictions, sliced = self._models.score(examples, texts)
+        slices: dict[Slice, dict[str, Counts]] = {WHOLE: {}}
+        for model, found in predictions.items():
+            slices[WHOLE][model] = Counts.of(labels, found)
+        for feature, column in sliced.items():
+            for value in np.unique(column).tolist():
+                here = column == value
+                slices[feature, value] = {
+                    model: Counts.of(labels[here], found[here])
+                    for model, found in predictions.items()
+                }
+        own = predictions[CANDIDATE]
+        hashes = np.fromiter(map(zlib.crc32, examples), np.int64, len(examples))
+        sampled = [
+            (int(hashes[n]), digest(examples[n]), float(own[n]))
+            for n in np.argsort(hashes, kind="stable")[:SAMPLE_SIZE].tolist()
+        ]
+        certainty = np.where((own > THRESHOLD) != labels, -np.abs(own - THRESHOLD), 1.0)
+        mistakes = [
+            (
+                float(certainty[n]),
+                int(hashes[n]),
+                texts[n].decode("utf-8", "replace")[:_TEXT_SIZE],
+                int(labels[n]),
+                float(own[n]),
+            )
+            for n in np.lexsort((hashes, certainty))[:MISTAKES].tolist()
+            if certainty[n] <= 0
+        ]
+        return Scores(slices, sampled, mistakes)
 
 
 class Models:
     """The loaded models of an evaluation. Several threads may use them."""
 
-    def __init__(self, models: Sequence[EvaluatedModel]):
-        self._models = {model.name: _Model(model) for model in models}
-        self._is_checked = False
-        self._lock = threading.Lock()
+    def __init__(self, folders: Mapping[str, str], slices: Sequence[str]):
+        """Load the models.
 
-    def score(self, examples: Sequence[bytes], texts: Sequence[bytes] | None) -> dict[str, Scored]:
-        """Return what each model computes.
+        Args:
+          folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+          slices: features by which the metrics are also broken down.
+
+        Raises:
+          InputError: the candidate does not compute a feature.
+        """
+        self._models = {name: _Model(folder) for name, folder in folders.items()}
+        self._by_length = features.LENGTH_BUCKET in slices
+        others = [name for name in slices if name != features.LENGTH_BUCKET]
+        self._features = self._models[CANDIDATE].transform(others) if others else None
+
+    def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
+        """Use the signature of a model whose predictions from NumPy's n-grams differ from it."""
+        for model in self._models.values():
+            model.check(examples, texts)
+
+    def score(
+        self, examples: Sequence[bytes], texts: Sequence[bytes]
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Return the predictions of each model, float64 [batch], and of each slice its feature.
 
         Args:
           examples: serialized Examples.
-          texts: their feature TEXT; None if some have no such feature, or several values.
+          texts: their texts in UTF-8.
 
         Raises:
-          ValueError: a prediction is not a number.
+          ValueError: a model does not return a probability for each Example.
         """
-        with self._lock:
-            if not self._is_checked and texts:
-                for model in self._models.values():
-                    model.check(examples[:_COMPARED], texts[:_COMPARED])
-                self._is_checked = True
-        ngrams: dict[NgramSettings, NgramIds] = {}
-        if texts is not None:
-            models = self._models.values()
-            wanted = {model.ngrams for model in models if model.ngrams}
-            if not wanted and any(model.is_length_fast for model in models):
-                wanted = {_WORDS}
-            ngrams = {settings: ngram_ids(texts, *settings) for settings in wanted}
-        return {name: model.score(examples, ngrams) for name, model in self._models.items()}
-
-
-_WORDS: NgramSettings = (1, 2, ())
-"""Settings for texts whose number of words is all that is needed."""
+        used = {model.ngrams for model in self._models.values() if model.ngrams}
+        if self._by_length and not used:
+            used = {_WORDS}
+        ngrams = {settings: ngram_ids(texts, *settings) for settings in used}
+        sliced = {}
+        if self._by_length:
+            (longest, _, openings), (_, row_lengths) = next(iter(ngrams.items()))
+            names = np.array(features.LENGTH_BUCKETS, object)
+            sliced[features.LENGTH_BUCKET] = names[length_buckets(row_lengths, longest, openings)]
+        if self._features:
+            for name, values in _in_parts(self._features, examples).items():
+                sliced[name] = np.array([value.decode() for value in values.ravel()], object)
+        predictions = {name: model.score(examples, ngrams) for name, model in self._models.items()}
+        return predictions, sliced
 
 
 class _Model:
     """One loaded model."""
 
-    def __init__(self, model: EvaluatedModel):
-        self._model = model
-        self._loaded = tf.saved_model.load(model.folder)
-        signatures = self._loaded.signatures
+    def __init__(self, folder: str):
+        self._folder = folder
+        self._loaded = tf.saved_model.load(without_magic(folder))
         self._by_ngrams: PredictText | None = None
-        if {PREDICT_TEXT, PREDICT_NGRAMS} <= model.signatures and (
-            model.signature,
-            model.prediction,
-        ) == (EXAMPLE, PROBABILITY):
-            self._by_ngrams = predict_text_of(self._loaded, model.folder)
-        self._predict = _with_outputs(signatures[model.signature], [model.prediction])
-        self._transforms = {
-            name: _with_outputs(signatures[name], outputs)
-            for name, outputs in model.transforms.items()
-        }
-        self.is_length_fast = any(
-            features.LENGTH_BUCKET in outputs for outputs in model.transforms.values()
-        )
-        self._others = {
-            name: _with_outputs(signatures[name], rest)
-            for name, outputs in model.transforms.items()
-            if (rest := [output for output in outputs if output != features.LENGTH_BUCKET])
-        }
+        if {PREDICT_TEXT, PREDICT_NGRAMS} <= set(self._loaded.signatures):
+            self._by_ngrams = predict_text_of(self._loaded, folder)
 
     @property
     def ngrams(self) -> NgramSettings | None:
@@ -136,76 +259,82 @@ class _Model:
         return found.ngram_settings if found and found.is_fast else None
 
     def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
-        """Use the signatures instead of NumPy where they do not return the same."""
-        made = [b"a " * words for words in _LENGTHS]
-        examples = [*examples, *encode_examples([0] * len(made), made, [b""] * len(made), made)]
-        texts = [*texts, *made]
-        if self.ngrams is not None:
-            assert self._by_ngrams is not None
-            ngrams = ngram_ids(texts, *self.ngrams)
-            found = self._by_ngrams.from_ngrams(ngrams)[PROBABILITY]
-            wanted = self._from_graph(self._predict, examples)[PROBABILITY].reshape(-1)
-            # TensorFlow's sigmoid depends in the last bit on the size of the batch.
-            if not np.allclose(found, wanted, rtol=0, atol=1e-6):
-                self._warn(self._model.signature)
-                self._by_ngrams = None
-        if self.is_length_fast:
-            lengths = length_buckets(ngram_ids(texts, *_WORDS).row_lengths, _WORDS[0])
-            buckets = np.concatenate(_BUCKETS)[lengths]
-            for name, function in self._transforms.items():
-                outputs = self._from_graph(function, examples)
-                if features.LENGTH_BUCKET in outputs and not np.array_equal(
-                    outputs[features.LENGTH_BUCKET].reshape(-1), buckets
-                ):
-                    self._warn(name)
-                    self.is_length_fast = False
-
-    def score(self, examples: Sequence[bytes], ngrams: dict[NgramSettings, NgramIds]) -> Scored:
-        """Return what the model computes, from the n-grams where that is possible."""
-        if self.ngrams in ngrams:
-            assert self._by_ngrams is not None and self.ngrams is not None
-            predictions = self._by_ngrams.from_ngrams(ngrams[self.ngrams])[PROBABILITY]
-        else:
-            predictions = self._from_graph(self._predict, examples)[self._model.prediction]
-        predictions = predictions.reshape(-1).astype(np.float64)
-        if len(predictions) != len(examples) or np.isnan(predictions).any():
-            raise ValueError(
-                f"{self._model.folder}: {self._model.signature} must return one number for each "
-                "Example"
+        """See `Models.check`."""
+        if self.ngrams is None:
+            return
+        found = self.score(examples, {self.ngrams: ngram_ids(texts, *self.ngrams)})
+        # TensorFlow's sigmoid depends in the last bit on the size of the batch.
+        if not np.allclose(found, self.score(examples, {}), rtol=0, atol=1e-6):
+            logging.warning(
+                "%s: serving_default returns other values than NumPy; the signature is used, which "
+                "is slower. Another version of this code exported the model",
+                self._folder,
             )
-        is_fast = self.is_length_fast and bool(ngrams)
-        found: Features = {}
-        for function in (self._others if is_fast else self._transforms).values():
-            for name, values in self._from_graph(function, examples).items():
-                found[name] = dense_column(values)
-        if is_fast:
-            (longest, _, openings), (_, row_lengths) = next(iter(ngrams.items()))
-            buckets = Column(length_buckets(row_lengths, longest, openings), _BUCKETS)
-            found[features.LENGTH_BUCKET] = buckets
-        return Scored(predictions, found)
+            self._by_ngrams = None
 
-    def _from_graph(self, function: Any, examples: Sequence[bytes]) -> dict[str, np.ndarray]:
-        parts = [
-            function(tf.constant(examples[start : start + _GRAPH_BATCH], tf.string))
-            for start in range(0, len(examples), _GRAPH_BATCH)
-        ]
-        return {name: np.concatenate([part[name].numpy() for part in parts]) for name in parts[0]}
+    def transform(self, names: Sequence[str]) -> Any:
+        """Return a function from Examples to features; TensorFlow prunes the other outputs."""
+        signature = self._loaded.signatures.get("transform_features")
+        known = signature.structured_outputs if signature else {}
+        for name in names:
+            if name not in known:
+                raise InputError(f"evaluation.slices: the model does not compute {name}")
 
-    def _warn(self, signature: str) -> None:
-        logging.warning(
-            "%s: %s returns other values than NumPy; the signature is used, which is slower. "
-            "Another version of this code exported the model",
-            self._model.folder,
-            signature,
-        )
+        @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
+        def function(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+            outputs = signature(examples)
+            return {name: outputs[name] for name in names}
+
+        return function
+
+    def score(self, examples: Sequence[bytes], ngrams: Mapping[Any, NgramIds]) -> np.ndarray:
+        """Return the predictions, float64 [batch], from the n-grams where that is possible."""
+        model = self._by_ngrams
+        if model is not None and model.is_fast and model.ngram_settings in ngrams:
+            outputs = model.from_ngrams(ngrams[model.ngram_settings])
+        else:
+            outputs = _in_parts(self._loaded.signatures["serving_default"], examples)
+        predictions = np.asarray(outputs["probability"]).reshape(-1).astype(np.float64)
+        is_number = np.all((predictions >= 0) & (predictions <= 1))
+        if len(predictions) != len(examples) or not is_number:
+            raise ValueError(
+                f"{self._folder}: serving_default must return a probability for each Example"
+            )
+        return predictions
 
 
-def _with_outputs(signature: Any, outputs: Sequence[str]) -> Any:
-    """Return a function that computes some of the outputs only; TensorFlow prunes the others."""
+def _in_parts(function: Any, examples: Sequence[bytes]) -> dict[str, np.ndarray]:
+    """Return the outputs of a signature for serialized Examples."""
+    parts = [
+        function(tf.constant(examples[start : start + _GRAPH_BATCH], tf.string))
+        for start in range(0, len(examples), _GRAPH_BATCH)
+    ]
+    return {name: np.concatenate([part[name].numpy() for part in parts]) for name in parts[0]}
 
-    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
-    def function(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = signature(examples)
-        return {name: found[name] for name in outputs}
 
-    return function
+def _batches(files: Sequence[str]) -> Iterator[np.ndarray]:
+    """Yield the serialized Examples of the files in batches, bytes [batch]."""
+    records = tf.data.Dataset.from_tensor_slices(list(files)).interleave(
+        lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH),
+        cycle_length=2,
+        num_parallel_calls=2,
+        deterministic=True,
+    )
+    for batch in without_autotune(records.prefetch(1)).as_numpy_iterator():
+        sizes = np.cumsum(np.fromiter(map(len, batch), np.int64, len(batch)))
+        edges = np.flatnonzero(np.diff(sizes // _BYTES_AT_ONCE)) + 1
+        yield from np.split(batch, edges)
+
+
+def _single_values(columns: Mapping[str, pa.Array], name: str) -> pa.Array:
+    """Return the values of a feature.
+
+    Raises:
+      ValueError: some Examples do not have exactly one.
+    """
+    column = columns.get(name)
+    if column is not None and not pa.types.is_null(column.type):
+        lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        if np.all(lengths == 1):
+            return column.flatten()
+    raise ValueError(f"some Examples do not have one value of {name!r}")

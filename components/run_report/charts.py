@@ -11,7 +11,7 @@ import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from components.run_report.predictions import Bin
+from components.run_report.evaluation import Bin
 from components.run_report.sources import Step
 
 # Placeholders in matplotlib's output -> the variables of the page's style sheet, so that a chart

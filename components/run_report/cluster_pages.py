@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 from components.run_report.evaluation import Evaluation
-from components.run_report.predictions import Predictions
 
 _LABELS = ("negative", "positive")
 
@@ -24,15 +23,15 @@ def metrics(evaluation: Evaluation) -> dict[str, float]:
     return {m.name: m.value for m in evaluation.metrics if math.isfinite(m.value)}
 
 
-def classification(predictions: Predictions) -> dict[str, Any]:
+def classification(evaluation: Evaluation) -> dict[str, Any]:
     """Return the metadata of a `system.ClassificationMetrics`: ROC and confusion matrix."""
     return {
         "confidenceMetrics": [
             {"confidenceThreshold": threshold, "recall": recall, "falsePositiveRate": rate}
-            for rate, recall, threshold in predictions.roc
+            for rate, recall, threshold in evaluation.roc
         ],
         "confusionMatrix": {
             "annotationSpecs": [{"displayName": label} for label in _LABELS],
-            "rows": [{"row": row} for row in predictions.confusion],
+            "rows": [{"row": row} for row in evaluation.confusion],
         },
     }

@@ -53,8 +53,7 @@ class Executor(base_executor.BaseExecutor):
         if content.evaluation:
             for name, value in cluster_pages.metrics(content.evaluation).items():
                 metrics.set_float_custom_property(name, value)
-        if content.predictions:
-            for name, value in cluster_pages.classification(content.predictions).items():
+            for name, value in cluster_pages.classification(content.evaluation).items():
                 classification.set_json_value_custom_property(name, value)
 
     def _sources(

@@ -24,7 +24,7 @@ from components.run_report.input_data import (
     read_input,
     read_lengths,
 )
-from components.run_report.predictions import Mistake, Predictions, predict
+from components.run_report.mistakes import Explanations, Mistake, explain
 from components.run_report.sources import Sources
 from core.settings import flat_settings
 from preprocessing.features import LENGTH_BUCKET
@@ -44,7 +44,7 @@ class Content(NamedTuple):
       lengths: range of words -> the test reviews of that length.
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
-      evaluation, predictions, check: the candidate.
+      evaluation, explanations, check: the candidate.
       problems: a line for each part that cannot be read.
     """
 
@@ -55,7 +55,7 @@ class Content(NamedTuple):
     anomalies: list[str] | None
     training: Mapping[str, Any]
     evaluation: Evaluation | None
-    predictions: Predictions | None
+    explanations: Explanations | None
     check: Mapping[str, Any] | None
     problems: list[str]
 
@@ -81,17 +81,18 @@ def collect(sources: Sources) -> Content:
             return None
 
     training = read("training figures", _read_json, sources.model_run, name=SUMMARY_FILE) or {}
-    predictions = read(
-        "predictions",
-        predict,
+    explanations = read(
+        "mistakes",
+        explain,
+        sources.evaluation,
         sources.examples,
         sources.model,
         with_ngrams=training.get("model") == _SUM_MODEL,
     )
-    positives = predictions.positives if predictions else None
-    evaluation = read("evaluation", read_evaluation, sources.evaluation, positives=positives)
+    evaluation = read("evaluation", read_evaluation, sources.evaluation)
     # The slices count all reviews of the test split. A run that failed has none.
-    lengths = evaluation.of_slices(LENGTH_BUCKET) if evaluation else {}
+    slices = evaluation.slices if evaluation else []
+    lengths = {each.value: each.examples for each in slices if each.feature == LENGTH_BUCKET}
     return Content(
         sources=sources,
         input=read("input", read_input, sources.rejected),
@@ -100,7 +101,7 @@ def collect(sources: Sources) -> Content:
         anomalies=read("anomalies", read_all_anomalies, sources.anomalies),
         training=training,
         evaluation=evaluation,
-        predictions=predictions,
+        explanations=explanations,
         check=read("serving check", _read_json, sources.check, name=CHECK_FILE),
         problems=problems,
     )
@@ -167,14 +168,14 @@ def _verdict(content: Content) -> tuple[str, str]:
 
 def _charts(content: Content) -> dict[str, str]:
     """Return the charts as SVG elements; empty where the figures are missing."""
-    training, predictions, lengths = content.training, content.predictions, content.lengths
+    training, evaluation, lengths = content.training, content.evaluation, content.lengths
     steps = content.sources.steps
     found = dict.fromkeys(("training", "roc", "calibration", "lengths", "timeline"), "")
     if training.get("curve") and training.get("epoch_metrics"):
         found["training"] = charts.training_curve(training["curve"], training["epoch_metrics"])
-    if predictions:
-        found["roc"] = charts.roc(predictions.roc)
-        found["calibration"] = charts.calibration(predictions.bins)
+    if evaluation and evaluation.roc:
+        found["roc"] = charts.roc(evaluation.roc)
+        found["calibration"] = charts.calibration(evaluation.bins)
     if lengths:
         found["lengths"] = charts.lengths(list(lengths), list(lengths.values()))
     if steps:

@@ -15,8 +15,8 @@ from tfx.types import artifact_utils, standard_artifacts, standard_component_spe
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 from tfx.utils import path_utils
 
-from components.evaluator import sampled
-from components.evaluator.metrics import EXAMPLE_COUNT, overall_metrics
+from components.evaluator.files import overall_metrics, stored_predictions
+from components.evaluator.metrics import EXAMPLE_COUNT
 from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
 from components.sample import read_sample
 from components.serving_check import golden, results
@@ -55,7 +55,7 @@ class Executor(base_executor.BaseExecutor):
         )
         evaluated = results.Evaluated(
             reviews=round(overall_metrics(evaluation.uri)[EXAMPLE_COUNT]),
-            predictions=sampled.read(evaluation.uri, sample.examples),
+            predictions=stored_predictions(evaluation.uri, sample.examples),
         )
         found = results.check(answers, failure, thresholds, sample, evaluated, sentences)
         for result in found["results"]:

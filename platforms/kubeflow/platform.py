@@ -6,7 +6,6 @@ from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel
 
 from components.review_example_gen.inputs import SAMPLE
 from components.trainer.component import Trainer
@@ -14,8 +13,7 @@ from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from platforms.jobs.kubernetes_trainer.component import KubernetesTrainer
-from platforms.nodes import filesystem_pusher
+from platforms.jobs.kubernetes_trainer import KubernetesTrainer
 
 
 class Kubeflow(Compiled):
@@ -34,11 +32,6 @@ class Kubeflow(Compiled):
         return KubernetesTrainer(
             job_settings(self._config), custom_config=custom_config, **arguments
         ).with_id(TRAINER)
-
-    def pusher(
-        self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
-    ) -> BaseComponent:
-        return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
 
 
 def job_settings(config: PipelineConfig) -> KubernetesJobSettings:

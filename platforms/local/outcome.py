@@ -11,13 +11,17 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
-from components.evaluator.metrics import ACCURACY, BASELINE, overall_metrics
-from components.properties import BASELINE_PROPERTY, CAUSE_PROPERTY, READING_PROPERTY
-from components.run_report.evaluation import missed_thresholds
+from components.evaluator.files import BASELINE, overall_metrics, read_checks
+from components.evaluator.metrics import ACCURACY
+from components.properties import (
+    BASELINE_PROPERTY,
+    CAUSE_PROPERTY,
+    PUSHED_DESTINATION,
+    READING_PROPERTY,
+)
 from components.run_report.executor import REPORT_FILE
 from components.run_report.history import read_runs
 from pipeline.nodes import PUSHER, REPORT, SERVING_CHECK, TRAINER
-from platforms.local.pushed_models import destination
 from serving.versions import is_complete
 from trainer_module.settings import SUMMARY_FILE
 
@@ -92,12 +96,23 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         baseline=baseline,
         accuracy_change=metrics[ACCURACY] - base,
         blessed=blessed,
-        reasons=[] if blessed else missed_thresholds(evaluation),
+        reasons=[
+            check.sentence for check in read_checks(evaluation) if not (blessed or check.passed)
+        ],
         refused=check[CAUSE_PROPERTY].string_value,
         pushed_to=pushed_to,
         strategy=_strategy(outputs.one(TRAINER, "model_run").uri),
         report=os.path.join(outputs.one(REPORT, "report").uri, REPORT_FILE),
     )
+
+
+def destination(pushed: mlmd.Artifact) -> str:
+    """Return the folder of a pushed model; empty if no model was pushed."""
+    values = dict(pushed.custom_properties)
+    if "pushed" not in values or values["pushed"].int_value != 1:
+        return ""
+    folder: str = values[PUSHED_DESTINATION].string_value
+    return folder
 
 
 class _Outputs:

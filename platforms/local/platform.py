@@ -8,17 +8,18 @@ from typing import Any
 from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.common.resolver import Resolver
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.baseline.strategy import CANDIDATE_KEY, CHECK_KEY, ServedBaseline
+from components.pusher.component import VersionPusher
 from components.trainer.component import Trainer
 from core.metadata import connection_config
 from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
-from pipeline.nodes import BASELINE, WARM_START
+from pipeline.nodes import BASELINE, PUSHER, WARM_START
 from platforms.local.places import make_folder
-from platforms.nodes import filesystem_pusher, resolve_model
 
 
 class Local:
@@ -61,8 +62,15 @@ class Local:
             "copies": os.path.join(self._config.paths.root, "served"),
             "pushes": self._config.push.destination != "none",
         }
-        checks = Channel(type=standard_artifacts.InfraBlessing)
-        return resolve_model(ServedBaseline, node_id, config, **{CHECK_KEY: checks}, **channels)
+        checks = {CHECK_KEY: Channel(type=standard_artifacts.InfraBlessing)}
+        return Resolver(
+            strategy_class=ServedBaseline,
+            config=config,
+            model=Channel(type=standard_artifacts.Model),
+            model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+            **checks,
+            **channels,
+        ).with_id(node_id)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         # `run_fn` starts the processes of a local cluster itself.
@@ -71,7 +79,8 @@ class Local:
     def pusher(
         self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
     ) -> BaseComponent:
-        return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
+        serving = self._config.paths.serving
+        return VersionPusher(model, model_blessing, infra_blessing, serving).with_id(PUSHER)
 
     def place(self, component: BaseNode) -> None:
         args = component_beam_args(self._config, component.id, in_image=False)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 from typing import Any
 
+from absl import logging
+from ml_metadata.errors import NotFoundError
+from ml_metadata.proto import metadata_store_pb2 as mlmd
+from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
@@ -17,8 +22,8 @@ from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
 from platforms.local import unchanged
 from platforms.local.locks import waiting_lock
-from platforms.local.outcome import Outcome, run_outcome
-from platforms.local.pushed_models import mark_replaced
+from platforms.local.outcome import Outcome, destination, run_outcome
+from serving.versions import versions
 
 
 class Runner(LocalDagRunner):
@@ -88,3 +93,39 @@ def _first_connection(location: str) -> contextlib.AbstractContextManager[None]:
     if "://" in location:
         return contextlib.nullcontext()
     return waiting_lock(f"{location}.lock")
+
+
+def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
+    """Mark the pushed models in ML Metadata that were deleted from `serving` or are not the newest.
+
+    TFX's cache checks the artifact of a Pusher, but not the model that was copied to `serving`. It
+    ignores an execution whose output is marked, so the Pusher pushes such a model again. Without
+    the mark, a run that returns to earlier settings would be a cache hit, and the model of the
+    later settings would stay in production.
+    """
+    try:
+        pushed = handle.store.get_artifacts_by_type("PushedModel")
+    except NotFoundError:  # The first run.
+        return
+    newest = next(versions(serving), None)
+    replaced = [
+        artifact
+        for artifact in pushed
+        if _is_known(artifact, serving) and destination(artifact) != newest
+    ]
+    for artifact in replaced:
+        logging.info("No longer served from %s: %s", serving, destination(artifact))
+        artifact.state = mlmd.Artifact.MARKED_FOR_DELETION
+    if replaced:
+        handle.store.put_artifacts(replaced)
+
+
+def _is_known(artifact: mlmd.Artifact, serving: str) -> bool:
+    """Return whether this machine pushed the model into `serving` and has not marked it yet."""
+    return (
+        artifact.state == mlmd.Artifact.LIVE
+        and os.path.dirname(destination(artifact)) == serving.rstrip("/")
+        # Several machines may share ML Metadata. Only the machine that pushed the model has the
+        # record.
+        and fileio.exists(artifact.uri)
+    )

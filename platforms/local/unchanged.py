@@ -31,9 +31,8 @@ def fingerprint(config: PipelineConfig) -> str | None:
     """
     paths = config.paths
     folders = (paths.root, paths.metadata, paths.serving, config.data.input_base or "")
-    # A warm start continues from the model that the last run pushed. A baseline of the user's own
-    # may have other content.
-    if not config.cache or config.training.warm_start or config.evaluation.baseline_model:
+    # A warm start continues from the model that the last run pushed.
+    if not config.cache or config.training.warm_start:
         return None
     if any("://" in folder for folder in folders):
         return None

@@ -6,11 +6,12 @@ from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.common.resolver import Resolver
 from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
     LatestBlessedModelStrategy,
 )
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel
+from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.trainer.component import Trainer
 from pipeline.config import PipelineConfig
@@ -18,9 +19,8 @@ from pipeline.inputs import input_files
 from pipeline.nodes import PUSHER, TRAINER
 from platforms.checks import cluster_name
 from platforms.compiled import Compiled
-from platforms.jobs.custom_job.component import CustomJobTrainer
 from platforms.jobs.custom_job.settings import CustomJobSettings
-from platforms.nodes import filesystem_pusher, resolve_model
+from platforms.jobs.custom_job.trainer import CustomJobTrainer
 from platforms.vertex.pusher import EndpointSettings, VertexPusher
 
 _DEFAULT_GPU = "NVIDIA_TESLA_T4"
@@ -40,7 +40,11 @@ class Vertex(Compiled):
             return super()._served(node_id, candidate)
         # The candidate is not yet blessed when Vertex AI resolves the baseline, unless every step
         # of the run is a cache hit.
-        return resolve_model(LatestBlessedModelStrategy, node_id)
+        return Resolver(
+            strategy_class=LatestBlessedModelStrategy,
+            model=Channel(type=standard_artifacts.Model),
+            model_blessing=Channel(type=standard_artifacts.ModelBlessing),
+        ).with_id(node_id)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         if not self._has_peers:
@@ -53,7 +57,7 @@ class Vertex(Compiled):
         self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
     ) -> BaseComponent:
         if self._config.push.destination == "filesystem":
-            return filesystem_pusher(model, model_blessing, infra_blessing, self._config)
+            return super().pusher(model, model_blessing, infra_blessing)
         pusher = VertexPusher(
             model, model_blessing, infra_blessing, endpoint_settings(self._config)
         )

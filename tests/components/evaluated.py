@@ -27,7 +27,7 @@ def texts(count):
 
 
 def write_examples(folder, count):
-    """Write Examples whose feature `stars` has no, one or two values, in three files."""
+    """Write Examples in three files."""
     examples = standard_artifacts.Examples()
     examples.uri, examples.split_names = str(folder), '["test"]'
     examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
@@ -40,7 +40,6 @@ def write_examples(folder, count):
                 feature={
                     "text": _feature(bytes_list=tf.train.BytesList(value=[text.encode()])),
                     "label": _feature(int64_list=tf.train.Int64List(value=[n % 3 % 2])),
-                    "stars": _feature(int64_list=tf.train.Int64List(value=range(n % 5)[-2:])),
                 }
             )
         ).SerializeToString()
@@ -82,7 +81,7 @@ def write_ngram_model(folder, seed):
 
 
 class OtherModel(tf.Module):
-    """A model without n-grams, exported by a version of the code with other length buckets."""
+    """A model without n-grams, and with a feature of its own for slices."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
     def serving_default(self, examples):
@@ -91,8 +90,7 @@ class OtherModel(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
     def transform_features(self, examples):
-        is_long = self._words(examples) >= 100
-        return {"length_bucket": tf.expand_dims(tf.where(is_long, "200+", "1-19"), 1)}
+        return {"is_long": tf.expand_dims(tf.where(self._words(examples) >= 100, "yes", "no"), 1)}
 
     def _words(self, examples):
         text = tf.io.parse_example(examples, {"text": tf.io.FixedLenFeature([], tf.string)})["text"]

@@ -92,14 +92,3 @@ def test_a_warm_start_has_no_candidate_and_begins_with_the_newest_version(worksp
 def test_without_another_pushed_model_there_is_no_baseline(workspace):
     shutil.copytree(workspace / "candidate" / "Format-Serving", workspace / "serving" / "2")
     assert baseline(workspace) is None
-
-
-def test_a_configured_baseline_replaces_the_last_pushed_model(workspace):
-    save(workspace / "serving" / "1", 1.0)
-    save(workspace / "mine", 5.0)
-    assert baseline(workspace, model_dir=str(workspace / "mine")) == 5.0
-
-
-def test_a_configured_baseline_must_be_a_saved_model(workspace):
-    with pytest.raises(InputError, match=r"evaluation\.baseline_model: no SavedModel in"):
-        baseline(workspace, model_dir=str(workspace / "serving"))

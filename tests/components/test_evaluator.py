@@ -1,51 +1,33 @@
-"""The Evaluator in batches writes what TFX's own Evaluator writes, and falls back to it."""
+"""The Evaluator: predictions, slices, blessing, and what it stores for the check and the report."""
 
-import json
-import re
 from pathlib import Path
 
+import numpy as np
 import pytest
-import tensorflow_model_analysis as tfma
-from google.protobuf import json_format
-from tensorflow_model_analysis.proto import config_pb2
-from tfx.components.evaluator import executor as tfx_executor
+import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
-from tfx.utils import proto_utils
 
-from components.evaluator import sampled, scoring, stages
-from components.evaluator.executor import Executor
-from components.evaluator.metrics import metrics_by_model
-from components.run_report.evaluation import missed_thresholds, read_evaluation
-from pipeline.config import PipelineConfig
-from pipeline.evaluation import eval_config
+from components.evaluator import files, scoring
+from components.evaluator.component import Executor, settings_of
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
+from components.evaluator.metrics import ACCURACY, Counts, values
+from components.evaluator.scoring import Scores, merge
+from components.evaluator.settings import Evaluation
+from components.properties import BASELINE_PROPERTY
+from components.run_report.evaluation import read_evaluation
+from components.sample import read_sample
+from core.errors import InputError
+from preprocessing.fast.ngrams import words
 from tests.components.evaluated import write_examples, write_ngram_model, write_other_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
-MORE_METRICS = (
-    ("WeightedExampleCount", ""),
-    ("MeanLabel", ""),
-    ("MeanPrediction", ""),
-    ("AUC", '"name": "pr", "curve": "PR"'),
-    ("AUC", '"name": "coarse", "num_thresholds": 9'),
-    ("BinaryAccuracy", '"name": "low", "threshold": 0.3'),
-    ("F1Score", ""),
-    ("SpecificityAtSensitivity", '"sensitivity": 0.5'),
-    ("CalibrationPlot", ""),
-    ("ConfusionMatrixPlot", '"num_thresholds": 7'),
-)
-MORE_SLICES = (
-    {"feature_keys": ["stars"]},
-    {"feature_keys": ["stars", "length_bucket"]},
-    {"feature_values": {"stars": "3"}, "feature_keys": ["length_bucket"]},
-    {"feature_keys": ["absent"]},
-)
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("evaluator")
+    # Nothing takes a path for a pattern.
+    return tmp_path_factory.mktemp("evaluator") / "of [1]*"
 
 
 @pytest.fixture(scope="module")
@@ -63,17 +45,7 @@ def other_model(folder):
     return write_other_model(folder / "other")
 
 
-def config(more=True):
-    found = eval_config(PipelineConfig())
-    if more:
-        found.slicing_specs.extend([config_pb2.SlicingSpec(**spec) for spec in MORE_SLICES])
-        found.metrics_specs[0].metrics.extend(
-            [config_pb2.MetricConfig(class_name=name, config=text) for name, text in MORE_METRICS]
-        )
-    return found
-
-
-def evaluate(folder, examples, models, settings, *, batched, min_accuracy=0.1, beam_args=()):
+def evaluate(folder, examples, models, *, min_accuracy=0.1, beam_args=(), **settings):
     """Run the component's executor; return its outputs, evaluation and blessing."""
     evaluation, blessing = standard_artifacts.ModelEvaluation(), standard_artifacts.ModelBlessing()
     evaluation.uri, blessing.uri = str(folder / "evaluation"), str(folder / "blessing")
@@ -81,232 +53,196 @@ def evaluate(folder, examples, models, settings, *, batched, min_accuracy=0.1, b
     Executor(BaseBeamExecutor.Context(beam_pipeline_args=list(beam_args))).Do(
         {name: artifacts for name, artifacts in inputs.items() if artifacts},
         {"evaluation": [evaluation], "blessing": [blessing]},
-        {
-            "eval_config": proto_utils.proto_to_json(settings),
-            "example_splits": '["test"]',
-            "fairness_indicator_thresholds": "null",
-            "min_accuracy": min_accuracy,
-            "batched": int(batched),
-            "current_component_id": "Evaluator",
-        },
+        {"settings": Evaluation(**settings).model_dump_json(), "min_accuracy": min_accuracy},
     )
     return evaluation, blessing
 
 
-def content(evaluation, blessing):
-    """Return all that the artifacts contain, in one order."""
-    folder = Path(evaluation.uri)
-    written = {
-        "metrics": [json_format.MessageToDict(item) for item in tfma.load_metrics(str(folder))],
-        "plots": [json_format.MessageToDict(item) for item in tfma.load_plots(str(folder))],
-    }
-    for items in written.values():
-        for item in items:
-            for values in item.values():
-                if isinstance(values, list):
-                    values.sort(key=lambda value: json.dumps(value.get("key"), sort_keys=True))
-        items.sort(key=lambda item: json.dumps(item.get("sliceKey"), sort_keys=True))
-    validation = json_format.MessageToDict(tfma.load_validation_result(str(folder)))
-    for key in ("metricValidationsPerSlice",):
-        validation.get(key, []).sort(key=lambda item: json.dumps(item, sort_keys=True))
-    properties = {
-        name: json_format.MessageToDict(value)
-        for name, value in blessing.mlmd_artifact.custom_properties.items()
-    }
-    files = {re.sub(r"-\d+-of-\d+", "", path.name) for path in folder.iterdir()}
-    return {
-        **written,
-        "validation": validation,
-        "config": json.loads((folder / "eval_config.json").read_text()),
-        # Beam determines the number of shards of each file. TFX's executor has no sample.
-        "files": files - {sampled.FILE},
-        "blessing": sorted(path.name for path in Path(blessing.uri).iterdir()),
-        "properties": properties,
-    }
-
-
-def assert_same(found, wanted, place=""):
-    """Fail with the place of a difference.
-
-    TensorFlow's sigmoid depends in the last bit of a float32 on the size of the batch.
-    """
-    assert type(found) is type(wanted), place
-    if isinstance(wanted, dict):
-        assert found.keys() == wanted.keys(), place
-        for key, value in wanted.items():
-            assert_same(found[key], value, f"{place}/{key}")
-    elif isinstance(wanted, list):
-        assert len(found) == len(wanted), place
-        for number, value in enumerate(wanted):
-            assert_same(found[number], value, f"{place}/{number}")
-    elif isinstance(wanted, float):
-        assert found == pytest.approx(wanted, rel=1e-6, abs=1e-12, nan_ok=True), place
-    else:
-        assert found == wanted, place
-
-
-def assert_report_has_thresholds(evaluation, min_accuracy):
-    """Fail unless the report has every threshold of the accuracy next to the value."""
-    [overall] = [
-        metrics_by_model(of_slice)
-        for of_slice in tfma.load_metrics(evaluation)
-        if not of_slice.slice_key.single_slice_keys
+def reviews_of(examples, model):
+    """Return texts, labels, and the predictions of the signature for single Examples."""
+    found = read_sample(f"{examples.uri}/Split-test", 1000)
+    parsed = [tf.train.Example.FromString(one).features.feature for one in found.examples]
+    texts = [features["text"].bytes_list.value[0] for features in parsed]
+    signature = tf.saved_model.load(files.without_magic(f"{model.uri}/Format-Serving")).signatures[
+        "serving_default"
     ]
-    accuracy = overall["candidate"]["binary_accuracy"]
-    wanted = [
-        (
-            f"binary_accuracy is {accuracy:.4f}, evaluation.min_accuracy requires {min_accuracy}",
-            accuracy >= min_accuracy,
-        )
-    ]
-    if "baseline" in overall:
-        change = accuracy - overall["baseline"]["binary_accuracy"]
-        wanted.append(
-            (
-                f"binary_accuracy is {abs(change):.4f} {'below' if change < 0 else 'above'} that "
-                "of the baseline, evaluation.max_accuracy_drop allows 0.01",
-                change >= -0.01,
-            )
-        )
-    assert read_evaluation(evaluation, None).thresholds == wanted
-    assert missed_thresholds(evaluation) == [sentence for sentence, passed in wanted if not passed]
+    outputs = signature(tf.constant(found.examples))["probability"].numpy().ravel()
+    return texts, np.array(found.labels), outputs.astype(np.float64)
 
 
-def test_metrics_slices_plots_and_validations_with_a_baseline(
+def bucket(text):
+    edges = {"1-19": 20, "20-49": 50, "50-99": 100, "100-199": 200}
+    return next((name for name, end in edges.items() if len(words(text)) < end), "200+")
+
+
+def test_metrics_of_each_slice_are_those_of_its_reviews(
     folder, examples, ngram_models, other_model, log
 ):
-    """The two models have other length buckets, so a review may be in the slices of both."""
+    """One model reads n-grams, the other one Examples; slices are the same for both."""
     models = [ngram_models[0], other_model]
-    wanted = evaluate(folder / "stock", examples, models, config(), batched=False)
-    found = evaluate(folder / "batched", examples, models, config(), batched=True)
-    assert "TFX's own executor evaluates" not in log.text
-    assert "transform_features returns other values than NumPy" in log.text
-    assert_same(content(*found), content(*wanted))
-    names = {
-        item.key.name
-        for of_slice in tfma.load_metrics(found[0].uri)
-        for item in of_slice.metric_keys_and_values
+    evaluation, blessing = evaluate(folder / "both", examples, models)
+    found = {each.slice: each for each in files.read(evaluation.uri)}
+    names = ("1-19", "20-49", "50-99", "100-199", "200+")
+    assert found.keys() == {WHOLE, *(("length_bucket", name) for name in names)}
+    for name, model in ((CANDIDATE, models[0]), (BASELINE, models[1])):
+        texts, labels, predictions = reviews_of(examples, model)
+        for (feature, value), each in found.items():
+            here = np.array([not feature or bucket(text) == value for text in texts])
+            wanted = values(Counts.of(labels[here], predictions[here]))
+            assert each.models[name] == pytest.approx(wanted, rel=1e-6, nan_ok=True)
+    assert "returns other values" not in log.text
+    properties = {
+        name: value.string_value or value.int_value
+        for name, value in blessing.mlmd_artifact.custom_properties.items()
     }
-    assert {"auc", "pr", "coarse", "calibration", "f1_score", "binary_accuracy"} <= names
-    assert len(list(tfma.load_metrics(found[0].uri))) > 15
-    assert_report_has_thresholds(found[0].uri, 0.1)
+    assert properties == {
+        "blessed": properties["blessed"],
+        "current_model": models[0].uri,
+        "current_model_id": 0,
+        "baseline_model": models[1].uri,
+        "baseline_model_id": 0,
+        BASELINE_PROPERTY: models[1].uri,
+    }
 
 
 @pytest.mark.parametrize("min_accuracy", [0.1, 0.99])
-def test_the_blessing_without_a_baseline(
-    folder, examples, ngram_models, min_accuracy, monkeypatch, log
+def test_the_blessing_without_a_baseline(folder, examples, ngram_models, min_accuracy, monkeypatch):
+    # Several parts of each batch.
+    monkeypatch.setattr(scoring, "_BYTES_AT_ONCE", 10_000)
+    outputs = evaluate(folder / f"{min_accuracy}", examples, ngram_models[:1],
+                       min_accuracy=min_accuracy, slices=[])  # fmt: skip
+    evaluation, blessing = outputs
+    is_blessed = min_accuracy < 0.5
+    assert [path.name for path in Path(blessing.uri).iterdir()] == [
+        "BLESSED" if is_blessed else "NOT_BLESSED"
+    ]
+    assert blessing.get_int_custom_property("blessed") == int(is_blessed)
+    assert blessing.get_string_custom_property(BASELINE_PROPERTY) == ""
+    [check] = files.read_checks(evaluation.uri)
+    assert (check.limit, check.passed) == (min_accuracy, is_blessed)
+    assert read_evaluation(evaluation.uri).slices == []
+
+
+@pytest.mark.parametrize("order", [[0, 0], [0, 1], [1, 0]], ids=["equal", "one", "other"])
+def test_a_model_that_is_worse_than_the_baseline_is_not_blessed(
+    folder, examples, ngram_models, order
 ):
-    # Several sums for each slice, several parts of each batch.
-    monkeypatch.setattr(stages, "_REVIEWS_AT_ONCE", 50)
-    monkeypatch.setattr(stages, "_BYTES_AT_ONCE", 10_000)
-    arguments = (examples, ngram_models[:1], config(more=False))
-    done = {
-        batched: evaluate(
-            folder / f"{batched}-{min_accuracy}",
-            *arguments,
-            batched=batched,
-            min_accuracy=min_accuracy,
-        )
-        for batched in (False, True)
-    }
-    assert_same(content(*done[True]), content(*done[False]))
-    name = "BLESSED" if min_accuracy < 0.5 else "NOT_BLESSED"
-    assert content(*done[True])["blessing"] == [name]
-    assert_report_has_thresholds(done[True][0].uri, min_accuracy)
-    assert "returns other values" not in log.text
+    models = [ngram_models[number] for number in order]
+    place = folder / "".join(map(str, order))
+    evaluation, blessing = evaluate(place, examples, models, max_accuracy_drop=0.0)
+    own, base = (
+        files.overall_metrics(evaluation.uri, name)[ACCURACY] for name in (CANDIDATE, BASELINE)
+    )
+    assert (own == base) == (order == [0, 0]), "the models of this test differ"
+    assert (Path(blessing.uri) / "BLESSED").exists() == (own >= base)
+    assert (Path(blessing.uri) / "NOT_BLESSED").exists() == (own < base)
 
 
 def test_other_processes_compute_the_same(folder, examples, ngram_models):
     found = [
-        evaluate(
-            folder / f"processes-{number}",
-            examples,
-            ngram_models,
-            config(more=False),
-            batched=True,
-            beam_args=args,
-        )
+        files.read(evaluate(folder / f"{number}", examples, ngram_models, beam_args=args)[0].uri)
         for number, args in enumerate(
             ([], ["--direct_running_mode=multi_processing", "--direct_num_workers=2"])
         )
     ]
-    alone, together = (content(*outputs) for outputs in found)
-    # Two workers write two files of each kind, as with TFX's own executor.
-    assert len(together.pop("files")) >= len(alone.pop("files"))
-    assert_same(together, alone)
+    for one, other in zip(*found, strict=True):
+        assert one.slice == other.slice
+        assert one.confusion == other.confusion
+        for model in (CANDIDATE, BASELINE):
+            assert one.models[model] == pytest.approx(other.models[model], nan_ok=True)
+
+
+def test_an_empty_test_split_is_an_error(folder, ngram_models):
+    empty = write_examples(folder / "empty", 0)
+    with pytest.raises(InputError, match="the test split has no reviews"):
+        evaluate(folder / "nothing", empty, ngram_models[:1])
+
+
+def test_the_check_and_the_report_get_predictions_and_mistakes(
+    tmp_path, examples, ngram_models, monkeypatch
+):
+    monkeypatch.setattr(scoring, "SAMPLE_SIZE", 100)
+    evaluation, _ = evaluate(tmp_path, examples, ngram_models)
+    texts, labels, predictions = reviews_of(examples, ngram_models[0])
+    kept = read_sample(f"{examples.uri}/Split-test", 150).examples
+    found = files.stored_predictions(evaluation.uri, kept)
+    # The first 100 of the 150 with the smallest hash.
+    assert sorted(found) == list(range(100))
+    assert [found[n] for n in range(100)] == pytest.approx(predictions[:100].tolist(), abs=1e-6)
+    mistakes = files.read_mistakes(evaluation.uri)
+    wrong = np.flatnonzero((predictions > 0.5) != labels)
+    confidence = np.sort(np.abs(predictions[wrong] - 0.5))[::-1]
+    found = [abs(each["probability"] - 0.5) for each in mistakes]
+    assert found == pytest.approx(confidence[:20].tolist(), abs=1e-6)
+    known = {(text.decode()[:2000], int(label)) for text, label in zip(texts, labels, strict=True)}
+    assert {(each["text"], each["label"]) for each in mistakes} <= known
+
+
+def test_an_evaluation_by_an_earlier_version_has_neither(tmp_path):
+    assert files.stored_predictions(str(tmp_path), [b"a"]) == {}
+    assert files.read_mistakes(str(tmp_path)) == []
+
+
+def test_the_order_of_the_parts_does_not_matter():
+    parts = [
+        Scores({}, [(n * 37 % 11, str(n), 0.5)], [(-(n % 7) / 10, n, "text", 1, 0.2)])
+        for n in range(50)
+    ]
+    assert merge(parts) == merge([merge(parts[30:]), merge(parts[:30])])
+    assert merge([]) == Scores({}, [], [])
 
 
 def test_all_models_are_read_through_ngrams_that_are_computed_once(ngram_models, monkeypatch):
     calls = []
     original = scoring.ngram_ids
-    models = scoring.Models(
-        [
-            scoring.EvaluatedModel(
-                name,
-                f"{model.uri}/Format-Serving",
-                "serving_default",
-                "probability",
-                {"transform_features": ["length_bucket"]},
-                frozenset({"predict_text", "predict_ngrams"}),
-            )
-            for name, model in zip("ab", ngram_models, strict=True)
-        ]
-    )
+    folders = {
+        name: f"{model.uri}/Format-Serving"
+        for name, model in zip((CANDIDATE, BASELINE), ngram_models, strict=True)
+    }
+    models = scoring.Models(folders, ["length_bucket"])
     texts = [b"good phone", b""]
-    examples = scoring.encode_examples([0, 1], texts, [b"", b""], texts)
-    models.score(examples, texts)
     monkeypatch.setattr(scoring, "ngram_ids", lambda *args: calls.append(args) or original(*args))
-    scored = models.score(examples, texts)
+    predictions, sliced = models.score([b"no", b"Example"], texts)
     assert calls == [(texts, 2, 64, (2, 3))]
-    assert (scored["a"].predictions != scored["b"].predictions).all()
+    assert (predictions[CANDIDATE] != predictions[BASELINE]).all()
+    assert sliced["length_bucket"].tolist() == ["1-19", "1-19"]
 
 
-def with_intervals(settings):
-    settings.options.compute_confidence_intervals.value = True
-
-
-def with_another_metric(settings):
-    settings.metrics_specs[0].metrics.add(class_name="BinaryCrossentropy")
-
-
-def with_cross_slices(settings):
-    settings.cross_slicing_specs.add(baseline_spec=config_pb2.SlicingSpec())
-
-
-def with_another_signature(settings):
-    settings.model_specs[0].signature_name = "predict_text"
-
-
-def with_another_output(settings):
-    settings.model_specs[0].prediction_key = "label"
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (with_intervals, "options"),
-        (with_another_metric, "the metric binary_crossentropy cannot be computed from sums"),
-        (with_cross_slices, "cross slices"),
-        (with_another_signature, "no signature 'predict_text' for serialized Examples"),
-        (with_another_output, "does not predict one number 'label'"),
-    ],
-)
-def test_what_is_not_supported_is_computed_by_the_executor_of_tfx(
-    tmp_path, examples, ngram_models, change, reason, monkeypatch, log
+def test_a_model_with_other_ngrams_is_read_through_its_signature(
+    tmp_path, examples, ngram_models, monkeypatch, log
 ):
-    done = []
-    monkeypatch.setattr(tfx_executor.Executor, "Do", lambda *arguments: done.append(arguments))
-    settings = config(more=False)
-    change(settings)
-    evaluate(tmp_path, examples, ngram_models[:1], settings, batched=True)
-    assert len(done) == 1
-    assert "TFX's own executor evaluates, which takes longer: " in log.text
-    assert reason in log.text
+    original = scoring.PredictText.from_ngrams
+    monkeypatch.setattr(
+        scoring.PredictText,
+        "from_ngrams",
+        # PredictText itself compares four texts.
+        lambda self, grams: {
+            name: value * (0.9 if len(value) > 4 else 1)
+            for name, value in original(self, grams).items()
+        },
+    )
+    evaluation, _ = evaluate(tmp_path, examples, ngram_models[:1])
+    assert "serving_default returns other values than NumPy" in log.text
+    _, labels, predictions = reviews_of(examples, ngram_models[0])
+    wanted = values(Counts.of(labels, predictions))
+    assert files.overall_metrics(evaluation.uri) == pytest.approx(wanted, rel=1e-6)
 
 
-def test_a_setting_selects_the_executor_of_tfx(tmp_path, examples, ngram_models, monkeypatch, log):
-    done = []
-    monkeypatch.setattr(tfx_executor.Executor, "Do", lambda *arguments: done.append(arguments))
-    evaluate(tmp_path, examples, ngram_models[:1], config(more=False), batched=False)
-    assert len(done) == 1
-    assert "TFX's own executor" not in log.text
+def test_a_feature_of_the_candidate_is_a_slice(tmp_path, examples, other_model, monkeypatch):
+    models = scoring.Models({CANDIDATE: f"{other_model.uri}/Format-Serving"}, ["is_long"])
+    kept = read_sample(f"{examples.uri}/Split-test", 20).examples
+    texts, *_ = reviews_of(examples, other_model)
+    _, sliced = models.score(kept, texts[:20])
+    assert sliced["is_long"].tolist() == [
+        "yes" if len(words(text)) >= 100 else "no" for text in texts[:20]
+    ]
+    with pytest.raises(InputError, match=r"evaluation\.slices: the model does not compute stars"):
+        scoring.Models({CANDIDATE: f"{other_model.uri}/Format-Serving"}, ["stars"])
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 90.0])
+def test_min_accuracy_is_a_fraction(wrong):
+    given = {"settings": Evaluation().model_dump_json()}
+    assert settings_of({**given, "min_accuracy": 0.9}).min_accuracy == 0.9
+    with pytest.raises(InputError, match=rf"parameter min_accuracy: .* equal to [01], not {wrong}"):
+        settings_of({**given, "min_accuracy": wrong})

@@ -3,14 +3,9 @@
 import json
 
 import pytest
-import tensorflow_model_analysis as tfma
-from tfx.utils import json_utils, proto_utils
+from tfx.utils import json_utils
 
-from components.evaluator.executor import with_min_accuracy
 from components.trainer.executor import with_run_parameters
-from core.errors import InputError
-from pipeline.config import load_config
-from pipeline.evaluation import eval_config
 
 pytestmark = pytest.mark.slow
 
@@ -22,27 +17,3 @@ def test_epochs_and_strategy_reach_the_training():
     assert changed["run_fn"] == "f"
     expected = {"epochs": 5, "strategy": "mirrored", "seed": 7}
     assert json.loads(changed["custom_config"]) == {"training": expected, "code": "x"}
-
-
-def bounds(text):
-    config = tfma.EvalConfig()
-    proto_utils.json_to_proto(text, config)
-    return [
-        sliced.threshold.value_threshold.lower_bound.value
-        for spec in config.metrics_specs
-        for metric in spec.metrics
-        for sliced in metric.per_slice_thresholds
-    ]
-
-
-def test_min_accuracy_is_the_lower_bound():
-    text = proto_utils.proto_to_json(eval_config(load_config("sample", environ={})))
-    assert bounds(text) == [0.85]
-    changed = with_min_accuracy({"eval_config": text, "min_accuracy": 0.9})
-    assert bounds(changed["eval_config"]) == [0.9]
-
-
-@pytest.mark.parametrize("wrong", [-0.1, 90.0])
-def test_min_accuracy_is_a_fraction(wrong):
-    with pytest.raises(InputError, match=rf"parameter min_accuracy: .* equal to [01], not {wrong}"):
-        with_min_accuracy({"eval_config": "{}", "min_accuracy": wrong})

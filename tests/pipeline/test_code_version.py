@@ -54,10 +54,10 @@ DEPENDS_ON = {
         "trainer_module/export.py",
     ),
     "Evaluator": (
-        "components/evaluator/executor.py",
-        "components/evaluator/sums.py",
+        "components/evaluator/component.py",
+        "components/evaluator/metrics.py",
         "components/evaluator/scoring.py",
-        "components/evaluator/sampled.py",
+        "components/evaluator/files.py",
         "components/baseline/served.py",
         "serving/predict_text.py",
         "preprocessing/fast/ngrams.py",
@@ -67,7 +67,7 @@ DEPENDS_ON = {
         "components/serving_check/candidate.py",
         "components/serving_check/results.py",
         "components/evaluator/metrics.py",
-        "components/evaluator/sampled.py",
+        "components/evaluator/files.py",
         "serving/rest/server.py",  # which is started as a process
         "serving/rest/app.py",
         "serving/rest/model.py",
@@ -87,7 +87,7 @@ NO_PART = (
     "cli/app.py",
     "cli/monitor.py",
     "pipeline/pipeline.py",
-    "platforms/submit.py",
+    "platforms/submission.py",
     "tests/conftest.py",
     "docs/reference/data.md",
 )

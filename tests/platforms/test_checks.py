@@ -48,12 +48,10 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
             "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/gpu}}",
             "cluster.resources.Trainer.gpu_type: nvidia.com/gpu is not an accelerator of Vert",
         ),
-        ("vertex", "evaluation.baseline_model=gs://b/m", "evaluation.baseline_model: requires"),
         ("vertex", "name=" + "x" * 200, "name: "),
         ("kubeflow", "paths.root=/here", "paths.root: /here is not a bucket; set gs://"),
         ("kubeflow", "paths.checkpoints=/here", "paths.checkpoints: /here is not accessible f"),
         ("kubeflow", "data.input_base=/here", "data.input_base: /here"),
-        ("kubeflow", "evaluation.baseline_model=/here", "evaluation.baseline_model: /here"),
         ("kubeflow", "push.destination=vertex", "push.destination: vertex requires --target vert"),
         (
             "kubeflow",
@@ -87,7 +85,6 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
     [
         ("data.splits={train: a}", "data.input_base: not set, and data.splits requires it"),
         ("push.destination=vertex", "push.destination: vertex requires --target vert"),
-        ("evaluation.baseline_model=/m", "evaluation.baseline_model: requires --target kubeflow"),
         (
             "beam={runner: dataflow, dataflow: {project: p, region: r}}",
             "paths.root: ",

@@ -1,9 +1,8 @@
-"""The container's command: corrected inputs, exit codes, folder markers."""
+"""The container's command: corrected inputs, properties, exit codes, folder markers."""
 
 import json
 import os
 import runpy
-import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,15 +11,19 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from tensorflow_metadata.proto.v0 import anomalies_pb2
+from tfx.components.example_gen import input_processor
 
+from components.review_example_gen.component import InputProcessor
 from core.errors import InputError
-from platforms import entrypoint
+from platforms import driver, entrypoint
 from platforms.entrypoint import (
     check_integers,
     delete_folder_markers,
     main,
     with_declared_types,
+    with_properties,
     writable_setup_file,
+    write_properties,
 )
 
 DECLARED = {"instanceSchema": "title: tfx.ExampleAnomalies\ntype: object\n"}
@@ -31,92 +34,70 @@ BROKEN = {
     "system": {"type": {"schemaTitle": "system.Artifact", "schemaVersion": "0.0.1"}},
     "missing": {},
 }
+# With PUBLISH_LOGS=true, as in the standard manifests, Kubeflow adds this output to every step.
+LOGS = {"name": "executor-logs", "uri": "gs://bucket/root/executor-logs", **BROKEN["system"]}
+CHECKED = {"instanceSchema": "title: components.CheckedData\ntype: object\n"}
+
+
+def artifacts(**given):
+    return {name: {"artifacts": [artifact]} for name, artifact in given.items()}
 
 
 def executor_input(folder, given):
+    metadata = {"split_names": '["train"]'}
+    anomalies = {"name": "a", "uri": f"{folder}/anomalies", "metadata": metadata, **given}
+    checked = {"name": "c", "uri": f"{folder}/checked", "type": CHECKED}
     return {
-        "inputs": {
-            "artifacts": {
-                "anomalies": {
-                    "artifacts": [
-                        {
-                            "name": "anomalies",
-                            "uri": f"{folder}/anomalies",
-                            "metadata": {"split_names": '["train"]'},
-                            **given,
-                        }
-                    ]
-                }
-            }
-        },
+        "inputs": {"artifacts": artifacts(anomalies=anomalies)},
         "outputs": {
-            "artifacts": {
-                "checked": {
-                    "artifacts": [
-                        {
-                            "name": "checked",
-                            "uri": f"{folder}/checked",
-                            "type": {
-                                "instanceSchema": "title: components.CheckedData\ntype: object\n"
-                            },
-                        }
-                    ]
-                }
-            },
+            "artifacts": artifacts(checked=checked),
             "outputFile": f"{folder}/task/executor_output.json",
         },
     }
 
 
-# With PUBLISH_LOGS=true, as in the standard manifests, Kubeflow adds this output to every step.
-LOGS = {
-    "artifacts": [
-        {
-            "name": "executor-logs",
-            "uri": "gs://bucket/root/executor-logs",
-            "type": {"schemaTitle": "system.Artifact", "schemaVersion": "0.0.1"},
-        }
-    ]
-}
+def call(executor, step_input, *more):
+    return main(
+        [
+            *("--executor_class_path", executor),
+            *("--json_serialized_inputs_spec_args", json.dumps(SPEC)),
+            *("--json_serialized_invocation_args", json.dumps(step_input)),
+            *more,
+        ]
+    )
 
 
 def run_gate(folder, given, anomalies):
+    """Run the step DataGate as in its container, but in this process."""
     step_input = executor_input(folder, given)
-    step_input["outputs"]["artifacts"]["executor-logs"] = LOGS
+    step_input["outputs"]["artifacts"] |= artifacts(**{"executor-logs": LOGS})
     split = folder / "anomalies" / "Split-train"
     split.mkdir(parents=True)
     (split / "SchemaDiff.pb").write_bytes(anomalies.SerializeToString())
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "platforms.entrypoint"),
-            *("--executor_class_path", "components.data_gate.executor.Executor"),
-            *("--json_serialized_invocation_args", json.dumps(step_input)),
-            *("--json_serialized_inputs_spec_args", json.dumps(SPEC)),
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
+    return call("components.data_gate.executor.Executor", step_input)
+
+
+@pytest.fixture(autouse=True)
+def own_arguments(monkeypatch):
+    """Restore the arguments of the process, which the entry point changes for TFX."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", BROKEN.values(), ids=BROKEN)
 def test_a_step_runs_whatever_type_its_inputs_have_and_whatever_kubeflow_adds(tmp_path, given):
-    done = run_gate(tmp_path, given, anomalies_pb2.Anomalies())
-    assert done.returncode == 0, done.stderr
+    assert run_gate(tmp_path, given, anomalies_pb2.Anomalies()) == 0
     assert (tmp_path / "checked" / "checked.json").is_file()
     output = json.loads((tmp_path / "task" / "executor_output.json").read_text())
     assert output["artifacts"]["checked"]["artifacts"][0]["uri"] == str(tmp_path / "checked")
-    assert "tfx 1." in done.stderr and "on Python 3." in done.stderr
 
 
 @pytest.mark.slow
-def test_bad_data_is_one_line_and_exit_code_2(tmp_path):
+def test_bad_data_is_one_line_and_exit_code_2(tmp_path, capsys):
     anomalies = anomalies_pb2.Anomalies()
     anomalies.anomaly_info["text"].short_description = "Column dropped"
-    done = run_gate(tmp_path, BROKEN["system"], anomalies)
-    assert done.returncode == 2
-    last = done.stderr.splitlines()[-1]
+    assert run_gate(tmp_path, BROKEN["system"], anomalies) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("components.data_gate.executor.Executor: ")
     assert "text: Column dropped" in last
     assert not (tmp_path / "task").exists()
@@ -125,7 +106,6 @@ def test_bad_data_is_one_line_and_exit_code_2(tmp_path):
 ENDS = {
     "done": (None, 0),
     "exit": (SystemExit(), 0),
-    "exit 0": (SystemExit(0), 0),
     "exit 3": (SystemExit(3), 3),
     "exit with a message": (SystemExit("no such executor"), 1),
     "crash": (RuntimeError("the disk is full"), 1),
@@ -135,24 +115,12 @@ ENDS = {
 
 def run_main(monkeypatch, step, folder="/x"):
     """Return the exit code of a step whose executor is the function `step`."""
-
-    def run_module(*arguments, **keywords):
-        step()
-
-    monkeypatch.setattr(runpy, "run_module", run_module)
-    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(runpy, "run_module", lambda *_, **__: step())
     if folder.startswith("gs://"):
         # TensorFlow does not know the bucket on loopback.
         monkeypatch.setattr(entrypoint, "with_properties", lambda executor_input: executor_input)
         monkeypatch.setattr(entrypoint, "write_properties", lambda executor_input: None)
-    return main(
-        [
-            *("--executor_class_path", "some.Executor"),
-            *("--json_serialized_inputs_spec_args", json.dumps(SPEC)),
-            *("--json_serialized_invocation_args", json.dumps(executor_input(folder, {}))),
-            "--direct_num_workers=2",
-        ]
-    )
+    return call("some.Executor", executor_input(folder, {}), "--direct_num_workers=2")
 
 
 @pytest.mark.parametrize(("end", "code"), ENDS.values(), ids=ENDS)
@@ -181,29 +149,16 @@ def test_tfx_gets_the_corrected_input_and_the_beam_arguments(monkeypatch):
     assert values == {}
 
 
-def test_a_step_with_arguments_that_are_not_json_fails():
-    broken = ("--executor_class_path", "E", "--json_serialized_invocation_args", "{")
-    done = subprocess.run(
-        [sys.executable, "-m", "platforms.entrypoint", *broken], capture_output=True, text=True
-    )
-    assert done.returncode == 1
-    assert "JSONDecodeError" in done.stderr
-
-
-@pytest.mark.parametrize("given", BROKEN.values(), ids=BROKEN)
-def test_inputs_get_their_declared_type(given):
-    mended = with_declared_types(executor_input("/x", given), SPEC)
-    [artifact] = mended["inputs"]["artifacts"]["anomalies"]["artifacts"]
-    assert artifact["type"] == DECLARED
-    assert artifact["metadata"] == {"split_names": '["train"]'}
-    assert mended["outputs"] == executor_input("/x", given)["outputs"]
-
-
-def test_a_type_that_nobody_declared_stays():
+def test_only_declared_types_replace_that_of_an_input():
+    for given in BROKEN.values():
+        mended = with_declared_types(executor_input("/x", given), SPEC)
+        [artifact] = mended["inputs"]["artifacts"]["anomalies"]["artifacts"]
+        assert artifact["type"] == DECLARED
+        assert artifact["metadata"] == {"split_names": '["train"]'}
+        assert mended["outputs"] == executor_input("/x", given)["outputs"]
     given = {"type": {"schemaTitle": "tfx.ExampleAnomalies"}}
     mended = with_declared_types(executor_input("/x", given), {})
-    [artifact] = mended["inputs"]["artifacts"]["anomalies"]["artifacts"]
-    assert artifact["type"] == given["type"]
+    assert mended["inputs"]["artifacts"]["anomalies"]["artifacts"][0]["type"] == given["type"]
 
 
 @pytest.mark.parametrize("value", [2.5, "2.5", "many", True, None, [2]])
@@ -215,6 +170,26 @@ def test_an_integer_parameter_is_an_integer(value):
     check_integers({}, spec)
     with pytest.raises(InputError, match=r"parameter epochs: must be an integer, not "):
         check_integers({"inputs": {"parameterValues": {"epochs": value}}}, spec)
+
+
+def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
+    def properties(uri, **more):
+        given = {"inputs": {"artifacts": artifacts(examples={"uri": uri, **more})}}
+        [artifact] = with_properties(given)["inputs"]["artifacts"]["examples"]["artifacts"]
+        return artifact["metadata"]
+
+    uri, written = str(tmp_path / "examples"), {"split_names": '["train"]', "version": "2"}
+    plain = {"name": "2", "uri": str(tmp_path / "plain"), "metadata": {}}
+    outputs = artifacts(examples={"name": "1", "uri": uri, "metadata": written}, plain=plain)
+    output = tmp_path / "executor_output.json"
+    output.write_text(json.dumps({"artifacts": outputs}))
+    write_properties({"outputs": {"artifacts": {}, "outputFile": str(output)}})
+    assert properties(uri) == properties(f"{uri}/") == written
+    assert properties(uri, metadata={"version": "3"}) == {**written, "version": "3"}
+    assert properties(str(tmp_path / "model")) == {}
+    # Nothing is inside the artifact.
+    assert not (tmp_path / "examples").exists()
+    assert len(list(tmp_path.glob("*.properties.json"))) == 1
 
 
 class Bucket(BaseHTTPRequestHandler):
@@ -261,21 +236,15 @@ def bucket(monkeypatch):
 
 
 def test_folder_markers_are_deleted_and_nothing_else(bucket):
-    bucket |= {
-        "run/model/": 0,
-        "run/model/Format-Serving/": 0,
+    kept = {
         "run/model/Format-Serving/saved_model.pb": 7,
         "run/model/empty": 0,
         "run/model/odd/": 5,
         "other/": 0,
     }
+    bucket |= {"run/model/": 0, "run/model/Format-Serving/": 0, **kept}
     delete_folder_markers(["/local/folder", "gs://bucket/run/model"])
-    assert set(bucket) == {
-        "run/model/Format-Serving/saved_model.pb",
-        "run/model/empty",
-        "run/model/odd/",
-        "other/",
-    }
+    assert bucket == kept
 
 
 @pytest.mark.parametrize("end", [None, SystemExit(0)], ids=["done", "exit 0"])
@@ -301,3 +270,25 @@ def test_a_read_only_package_for_dataflow_is_copied(tmp_path, monkeypatch):
     copy = Path(copied.removeprefix("--setup_file="))
     assert copy != setup and copy.name == "setup.py" and copy.read_text() == "setup()"
     assert (copy.parent / "core").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InputError("no file matches"), 2), (SystemExit(3), 3), (RuntimeError("no bucket"), None)],
+    ids=["wrong input", "exit 3", "crash"],
+)
+def test_the_driver_constructs_our_class_and_keeps_tfxs_end(monkeypatch, capsys, error, code):
+    constructs = []
+
+    def run_module(name, **keywords):
+        constructs.append(input_processor.FileBasedInputProcessor)
+        raise error
+
+    monkeypatch.setattr(input_processor, "FileBasedInputProcessor", object)
+    monkeypatch.setattr(runpy, "run_module", run_module)
+    with pytest.raises(SystemExit if code else RuntimeError) as end:
+        sys.exit(driver.main())
+    assert getattr(end.value, "code", None) == code
+    message = "ReviewExampleGen: no file matches\n" if code == 2 else ""
+    assert capsys.readouterr().err == message
+    assert constructs == [InputProcessor]

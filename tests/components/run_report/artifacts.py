@@ -2,11 +2,16 @@
 
 import json
 
+import numpy as np
 import tensorflow as tf
 
-from components.run_report.evaluation import Evaluation, Interval, Metric, Slice, Threshold
+from components.evaluator import files
+from components.evaluator.files import CANDIDATE, WHOLE
+from components.evaluator.metrics import METRICS, Check, Counts, Interval
+from components.evaluator.settings import Evaluation as EvaluationSettings
+from components.run_report.evaluation import Bin, Evaluation, Figure, SliceAccuracy
 from components.run_report.input_data import Balance
-from components.run_report.predictions import Bin, Mistake, Predictions
+from components.run_report.mistakes import Explanations, Mistake
 from components.run_report.sources import Sources, Step
 from serving.explain import Part
 from tests.serving.models import push
@@ -79,6 +84,7 @@ def write_run(folder, reviews=REVIEWS):
     (folder / "model_run" / "training.json").write_text(json.dumps(TRAINING))
     _write_examples(folder / "examples" / "Split-test" / "data_tfrecord-0.gz", reviews)
     push(folder / "model" / "Format-Serving")
+    write_evaluation(folder / "evaluation", reviews)
     return Sources(
         name="amazon_reviews",
         run_id="2026-11-22T10:00:00.000001",
@@ -90,6 +96,7 @@ def write_run(folder, reviews=REVIEWS):
         examples=str(folder / "examples"),
         model=str(folder / "model"),
         model_run=str(folder / "model_run"),
+        evaluation=str(folder / "evaluation"),
         blessed=True,
         pushed_to="/models/1",
     )
@@ -98,14 +105,20 @@ def write_run(folder, reviews=REVIEWS):
 EVALUATION = Evaluation(
     examples=1000,
     metrics=[
-        Metric("accuracy", 0.9, Interval(0.88, 0.92), 0.85, Interval(0.0212, 0.0788)),
-        Metric("recall", 0.8),
+        Figure("accuracy", 0.9, Interval(0.88, 0.92), 0.85, Interval(0.0212, 0.0788)),
+        Figure("recall", 0.8),
     ],
     slices=[
-        Slice("length_bucket 1-19", 50, 0.7, Interval(0.56, 0.81)),
-        Slice("length_bucket 20-49", 950, 0.91, Interval(0.89, 0.93)),
+        SliceAccuracy("length_bucket", "1-19", 50, 0.7, Interval(0.56, 0.81)),
+        SliceAccuracy("length_bucket", "20-49", 950, 0.91, Interval(0.89, 0.93)),
     ],
-    thresholds=[Threshold("accuracy < 0.95", False), Threshold("drop < 0.1", True)],
+    checks=[
+        Check(METRICS[1], False, 0.95, 0.9, "accuracy < 0.95"),
+        Check(METRICS[1], True, -0.1, 0.05, "drop < 0.1"),
+    ],
+    confusion=[[450, 50], [40, 460]],
+    roc=[(n / 400, min(1.0, n / 100), 1 - n / 400) for n in range(401)],
+    bins=[Bin(n / 10 + 0.05, n / 10) for n in range(10)],
 )
 CHECK = {
     "passed": False,
@@ -139,16 +152,26 @@ def with_every_part(content, size=1):
         anomalies=["train: label: Unexpected values"],
         evaluation=EVALUATION,
         check=CHECK,
-        predictions=Predictions(
-            reviews=1000,
-            positives=0.5,
-            confusion=[[450, 50], [40, 460]],
-            roc=[(n / 400, min(1.0, n / 100), 1 - n / 400) for n in range(401)],
-            bins=[Bin(n / 10 + 0.05, n / 10, 100) for n in range(10)],
+        explanations=Explanations(
             mistakes=[mistake] * 20,
             ngrams=[(f"worst {word}", -3.5), ("dull", -1.0), ("fine", 1.0), ("best", 3.25)],
         ),
     )
+
+
+def write_evaluation(folder, reviews=REVIEWS):
+    """Write the evaluation of the model of `write_run`, as the Evaluator does."""
+    labels = np.array([label for _, label in reviews], np.int64)
+    predictions = np.array([0.9 if "good" in text else 0.1 for text, _ in reviews])
+    counts = {CANDIDATE: Counts.of(labels, predictions)}
+    slices = {WHOLE: counts, ("length_bucket", "1-19"): counts}
+    files.write(str(folder), slices, EvaluationSettings(), {CANDIDATE: "/model"})
+    mistakes = [
+        {"text": text, "label": label, "probability": probability}
+        for (text, label), probability in zip(reviews, predictions.tolist(), strict=True)
+        if (probability > 0.5) != label
+    ]
+    files.write_predictions(str(folder), {}, mistakes)
 
 
 def _write_lines(path, lines):

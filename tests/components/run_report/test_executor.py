@@ -12,8 +12,7 @@ from kfp.dsl import ClassificationMetrics, Metrics
 
 from components.artifacts import SYSTEM_TYPES
 from components.run_report.cluster_pages import classification, metrics
-from components.run_report.evaluation import Evaluation, Interval, Metric
-from components.run_report.predictions import predict
+from components.run_report.evaluation import read_evaluation
 from tests.components.run_report.artifacts import write_run
 
 ROOT = Path(__file__).parents[3]
@@ -36,8 +35,7 @@ OUTPUTS = {
 
 
 def test_the_figures_have_the_form_of_kfps_own_class(tmp_path):
-    sources = write_run(tmp_path)
-    found = predict(sources.examples, sources.model, with_ngrams=False)
+    found = read_evaluation(write_run(tmp_path).evaluation)
     expected = ClassificationMetrics()
     rates, recalls, thresholds = zip(*found.roc, strict=True)
     expected.log_roc_curve(fpr=list(rates), tpr=list(recalls), threshold=list(thresholds))
@@ -45,12 +43,12 @@ def test_the_figures_have_the_form_of_kfps_own_class(tmp_path):
     assert classification(found) == expected.metadata
 
 
-def test_the_metrics_have_the_form_of_kfps_own_class_without_undefined_ones():
-    known = Metric("accuracy", 0.5, Interval(0.4, 0.6))
-    undefined = Metric("precision", float("nan"))
+def test_the_metrics_have_the_form_of_kfps_own_class_without_undefined_ones(tmp_path):
     expected = Metrics()
-    expected.log_metric("accuracy", 0.5)
-    assert metrics(Evaluation(10, [known, undefined], [], [])) == expected.metadata
+    # Without a positive prediction the precision is not defined.
+    write_run(tmp_path, [("bad", 0), ("bad", 0)])
+    expected.log_metric("accuracy", 1.0)
+    assert metrics(read_evaluation(str(tmp_path / "evaluation"))) == expected.metadata
 
 
 @pytest.mark.slow
@@ -63,11 +61,12 @@ def test_the_command_of_the_container_writes_the_page_and_the_figures(tmp_path):
     result = _call(tmp_path, run)
     page = (tmp_path / "out" / "report").read_text()
     assert "The model is blessed. It was not pushed." in page
-    assert "Not available: evaluation" in page, "there is no evaluation in this folder"
+    assert "binary_accuracy is 0.6667, evaluation.min_accuracy requires 0.8" in page
     metadata = {
         name: output["artifacts"][0].get("metadata", {})
         for name, output in result["artifacts"].items()
     }
+    assert metadata["metrics"]["accuracy"] == pytest.approx(2 / 3)
     assert metadata["classification"]["confusionMatrix"]["rows"] == [
         {"row": [2.0, 1.0]},
         {"row": [1.0, 2.0]},

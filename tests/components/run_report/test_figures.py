@@ -1,86 +1,112 @@
-"""The figures of a report: intervals, ROC, mistakes, the counts of the input."""
-
-import dataclasses
+"""The figures of a report: the counts of the input, explained mistakes, weights of n-grams."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
+import tensorflow as tf
 
-from components.run_report import predictions
-from components.run_report.evaluation import (
-    accuracy_interval,
-    auc_interval,
-    difference_interval,
-)
+from components.run_report.evaluation import read_evaluation
 from components.run_report.input_data import read_input, read_lengths
+from components.run_report.mistakes import Mistake, contributions, explain, largest_weights
 from components.run_report.page import figure, highlighted
-from components.run_report.predictions import Mistake, predict, roc_curve, worst_mistakes
+from preprocessing import features
+from preprocessing.fast.ngrams import ngram_ids
+from preprocessing.settings import Transform
 from serving.explain import Part
+from serving.predict_text import load_predict_text
 from tests.components.run_report.artifacts import HOSTILE, REVIEWS, write_run
+from tests.serving.models import push
+from trainer_module.models import ngram_linear
+
+TEXTS = [b"good phone", b"not good", b"Good! not bad", b"bad bad phone", b"neither nor at all"]
+WEIGHTS = {b"good": 0.2, b"bad": -0.3, b"not": -0.025, b"not bad": 0.4}
 
 
-def test_the_interval_of_an_accuracy_is_wilsons():
-    # Newcombe, "Two-sided confidence intervals for the single proportion" (1998): 81 of 263.
-    low, high = accuracy_interval(81 / 263, 263)
-    assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))
+class Model:
+    """A PredictText of a `ngram_linear` with known weights."""
+
+    is_fast = True
+
+    def __init__(self, longest=2):
+        transform = Transform(ngrams=longest, openings=[3])
+        self.ngram_settings = (longest, transform.ngram_buckets, transform.openings)
+        self._model = ngram_linear.build(ngram_linear.Hyperparameters(length_power=0.5), transform)
+        bag = self._model.get_layer("bag")
+        table = np.zeros(transform.ngram_buckets, np.float32)
+        for gram, weight in WEIGHTS.items():
+            table[ngram_ids([gram], longest, len(table)).ids[-1]] = weight
+            # A weight in the opening is no weight of the word.
+            table[ngram_ids([gram], longest, len(table), [3]).ids[0]] = 5.0
+        # The reviews without any of these words have the probability 0.5.
+        bag.table.assign(table)
+
+    def from_ngrams(self, ngrams):
+        rows = tf.RaggedTensor.from_row_lengths(*ngrams)
+        return {"probability": tf.sigmoid(self._model({features.NGRAMS: rows}))[:, 0].numpy()}
 
 
-def test_the_interval_of_a_difference_is_newcombes():
-    # The first example of his paper: 56 of 70 and 48 of 80.
-    mine, others = accuracy_interval(56 / 70, 70), accuracy_interval(48 / 80, 80)
-    low, high = difference_interval(56 / 70, mine, 48 / 80, others)
-    assert (low, high) == (pytest.approx(0.0524, abs=1e-4), pytest.approx(0.3339, abs=1e-4))
+def weights(model):
+    return largest_weights(TEXTS, model)
 
 
-def test_the_interval_of_an_auc_is_that_of_hanley_and_mcneil():
-    # The example of their paper: an AUC of 0.893, 51 positive and 58 negative cases, SE 0.0317.
-    low, high = auc_interval(0.893, 109, 51 / 109)
-    assert (high - low) / 2 / 1.96 == pytest.approx(0.0317, abs=2e-3)
-    assert auc_interval(1.0, 100, 0.5) == (1.0, 1.0)
+def test_the_weights_are_those_of_the_model_times_the_factor_of_the_undecided_review():
+    found = weights(Model())
+    # Four words have 4 + 3 n-grams, and the three of the opening 3 + 2 more. One is added.
+    factor = (256 / (7 + 5 + 1)) ** 0.5
+    assert dict(found) | {name.decode(): weight * factor for name, weight in WEIGHTS.items()} == (
+        pytest.approx(dict(found), abs=1e-3)
+    )
+    assert found[0][0] == "bad"
+    assert [name for name, _ in found][-2:] == ["good", "not bad"]
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([0, 1]), st.sampled_from([0.0, 0.1, 0.5, 0.6, 1.0])), min_size=2
-    ).filter(lambda pairs: len({label for label, _ in pairs}) == 2)
-)
-def test_the_area_under_the_curve_is_that_of_scikit_learn(pairs):
-    labels, scores = (np.array(column) for column in zip(*pairs, strict=True))
-    points = roc_curve(labels, scores)
-    assert points[0][:2] == (0.0, 0.0)
-    assert points[-1][:2] == (1.0, 1.0)
-    area = np.trapezoid if hasattr(np, "trapezoid") else np.trapz
-    found = area([y for _, y, _ in points], [x for x, _, _ in points])
-    assert found == pytest.approx(roc_auc_score(labels, scores))
+def test_a_model_of_single_words_has_no_pairs():
+    assert {" " in name for name, _ in weights(Model(longest=1))} == {False}
 
 
-def test_a_long_curve_has_few_points():
-    scores = np.linspace(0, 1, 10_000)
-    assert len(roc_curve((scores > 0.3).astype(int), scores)) < 500
+def test_a_model_without_the_signature_has_no_weights(tmp_path):
+    push(tmp_path / "3")
+    assert weights(load_predict_text(str(tmp_path / "3"))) == []
+    assert largest_weights([], Model()) == []
+    assert contributions(TEXTS[0], load_predict_text(str(tmp_path / "3"))) == []
 
 
-def test_the_most_confident_mistakes_come_first():
-    labels, scores = np.array([1, 0, 1, 0, 1]), np.array([0.4, 0.9, 0.01, 0.2, 0.8])
-    assert worst_mistakes(labels, scores) == [2, 1, 0]
+def test_a_contribution_is_the_logit_with_the_n_gram_minus_the_logit_without_it():
+    # Five words have 5 + 4 n-grams, and the three of the opening 3 + 2 more. One is left out.
+    whole, rest = ((256 / count) ** 0.5 for count in (14, 13))
+    found = dict(contributions(b"The phone is NOT good", Model()))
+    assert len(found) == 5
+    assert found["good"] == pytest.approx(0.175 * whole + 0.025 * rest, abs=1e-3)
+    assert found["not"] == pytest.approx(0.175 * whole - 0.2 * rest, abs=1e-3)
+    assert next(iter(found)) == "good"
 
 
-def test_the_predictions_of_the_test_split(tmp_path, monkeypatch):
-    found = predict(*_uris(write_run(tmp_path)), with_ngrams=True)
-    assert found.reviews == len(REVIEWS)
-    assert found.positives == 0.5
+def test_an_n_gram_is_left_out_wherever_it_occurs():
+    # In the opening "bad" has the weight 5, which alone decides the review.
+    [(gram, effect), *_] = contributions(b"bad phone", Model())
+    assert gram == "bad"
+    assert effect > 15
+    assert contributions(b"", Model()) == []
+
+
+def test_the_evaluation_and_the_mistakes_are_those_of_the_evaluator(tmp_path):
+    run = write_run(tmp_path)
+    found = read_evaluation(run.evaluation)
+    assert found.examples == len(REVIEWS)
     assert found.confusion == [[2, 1], [1, 2]]
-    assert {mistake.text for mistake in found.mistakes} == {f"good {HOSTILE}", REVIEWS[-1][0]}
+    assert found.roc[0][:2] == (0.0, 0.0)
+    assert found.roc[-1][:2] == (1.0, 1.0)
+    assert [(round(b.predicted, 3), round(b.observed, 3)) for b in found.bins] == [
+        (0.1, 0.333),
+        (0.9, 0.667),
+    ]
+    explained = explain(run.evaluation, run.examples, run.model, with_ngrams=True)
+    assert {each.text for each in explained.mistakes} == {f"good {HOSTILE}", REVIEWS[-1][0]}
+    assert {each.probability for each in explained.mistakes} == {0.9, 0.1}
+    [mistake] = [each for each in explained.mistakes if each.label == 0]
+    assert mistake.parts[0].text == "good"
+    assert mistake.parts[0].effect > 4
     # The model of this test is no sum over n-grams.
-    assert found.ngrams == []
-    assert sum(each.reviews for each in found.bins) == len(REVIEWS)
-    monkeypatch.setattr(predictions, "MOST_REVIEWS", 2)
-    assert predict(*_uris(_sources_in(tmp_path)), with_ngrams=False).reviews == 2
-
-
-def test_no_test_review_gives_no_predictions(tmp_path):
-    assert predict(*_uris(write_run(tmp_path, reviews=[])), with_ngrams=False) is None
+    assert explained.ngrams == []
 
 
 def test_the_lines_of_each_file_and_the_reasons(tmp_path):
@@ -135,15 +161,3 @@ def test_measurements_have_few_digits(value, text):
 def test_the_effects_of_words_are_relative_to_the_largest():
     mistake = Mistake("", 0, 0.9, [Part("so", -1.0), Part(" "), Part("good", 4.0)])
     assert highlighted(mistake) == [("so", -0.25), (" ", 0.0), ("good", 1.0)]
-
-
-def _uris(sources):
-    return sources.examples, sources.model
-
-
-def _sources_in(folder):
-    from components.run_report.sources import Sources
-
-    return dataclasses.replace(
-        Sources("x", "y"), examples=str(folder / "examples"), model=str(folder / "model")
-    )

@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-from components.run_report.evaluation import Evaluation, Interval, Metric, Slice, Threshold
 from components.run_report.page import collect, render
 from components.run_report.sources import Sources
 from tests.components.run_report.artifacts import write_run
@@ -71,26 +70,6 @@ def test_the_page_names_the_baseline(sources, baseline, sentence):
 def test_a_run_that_failed_in_its_first_component_has_a_report():
     page = render(collect(Sources("amazon_reviews", "1", failure="ReviewExampleGen: no file <x>")))
     assert "ReviewExampleGen: no file &lt;x&gt;" in page
-
-
-def test_the_key_figures_and_slices_have_intervals_and_thresholds_are_shown():
-    accuracy = Metric("accuracy", 0.9, Interval(0.88, 0.92), 0.85, Interval(0.0212, 0.0788))
-    recall = Metric("recall", 0.8)
-    slices = [Slice("length_bucket 0", 50, 0.7, Interval(0.56, 0.81))]
-    content = collect(Sources("amazon_reviews", "1"))
-    thresholds = [Threshold("accuracy < 0.95", False), Threshold("drop < 0.1", True)]
-    page = render(
-        content._replace(evaluation=Evaluation(1000, [accuracy, recall], slices, thresholds))
-    )
-    assert '<p class="missed">accuracy &lt; 0.95</p>\n<p class="passed">drop &lt; 0.1</p>' in page
-    rows = {
-        key: re.sub(r"<[^>]+>", " ", row).split()
-        for key, row in re.findall(r'<tr><th scope="row">(.+?)</th>(.*?)</tr>', page, re.DOTALL)
-    }
-    intervals = ["0.8800", "–", "0.9200"], ["+0.0212", "–", "+0.0788"]
-    assert rows["accuracy"] == ["0.9000", *intervals[0], "0.8500", "+0.0500", *intervals[1]]
-    assert rows["recall"] == ["0.8000", "–"]
-    assert rows["length_bucket 0"] == ["50", "0.7000", "0.5600", "–", "0.8100"]
 
 
 def test_a_damaged_artifact_is_named_and_the_rest_is_shown(sources, tmp_path):

@@ -7,9 +7,7 @@ from google.auth.exceptions import DefaultCredentialsError
 from core.errors import ConfigError, InputError
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, load_config
-from pipeline.inputs import input_files
 from platforms.local.preflight import check
-from preprocessing.reading.files import find_sources
 
 REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
 
@@ -58,24 +56,6 @@ def test_a_hyperparameter_that_the_model_does_not_know_is_an_error(tmp_path):
         check(wrong)
 
 
-def test_a_root_that_is_a_file_is_an_error(tmp_path):
-    (tmp_path / "runs").write_text("")
-    with pytest.raises(
-        ConfigError, match=r"paths.root: .*runs cannot be created, because .* is a file"
-    ):
-        check(config(tmp_path))
-
-
-def test_without_splits_the_files_of_all_subfolders_are_read(tmp_path):
-    inputs = tmp_path / "input"
-    names = ["a.csv", "2024/b.csv", "2024/07/c.csv"]
-    for name in names:
-        (inputs / name).parent.mkdir(parents=True, exist_ok=True)
-        (inputs / name).write_text("rating,text\n1,bad\n5,good\n")
-    files = find_sources(*input_files(config(tmp_path, data={"input_base": str(inputs)})))
-    assert {file.path for file in files} == {str(inputs / name) for name in names}
-
-
 def test_a_folder_without_reviews_is_named(tmp_path):
     (tmp_path / "input").mkdir()
     (tmp_path / "input/README.md").write_text("")
@@ -84,40 +64,6 @@ def test_a_folder_without_reviews_is_named(tmp_path):
     ) as error:
         check(config(tmp_path, data={"input_base": str(tmp_path / "input")}))
     assert "glob" not in str(error.value)
-
-
-def test_every_named_split_needs_its_files(tmp_path):
-    (tmp_path / "train.txt").write_text(REVIEWS)
-    splits = {"train": "train.txt", "test": "test.txt"}
-    with pytest.raises(InputError, match=r"test.txt"):
-        check(config(tmp_path, data={"input_base": str(tmp_path), "splits": splits}))
-
-
-def test_a_file_of_no_known_format_is_named(tmp_path):
-    inputs = tmp_path / "input"
-    inputs.mkdir()
-    (inputs / "a.txt").write_text("neither this nor that\n")
-    with pytest.raises(InputError, match=r"a.txt"):
-        check(config(tmp_path, data={"input_base": str(inputs)}))
-
-
-def test_files_that_repeat_each_other_are_both_named(tmp_path):
-    inputs = tmp_path / "input"
-    inputs.mkdir()
-    for name in ("train.ft.txt", "train.ft.txt.bz2"):
-        (inputs / name).write_text(REVIEWS)
-    data = {"input_base": str(inputs), "splits": {"train": "train.ft.txt*"}}
-    with pytest.raises(InputError, match=r"train\.ft\.txt and .*train\.ft\.txt\.bz2 contain"):
-        check(config(tmp_path, data=data))
-
-
-def test_files_that_contradict_each_other_are_both_named(tmp_path):
-    inputs = tmp_path / "input"
-    inputs.mkdir()
-    (inputs / "a.csv").write_text("label,text\n0,bad\n1,good\n")
-    (inputs / "b.csv").write_text("label,text\n4,good\n5,good\n")
-    with pytest.raises(InputError, match=r"a\.csv has the label 0 and .*b\.csv has the label 5"):
-        check(config(tmp_path, data={"input_base": str(inputs)}))
 
 
 def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):

@@ -111,7 +111,6 @@ def test_a_run_with_the_same_code_settings_and_input_is_unchanged(finished):
         "training.epochs=7",
         "cache=false",
         "training.warm_start=true",
-        "evaluation.baseline_model=/models/1",
         "paths.serving=gs://bucket/serving",
         "data.input_base=gs://bucket/reviews",
         "data.input_base=null",

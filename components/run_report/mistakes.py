@@ -1,0 +1,170 @@
+"""Explain the most confident mistakes of a model, and the weights of a model of n-grams."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from tfx.utils import path_utils
+
+from components.evaluator.files import read_mistakes
+from components.run_report.input_data import texts_of
+from components.sample import read_sample
+from preprocessing.fast.ngrams import NgramIds, ngram_ids, words
+from serving.explain import Part, logit, parts, variants
+from serving.predict_text import PredictText
+from serving.predictor import Predictor
+from trainer_module.export import THRESHOLD
+
+_MOST_REVIEWS = 20_000
+"""Greatest number of test reviews whose n-grams are counted. This takes a second or two."""
+_MOST_FREQUENT = 3000
+_SHOWN = 20
+_SHOWN_OF_A_REVIEW = 5
+_BATCH = 1024
+
+
+class Mistake(NamedTuple):
+    """A review that the model gets wrong.
+
+    Attributes:
+      text: the review, shortened.
+      label: its label.
+      probability: the predicted probability of being positive.
+      parts: the parts of the text, with the effects of its first words.
+      ngrams: (n-gram, its contribution), the largest first, if the model is a sum over n-grams.
+    """
+
+    text: str
+    label: int
+    probability: float
+    parts: list[Part]
+    ngrams: list[tuple[str, float]] = []
+
+
+class Explanations(NamedTuple):
+    """Why the model predicts what it predicts.
+
+    Attributes:
+      mistakes: the mistakes with the highest confidence.
+      ngrams: (text, weight) of frequent words and pairs of words, the most negative first.
+    """
+
+    mistakes: list[Mistake]
+    ngrams: list[tuple[str, float]]
+
+
+def explain(evaluation: str, examples: str, model: str, *, with_ngrams: bool) -> Explanations:
+    """Explain the mistakes that the Evaluator stored.
+
+    Args:
+      evaluation: URI of the evaluation.
+      examples: URI of the raw Examples.
+      model: URI of the model.
+      with_ngrams: whether the model is a sum over n-grams, so that an n-gram has a weight.
+    """
+    predictor = Predictor(path_utils.serving_model_path(model))
+    predict = predictor.predict_text
+    mistakes = []
+    for stored in read_mistakes(evaluation):
+        text = stored["text"]
+        probabilities = [each.probability for each in predictor.predict(variants(text))]
+        ngrams = contributions(text.encode(), predict) if with_ngrams else []
+        mistakes.append(Mistake(**stored, parts=parts(text, probabilities), ngrams=ngrams))
+    weights = []
+    if with_ngrams:
+        sample = read_sample(os.path.join(examples, "Split-test"), _MOST_REVIEWS)
+        weights = largest_weights(texts_of(sample.examples), predict)
+    return Explanations(mistakes, weights)
+
+
+def largest_weights(texts: Sequence[bytes], predict: PredictText) -> list[tuple[str, float]]:
+    """Return the words and pairs of words with the largest weights among the frequent ones.
+
+    The weight of an n-gram is the change of a review's logit if the n-gram is added to the n-grams
+    of the review. Of the first reviews, the review is the one whose probability is nearest to 0.5:
+    there the weight does not contain the effect of a greater length.
+
+    Args:
+      texts: reviews in UTF-8.
+      predict: the model.
+
+    Returns:
+      (text, weight), the most negative first; nothing for a model without `predict_ngrams`.
+    """
+    if not predict.is_fast or not texts:
+        return []
+    longest, buckets, _ = predict.ngram_settings
+    counts = Counter(gram for text in texts for gram in _grams(text) if len(gram) <= longest)
+    frequent = [b" ".join(gram) for gram, _ in counts.most_common(_MOST_FREQUENT)]
+    # The last id of a text is that of its longest n-gram.
+    found = ngram_ids(frequent, longest, buckets)
+    added = found.ids[np.cumsum(found.row_lengths) - 1]
+    first = ngram_ids(texts[:_BATCH], *predict.ngram_settings)
+    scores = predict.from_ngrams(first)["probability"]
+    undecided = texts[int(np.argmin(np.abs(scores - THRESHOLD)))]
+    base = ngram_ids([undecided], *predict.ngram_settings).ids
+    before, *logits = _logits(predict, [base, *(np.append(base, one) for one in added)])
+    names = [gram.decode("utf-8", "replace") for gram in frequent]
+    weights = (after - before for after in logits)
+    ranked = sorted(zip(names, weights, strict=True), key=lambda item: item[1])
+    half = min(_SHOWN // 2, len(ranked) // 2)
+    return [*ranked[:half], *ranked[len(ranked) - half :]]
+
+
+def contributions(text: bytes, predict: PredictText) -> list[tuple[str, float]]:
+    """Return the n-grams with the largest contributions to the prediction for a review.
+
+    The contribution of an n-gram is the logit of the review minus the logit without the n-gram,
+    wherever it occurs in the review.
+
+    Args:
+      text: the review in UTF-8.
+      predict: the model.
+
+    Returns:
+      (text, contribution), the largest first; nothing for a model without `predict_ngrams`.
+    """
+    if not predict.is_fast:
+        return []
+    ids = ngram_ids([text], *predict.ngram_settings).ids
+    places: defaultdict[bytes, list[int]] = defaultdict(list)
+    for place, gram in enumerate(_grams_by_id(words(text), predict)):
+        places[gram].append(place)
+    whole, *rests = _logits(predict, [ids, *(np.delete(ids, where) for where in places.values())])
+    names = [gram.decode("utf-8", "replace") for gram in places]
+    effects = (whole - rest for rest in rests)
+    ranked = sorted(zip(names, effects, strict=True), key=lambda item: -abs(item[1]))
+    return ranked[:_SHOWN_OF_A_REVIEW]
+
+
+def _grams_by_id(words: Sequence[bytes], predict: PredictText) -> Iterator[bytes]:
+    """Yield the n-grams of a review in the order of their ids in `NgramIds`."""
+    longest, _, openings = predict.ngram_settings
+    for run in (*(words[:size] for size in openings), words):
+        for length in range(1, longest + 1):
+            for start in range(len(run) - length + 1):
+                yield b" ".join(run[start : start + length])
+
+
+def _grams(text: bytes) -> Iterator[tuple[bytes, ...]]:
+    plain = text.lower().split()
+    yield from ((word,) for word in plain if word.isalnum())
+    for pair in pairwise(plain):
+        if pair[0].isalnum() and pair[1].isalnum():
+            yield pair
+
+
+def _logits(predict: PredictText, rows: Sequence[np.ndarray]) -> list[float]:
+    """Return the logit of each review, given the ids of its n-grams."""
+    found: list[float] = []
+    for start in range(0, len(rows), _BATCH):
+        part = rows[start : start + _BATCH]
+        lengths = np.array([len(ids) for ids in part], np.int64)
+        outputs = predict.from_ngrams(NgramIds(np.concatenate(part), lengths))
+        found += [logit(probability) for probability in outputs["probability"].tolist()]
+    return found

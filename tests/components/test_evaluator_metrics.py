@@ -1,0 +1,309 @@
+"""The metrics of an evaluation: those of TFMA, whose functions read our files."""
+
+import math
+import pickle
+
+import apache_beam as beam
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow_model_analysis as tfma
+from apache_beam.runners.portability.fn_api_runner import fn_runner
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from components.evaluator import files, metrics
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
+from components.evaluator.metrics import ACCURACY, METRICS, Counts, Metric
+from components.evaluator.settings import Evaluation
+from components.run_report.evaluation import read_evaluation
+
+pytestmark = pytest.mark.both_stacks
+
+# 0.1 is no float32: above it are only the predictions that are above it as float64 too.
+EDGES = [0.0, 1.0, 0.5, 0.25, *np.float32([0.1, 1e-7, 0.0001, 0.0002, 0.9999, 0.99999994]).tolist()]
+PAIRS = st.lists(
+    st.tuples(st.integers(0, 1), st.floats(0, 1, width=32) | st.sampled_from(EDGES)), min_size=1
+)
+
+
+def counts(pairs):
+    labels, predictions = zip(*pairs, strict=True) if pairs else ((), ())
+    return Counts.of(np.array(labels, np.int64), np.array(predictions, np.float64))
+
+
+def of_accuracy(right, examples=1000):
+    """Return the counts of a model with this number of right answers."""
+    return counts([(1, 0.9)] * right + [(1, 0.1)] * (examples - right))
+
+
+def random_reviews(size=2000, slices=60):
+    """Return reviews of slices from one to some hundred reviews, some of one label only."""
+    chance = np.random.default_rng(0)
+    near = chance.integers(0, 10_001, size) / 10_000 + chance.choice([-1e-9, 0, 1e-9], size)
+    kinds = [chance.random(size), chance.choice(EDGES, size), np.clip(near, 0, 1)]
+    predictions = np.choose(chance.integers(0, 3, size), kinds).astype(np.float32)
+    names = [f"slice {int(number)}" for number in slices * chance.random(size) ** 3]
+    positive = np.array([{"1": 1.0, "2": 0.0}.get(name[-1], 0.6) for name in names])
+    return pd.DataFrame(
+        {
+            "label": (chance.random(size) < positive).astype(np.int64),
+            "probability": predictions.astype(np.float64),
+            "length_bucket": names,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def oracle(tmp_path_factory):
+    """The reviews, and the folders of the evaluations by TFMA and by us."""
+    reviews = random_reviews()
+    # The minimum is reached exactly, up to the last bit of a float.
+    accuracy = ((reviews["probability"] > 0.5) == reviews["label"]).mean()
+    settings = Evaluation(min_accuracy=accuracy)
+    config = files.eval_config(settings, has_baseline=False)
+    # TFMA calls no model here.
+    config.model_specs[0].ClearField("preprocessing_function_names")
+    config.model_specs[0].ClearField("signature_name")
+    theirs, ours = (str(tmp_path_factory.mktemp(name)) for name in ("theirs", "ours"))
+    with pytest.MonkeyPatch.context() as patch:
+        pipeline = beam.Pipeline
+        patch.setattr(beam, "Pipeline", lambda: pipeline(runner=fn_runner.FnApiRunner()))
+        tfma.analyze_raw_data(reviews, config, output_path=theirs)
+    found = {}
+    for name, part in [("", reviews), *reviews.groupby("length_bucket")]:
+        labels = part["label"].to_numpy()
+        found[("length_bucket", name) if name else WHOLE] = {
+            CANDIDATE: Counts.of(labels, part["probability"].to_numpy())
+        }
+    files.write(ours, found, settings, {CANDIDATE: "/candidate"})
+    return reviews, theirs, ours
+
+
+def double_values(folder):
+    return {
+        (str(of_slice.slice_key), item.key.model_name, item.key.name, item.key.is_diff): (
+            item.value.double_value.value
+        )
+        for of_slice in tfma.load_metrics(folder)
+        for item in of_slice.metric_keys_and_values
+        if item.value.HasField("double_value")
+    }
+
+
+def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
+    _, theirs, ours = oracle
+    wanted, found = double_values(theirs), double_values(ours)
+    assert len(found) > 50 * len(METRICS)
+    assert wanted.keys() == found.keys()
+    for key, value in wanted.items():
+        if key[2] == "auc" and math.isnan(found[key]):
+            # The AUC of reviews of one label is not defined. TFMA returns 0.
+            assert value == 0, key
+        else:
+            assert found[key] == pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True), key
+
+
+def test_confusion_matrices_and_thresholds_are_those_of_tfma(oracle):
+    _, theirs, ours = oracle
+    wanted, found = (
+        {each.slice: each.confusion for each in files.read(folder)} for folder in (theirs, ours)
+    )
+    assert wanted == found
+    # Both readers get the same from the files that TFMA wrote in earlier versions.
+    assert files.read_checks(theirs) == files.read_checks(ours)
+    assert [check.passed for check in files.read_checks(ours)] == [True]
+    assert tfma.load_validation_result(theirs).validation_ok
+    assert tfma.load_validation_result(ours).validation_ok
+    earlier, now = read_evaluation(theirs), read_evaluation(ours)
+    assert [each.name for each in earlier.metrics] == [each.name for each in now.metrics]
+    assert earlier._replace(metrics=[]) == now._replace(metrics=[], roc=[], bins=[])
+
+
+def test_functions_of_tfma_read_our_files(oracle):
+    _, _, ours = oracle
+    [result] = tfma.load_eval_results(ours).get_results()
+    assert result.model_location == "/candidate"
+    [whole] = [values for key, values in result.slicing_metrics if key == ()]
+    assert set(whole[""][""]) >= {metric.name for metric in METRICS}
+    [(_, plots)] = result.plots
+    assert plots[""][""]["calibrationHistogramBuckets"]["buckets"]
+
+
+def test_functions_of_tfma_find_the_candidate_beside_a_baseline(tmp_path):
+    models = {CANDIDATE: of_accuracy(900), BASELINE: of_accuracy(800)}
+    files.write(str(tmp_path), {WHOLE: models}, Evaluation(), dict.fromkeys(models, "/model"))
+    for name, accuracy in ((CANDIDATE, 0.9), (BASELINE, 0.8)):
+        [(_, values)] = tfma.load_eval_result(str(tmp_path), model_name=name).slicing_metrics
+        assert values[""][""][ACCURACY] == {"doubleValue": accuracy}
+        assert files.overall_metrics(str(tmp_path), name)[ACCURACY] == accuracy
+    [(_, values)] = tfma.load_eval_result(str(tmp_path)).slicing_metrics
+    assert values[""][""][f"{ACCURACY}_diff"]["doubleValue"] == pytest.approx(0.1)
+
+
+@given(PAIRS, st.lists(st.integers(0, 2)))
+def test_counts_of_parts_add_up(pairs, parts):
+    whole = counts(pairs)
+    numbers = [*parts, *[0] * len(pairs)]
+    divided = [
+        counts([pair for pair, number in zip(pairs, numbers, strict=False) if number == part])
+        for part in (0, 1, 2)
+    ]
+    found = divided[0] + divided[1] + divided[2]
+    assert (found.histogram != whole.histogram).nnz == 0
+    assert found.confusion.tolist() == whole.confusion.tolist()
+    assert found.total == pytest.approx(whole.total)
+
+
+@given(PAIRS.filter(lambda pairs: len({label for label, _ in pairs}) == 2))
+def test_the_curve_and_its_area(pairs):
+    pairs = [(label, round(value, 3)) for label, value in pairs]
+    found = counts(pairs)
+    labels, scores = zip(*pairs, strict=True)
+    assert metrics.values(found)["auc"] == pytest.approx(roc_auc_score(labels, scores))
+    points = list(found.curve())
+    assert [threshold for threshold, _ in points] == sorted((t for t, _ in points), reverse=True)
+    positive = np.array([confusion[:, 1] for _, confusion in points])
+    assert positive[0].tolist() == [0, 0]
+    assert positive[-1].tolist() == found.confusion.sum(axis=1).tolist()
+    assert (np.diff(positive, axis=0) >= 0).all()
+
+
+def test_a_long_curve_has_few_points():
+    labels = np.arange(20_000) % 2
+    assert 200 <= len(list(Counts.of(labels, np.linspace(0, 1, 20_000)).curve())) < 420
+
+
+@given(PAIRS)
+def test_the_calibration_is_that_of_the_tenths(pairs):
+    found = list(counts(pairs).calibration())
+    assert sum(examples for *_, examples, _ in found) == len(pairs)
+    for lower, total, examples, positive in found:
+        # TFMA's histogram rounds in single bits.
+        inside = [pair for pair in pairs if min(int(pair[1] * 10 + 1e-9), 9) == round(lower * 10)]
+        if len(inside) == examples:
+            assert total == pytest.approx(sum(value for _, value in inside), abs=1.6e-4 * examples)
+            assert positive == sum(label for label, _ in inside)
+
+
+@pytest.mark.parametrize(
+    ("pair", "problem"),
+    [
+        ((2, 0.5), "labels from 0 to 2 are not 0 or 1"),
+        ((1, math.nan), "not a probability"),
+        ((1, 1.5), "not a probability"),
+    ],
+)
+def test_other_labels_and_predictions_are_refused(pair, problem):
+    with pytest.raises(ValueError, match=problem):
+        counts([(0, 0.5), pair])
+
+
+def test_counts_do_not_grow_with_the_reviews():
+    """Flink ends a job with a record that is larger than its sort buffer, 89 MB by default."""
+    chance = np.random.default_rng(0)
+    one, *others = (
+        Counts.of(chance.integers(0, 2, 1 << 16), chance.random(1 << 16)) for _ in range(20)
+    )
+    assert len(pickle.dumps(sum(others, one))) <= len(pickle.dumps(one)) * 1.1 < 1 << 19
+
+
+@pytest.mark.parametrize(
+    ("own", "base", "passed"),
+    [
+        (900, None, [True]),
+        (800, None, [True]),  # exactly the minimum
+        (799, None, [False]),
+        (900, 900, [True, True]),
+        (950, 900, [True, True]),
+        (895, 900, [True, True]),
+        (880, 900, [True, False]),  # a model that is worse than the baseline
+        (790, 900, [False, False]),
+        (790, 700, [False, True]),  # better than the baseline, and too bad
+    ],
+)
+def test_a_model_is_blessed_if_it_reaches_every_threshold(tmp_path, own, base, passed):
+    models = {CANDIDATE: of_accuracy(own)}
+    if base is not None:
+        models[BASELINE] = of_accuracy(base)
+    # A slice decides nothing.
+    sliced = {WHOLE: models, ("length_bucket", "1-19"): dict.fromkeys(models, of_accuracy(0, 1))}
+    files.write(str(tmp_path), sliced, Evaluation(), dict.fromkeys(models, "/model"))
+    found = files.read_checks(str(tmp_path))
+    assert [check.passed for check in found] == passed
+    sentences = [f"{ACCURACY} is {own / 1000:.4f}, evaluation.min_accuracy requires 0.8"]
+    if base is not None:
+        word = "below" if own < base else "above"
+        sentences.append(
+            f"{ACCURACY} is {abs(own - base) / 1000:.4f} {word} that of the baseline, "
+            "evaluation.max_accuracy_drop allows 0.01"
+        )
+    assert [check.sentence for check in found] == sentences
+    validation = tfma.load_validation_result(str(tmp_path))
+    assert validation.validation_ok == all(passed)
+    failures = [each for part in validation.metric_validations_per_slice for each in part.failures]
+    assert [failure.metric_key.is_diff for failure in failures] == [
+        is_change for is_change, ok in zip((False, True), passed, strict=False) if not ok
+    ]
+
+
+def test_a_check_that_cannot_be_made_is_not_passed(tmp_path):
+    with pytest.raises(KeyError):
+        files.write(str(tmp_path), {WHOLE: {CANDIDATE: of_accuracy(1)}}, Evaluation(), {
+            CANDIDATE: "/model", BASELINE: "/model",
+        })  # fmt: skip
+    [check] = metrics.checks({ACCURACY: math.nan}, None, {"min_accuracy": 0.0})
+    assert not check.passed
+    with pytest.raises(KeyError):
+        metrics.checks({ACCURACY: 1.0}, {}, {"max_accuracy_drop": 1.0})
+
+
+def test_a_new_metric_is_one_row(tmp_path, monkeypatch):
+    row = Metric(
+        "specificity",
+        "specificity",
+        "SpecificityAtSensitivity",
+        lambda counts: counts.confusion[0, 0] / counts.confusion[0].sum(),
+        minimum="max_accuracy_drop",
+    )
+    for module in (metrics, files):
+        monkeypatch.setattr(module, "METRICS", (*METRICS, row))
+    monkeypatch.setattr("components.run_report.evaluation.METRICS", (*METRICS, row))
+    models = {CANDIDATE: counts([(0, 0.1), (0, 0.2), (0, 0.9), (1, 0.9)])}
+    files.write(str(tmp_path), {WHOLE: models}, Evaluation(), {CANDIDATE: "/model"})
+    found = read_evaluation(str(tmp_path))
+    assert found.metrics[-1].name == "specificity"
+    assert found.metrics[-1].value == pytest.approx(2 / 3)
+    assert len(found.checks) == 2
+
+
+def test_metrics_that_are_not_defined():
+    found = metrics.values(counts([(0, 0.1)]))
+    assert {name for name, value in found.items() if math.isnan(value)} == {
+        *("auc", "precision", "recall", "calibration")
+    }
+    assert found[ACCURACY] == 1.0
+
+
+def test_the_interval_of_an_accuracy_is_wilsons():
+    # Newcombe, "Two-sided confidence intervals for the single proportion" (1998): 81 of 263.
+    low, high = metrics.accuracy_interval(81 / 263, 100, 163)
+    assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))
+
+
+def test_the_interval_of_a_difference_is_newcombes():
+    # The first example of his paper: 56 of 70 and 48 of 80.
+    mine, others = (
+        metrics.accuracy_interval(56 / 70, 0, 70),
+        metrics.accuracy_interval(48 / 80, 0, 80),
+    )
+    low, high = metrics.difference_interval(56 / 70, mine, 48 / 80, others)
+    assert (low, high) == (pytest.approx(0.0524, abs=1e-4), pytest.approx(0.3339, abs=1e-4))
+
+
+def test_the_interval_of_an_auc_is_that_of_hanley_and_mcneil():
+    # The example of their paper: an AUC of 0.893, 51 positive and 58 negative cases, SE 0.0317.
+    low, high = metrics.auc_interval(0.893, 58, 51)
+    assert (high - low) / 2 / 1.96 == pytest.approx(0.0317, abs=2e-3)
+    assert metrics.auc_interval(1.0, 50, 50) == (1.0, 1.0)
