@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.run_report.sources import NODE_ID as REPORT
+from components.properties import REPORT_NODE as REPORT
 from pipeline.config import PipelineConfig
 
 BASELINE = "LatestBlessedModel"
