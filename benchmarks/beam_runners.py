@@ -40,8 +40,8 @@ from benchmarks import usage
 from benchmarks.process_tree import ProcessTree
 from cli.monitor import local_runner, run_watched
 from core.errors import UserError
-from pipeline.beam import flink_jars
 from pipeline.flink_settings import Flink
+from platforms.beam import flink_jars
 from platforms.flink import check_java
 from sample_data.generate import reviews
 from tools.flink_cluster import FlinkCluster

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from core.errors import ConfigError
 from core.flink import rest
 from core.flink.names import JAVA, LOCAL
-from pipeline.beam import flink_jars
 from pipeline.config import PipelineConfig
 from pipeline.flink_settings import Flink
+from platforms.beam import flink_jars
 from platforms.checks import missing, places
 
 _JAVA_VERSIONS = (11, 17, 21)

@@ -27,8 +27,8 @@ from core.flink.names import (
     QUICK_START,
     restart_strategy,
 )
-from pipeline.beam import flink_jars
 from pipeline.flink_settings import Flink
+from platforms.beam import flink_jars
 from platforms.flink import check_java
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"

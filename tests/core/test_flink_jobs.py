@@ -16,8 +16,8 @@ from components.review_example_gen.executor import Executor
 from core.flink import rest, worker_pool
 from core.flink.job_server import JobServer, Settings
 from core.flink.runner import FlinkRunner
-from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from platforms.beam import beam_args
 from platforms.flink import check_local
 from tests.exhaustive import exhaustive
 from tests.waiting import wait

@@ -8,7 +8,7 @@ import shutil
 import pytest
 import yaml
 
-from pipeline.settings_file import PRESETS
+from pipeline.config import PRESETS
 from tests.e2e.connections import Connections
 from tests.e2e.harness import Workspace
 

@@ -30,12 +30,12 @@ DEPENDS_ON = {
         "components/worker_results.py",
         *READERS,
     ),
-    "ReviewSchemaGen": ("components/schema/executor.py",),
+    "ReviewSchemaGen": ("components/schema_gen.py",),
     "StatisticsGen": ("components/statistics/executor.py", "preprocessing/reading/files.py"),
     "ExampleValidator": (),
-    "DataGate": ("components/data_gate/executor.py", "core/errors.py"),
+    "DataGate": ("components/data_gate.py", "core/errors.py"),
     "Transform": (
-        "components/transform/executor.py",
+        "components/transform/component.py",
         "components/transform/stages.py",
         "components/tfrecords.py",
         "preprocessing/transform.py",
@@ -44,7 +44,7 @@ DEPENDS_ON = {
     ),
     "Tuner": ("trainer_module/tuner.py", "trainer_module/training.py"),
     "Trainer": (
-        "components/trainer/executor.py",
+        "components/trainer.py",
         "components/baseline/served.py",
         "trainer_module/run_fn.py",
         "trainer_module/loop/loops.py",
@@ -77,7 +77,7 @@ DEPENDS_ON = {
     ),
     "Pusher": (),
     "RunReport": (
-        "components/run_report/executor.py",
+        "components/run_report/component.py",
         "components/run_report/page.py",
         "components/run_report/templates/report.html.j2",
         "serving/explain.py",
