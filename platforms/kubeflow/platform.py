@@ -13,7 +13,7 @@ from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled
 from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from platforms.jobs.kubernetes_trainer.component import KubernetesTrainer
+from platforms.jobs.kubernetes_trainer import KubernetesTrainer
 
 
 class Kubeflow(Compiled):

@@ -9,7 +9,7 @@ import yaml
 from core.errors import UserError
 from platforms import entrypoint
 from platforms.compile import compile_pipeline
-from platforms.parameters import check_parameters
+from platforms.parameters import SETTINGS_KEY, check_parameters, check_run
 from tests.platforms.settings import settings
 from trainer_module.settings import Training
 
@@ -48,29 +48,30 @@ def test_the_submission_refuses_it(training, given, line):
         check_parameters(config, "kubeflow", {name: value})
 
 
-def run_step(folder, component, more="", **given):
-    """Run a step of a compiled pipeline as its container does, with other parameters."""
+def inputs_of(folder, component, preset="sample", more=""):
+    """Compile for Kubeflow; return the arguments of a step and its parameters, as floats."""
     package = folder / "pipeline.yaml"
-    compile_pipeline(settings("kubeflow", more=more), "kubeflow", package)
+    compile_pipeline(settings("kubeflow", preset, more), "kubeflow", package)
     spec = next(yaml.safe_load_all(package.read_text()))
-    task = spec["root"]["dag"]["tasks"][component]
     values = {}
-    for name, source in task["inputs"]["parameters"].items():
+    for name, source in spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"].items():
         if "runtimeValue" in source:
-            values[name] = source["runtimeValue"]["constant"]
+            value = source["runtimeValue"]["constant"]
         else:
-            parameter = spec["root"]["inputDefinitions"]["parameters"][name]
-            values[name] = parameter["defaultValue"]
+            value = spec["root"]["inputDefinitions"]["parameters"][name]["defaultValue"]
+        values[name] = float(value) if isinstance(value, int) else value
     container = spec["deploymentSpec"]["executors"][f"{component}_executor"]["container"]
-    executor_input = {
-        "inputs": {"parameterValues": {**values, **given}},
-        "outputs": {"outputFile": str(folder / "task" / "executor_output.json")},
-    }
-    arguments = [
-        json.dumps(executor_input) if argument == "{{$}}" else argument
-        for argument in container["args"]
-    ]
-    return entrypoint.main(arguments)
+    return container["args"], values
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["sample", "gke"])
+def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(tmp_path, preset):
+    _, values = inputs_of(tmp_path, "ReviewExampleGen", preset)
+    assert {"epochs", "strategy", "min_accuracy", SETTINGS_KEY} < set(values)
+    check_run({"inputs": {"parameterValues": values}})
+    assert "input_base" in values
+    assert not {"epochs", "strategy", "min_accuracy", SETTINGS_KEY} & set(values)
 
 
 @pytest.mark.slow
@@ -95,7 +96,13 @@ def run_step(folder, component, more="", **given):
 )
 def test_the_step_refuses_it(tmp_path, monkeypatch, capsys, component, more, given, line):
     monkeypatch.setattr(sys, "argv", sys.argv)
-    code = run_step(tmp_path, component, more, **given)
+    arguments, values = inputs_of(tmp_path, component, more=more)
+    executor_input = {
+        "inputs": {"parameterValues": {**values, **given}},
+        "outputs": {"outputFile": str(tmp_path / "task" / "executor_output.json")},
+    }
+    text = json.dumps(executor_input)
+    code = entrypoint.main([text if argument == "{{$}}" else argument for argument in arguments])
     error = capsys.readouterr().err
     assert code == 2, error
     last = error.splitlines()[-1]

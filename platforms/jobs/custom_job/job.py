@@ -9,7 +9,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from core.errors import InputError
 from platforms.jobs.custom_job.settings import CustomJobSettings
-from platforms.jobs.job_name import job_name
+from platforms.jobs.step import job_name
 from trainer_module.settings import Training, TrainingJob
 
 LABEL = "training"

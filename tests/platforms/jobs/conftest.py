@@ -2,7 +2,7 @@
 
 import pytest
 
-from platforms.jobs.kubernetes_trainer.choice import KINDS
+from platforms.jobs.choice import KINDS
 from tests.platforms.jobs.controllers import Operator
 from tests.platforms.jobs.ground import Ground
 from tests.platforms.jobs.kubernetes_server import KubernetesServer

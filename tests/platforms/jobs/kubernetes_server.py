@@ -11,7 +11,7 @@ import uuid
 from collections import deque
 
 from pipeline.cluster_settings import RUNTIME
-from platforms.jobs.kubernetes_trainer.choice import KINDS
+from platforms.jobs.choice import KINDS
 from tests.kubeflow_files import training_runtime
 from tests.platforms.jobs.kubernetes_http import Handler, Log, Server, now
 

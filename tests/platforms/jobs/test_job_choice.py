@@ -3,9 +3,9 @@
 import pytest
 
 from core.errors import InputError
+from platforms.jobs.choice import KINDS, choose_kind
 from platforms.jobs.kubernetes.client import connect
 from platforms.jobs.kubernetes.follow import JobFailed
-from platforms.jobs.kubernetes_trainer.choice import KINDS, choose_kind
 from platforms.jobs.trainjob.status import TrainJob
 from tests.platforms.jobs.ground import QUICK, Ground, lines
 from tests.platforms.jobs.kubernetes_http import forbidden

@@ -23,7 +23,7 @@ prepared = conftest.prepared
 def executor():
     # If a test captures the log at INFO during this import, the log keeps TFX's failed imports
     # with all their frames, and Python crashes when it frees them.
-    from platforms.jobs.kubernetes_trainer.executor import KubernetesExecutor
+    from platforms.jobs.kubernetes_trainer import KubernetesExecutor
 
     return KubernetesExecutor
 

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from core.errors import InputError
+from platforms.jobs.choice import KINDS
 from platforms.jobs.kubernetes import follow as job_follow
 from platforms.jobs.kubernetes import logs as job_logs
 from platforms.jobs.kubernetes.client import JobClient
 from platforms.jobs.kubernetes.follow import JobFailed
-from platforms.jobs.kubernetes_trainer.choice import KINDS
 from tests.platforms.jobs.ground import in_background, lines
 from tests.waiting import wait
 

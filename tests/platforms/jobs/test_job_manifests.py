@@ -6,10 +6,10 @@ import signal
 import pytest
 
 from core import exit_codes
+from platforms.jobs.choice import KINDS
 from platforms.jobs.jobset.status import JobSet
 from platforms.jobs.kubernetes.pods import Pod
 from platforms.jobs.kubernetes.restarts import PERMANENT
-from platforms.jobs.kubernetes_trainer.choice import KINDS
 from platforms.jobs.trainjob.status import TrainJob
 from tests.crd import problems
 from tests.kubeflow_files import training_runtime

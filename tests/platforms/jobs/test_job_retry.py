@@ -99,7 +99,7 @@ from absl import logging
 from platforms.jobs.kubernetes import run as job_run
 from platforms.jobs.kubernetes.client import JobClient, connect
 from platforms.jobs.kubernetes.follow import Terms
-from platforms.jobs.kubernetes_trainer.choice import KINDS
+from platforms.jobs.choice import KINDS
 
 logging.set_verbosity(logging.INFO)
 manifest = json.loads(sys.argv[1])

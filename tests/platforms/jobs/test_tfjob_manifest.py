@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from platforms.jobs.job_name import job_name
+from platforms.jobs.step import job_name
 from platforms.jobs.tfjob.manifest import make_manifest
 from tests.crd import problems
 from tests.platforms.jobs.manifests import (

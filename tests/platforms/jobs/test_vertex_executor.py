@@ -53,7 +53,7 @@ def replicas(monkeypatch):
 
 @pytest.fixture
 def step(prepared, tmp_path):
-    from platforms.jobs.custom_job.executor import CustomJobExecutor
+    from platforms.jobs.custom_job.trainer import CustomJobExecutor
 
     return VertexStep(CustomJobExecutor, prepared, tmp_path)
 

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from pipeline.cluster_settings import RUNTIME
+from platforms.jobs.choice import KINDS
 from platforms.jobs.jobset.manifest import index_variable, job_policies, job_set_policies
 from platforms.jobs.kubernetes.pod_template import LABELS, bare_pod, pod_metadata
-from platforms.jobs.kubernetes_trainer.choice import KINDS
 from platforms.jobs.trainjob.manifest import NODE
 from tests import core_kinds
 from tests.checkout import CHECKOUT

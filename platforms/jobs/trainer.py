@@ -1,4 +1,4 @@
-"""The base class of the Trainer's executors that train in a job outside their step."""
+"""A Trainer whose step starts a training job of a platform and follows it, and its executor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tfx.dsl.io import fileio
 from tfx.types import standard_component_specs
 
 from components.baseline import existing_model
-from components.trainer import Executor, with_run_parameters
+from components.trainer import Executor, Trainer, with_run_parameters
+from core.settings import Section
 from trainer_module.run_fn import make_job
 from trainer_module.settings import TrainingJob
 
@@ -49,3 +50,26 @@ class RemoteExecutor(Executor, abc.ABC):
     @abc.abstractmethod
     def _train(self, job: TrainingJob, custom_config: Mapping[str, Any]) -> None:
         """Run the job; return when it has succeeded."""
+
+
+class JobTrainer(Trainer):
+    """The common constructor of the Trainers that start a job.
+
+    A subclass has an EXECUTOR_SPEC with a `RemoteExecutor`.
+
+    Attributes:
+      JOB_KEY: the key in `custom_config` that holds the settings of the job.
+    """
+
+    JOB_KEY: str
+
+    def __init__(self, job: Section, custom_config: dict[str, Any], **arguments: Any) -> None:
+        """Construct the component.
+
+        Args:
+          job: the settings of the job.
+          custom_config, arguments: those of Trainer.
+        """
+        super().__init__(
+            custom_config={**custom_config, self.JOB_KEY: job.model_dump()}, **arguments
+        )

@@ -1,14 +1,15 @@
-"""Executor of Trainer on Vertex AI: the replicas of a CustomJob train, and the step follows it."""
+"""The Trainer on Vertex AI: the replicas of a CustomJob train, and the step follows it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from tfx.dsl.components.base import executor_spec
 from tfx.dsl.io import fileio
 
 from platforms.jobs.custom_job.settings import CUSTOM_JOB_KEY, CustomJobSettings
-from platforms.jobs.remote_executor import RemoteExecutor
+from platforms.jobs.trainer import JobTrainer, RemoteExecutor
 from trainer_module.cluster.resources import write_job
 from trainer_module.settings import TrainingJob
 
@@ -40,3 +41,10 @@ class CustomJobExecutor(RemoteExecutor):
             poll_seconds=settings.poll_seconds,
             is_done=lambda: fileio.exists(job.serving_model_dir),
         )
+
+
+class CustomJobTrainer(JobTrainer):
+    """A Trainer whose step starts a CustomJob, with `CustomJobSettings`, and follows it."""
+
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(CustomJobExecutor)
+    JOB_KEY = CUSTOM_JOB_KEY

@@ -1,18 +1,19 @@
-"""Executor of Trainer on Kubernetes: the pods of a job train, and the step follows it."""
+"""The Trainer on Kubernetes: the pods of a job train, and the step follows it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from tfx.dsl.components.base import executor_spec
 from tfx.dsl.io import fileio
 
+from platforms.jobs.choice import choose_kind
 from platforms.jobs.kubernetes import run as job_run
 from platforms.jobs.kubernetes.client import JobClient, connect
 from platforms.jobs.kubernetes.follow import Terms
 from platforms.jobs.kubernetes.settings import KUBERNETES_JOB_KEY, KubernetesJobSettings
-from platforms.jobs.kubernetes_trainer.choice import choose_kind
-from platforms.jobs.remote_executor import RemoteExecutor
+from platforms.jobs.trainer import JobTrainer, RemoteExecutor
 from trainer_module.cluster.resources import write_job
 from trainer_module.settings import TrainingJob
 
@@ -41,6 +42,13 @@ class KubernetesExecutor(RemoteExecutor):
             progress=lambda: _last_checkpoint(job.checkpoint_dir),
         )
         job_run.run(client, kind.make_manifest(job, write_job(job), settings), terms)
+
+
+class KubernetesTrainer(JobTrainer):
+    """A Trainer whose step starts a job, with `KubernetesJobSettings`, and follows it."""
+
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(KubernetesExecutor)
+    JOB_KEY = KUBERNETES_JOB_KEY
 
 
 def _last_checkpoint(folder: str) -> str:
