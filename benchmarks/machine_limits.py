@@ -89,7 +89,7 @@ def _seconds_to_write(batches: list[Any], folder: Path, pool: ThreadPoolExecutor
 
     def write() -> None:
         for number, batch in enumerate(batches):
-            examples = encode_examples(batch.labels, batch.texts, batch.titles, batch.bodies)
+            examples = encode_examples({"text": batch.texts, "label": batch.labels})
             writers[number % len(writers)].write(examples)
         for writer in writers:
             writer.close()

@@ -139,7 +139,7 @@ def _bulk_inferrer(file: str, model: str, folder: str, limit: str) -> int:
     reviews = list(islice(read_reviews(file), int(limit)))
     texts = [text.encode() for _, text in reviews]
     with tf.io.TFRecordWriter(f"{examples.uri}/Split-all/data.gz", "GZIP") as writer:
-        for example in encode_examples([0] * len(texts), texts, [b""] * len(texts), texts):
+        for example in encode_examples({"text": texts}):
             writer.write(example)
     pushed = standard_artifacts.Model()
     # TFX expects the model in a folder of this name.

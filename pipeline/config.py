@@ -24,6 +24,7 @@ from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem
 from pipeline.cluster_settings import Cluster, Kubeflow, Vertex
 from pipeline.flink_settings import Flink
+from preprocessing import features
 from preprocessing.settings import Transform
 from serving.rest.settings import Server
 from trainer_module.settings import Training
@@ -84,17 +85,6 @@ class Paths(Section):
         return path
 
 
-class Columns(Section):
-    """The columns of csv, jsonl and parquet files; None: detected by their names."""
-
-    label: str | None = None
-    """Column of the label; None: found by its name."""
-    title: str | None = None
-    """Column of the title; None: found by its name, or no title."""
-    text: str | None = None
-    """Column of the text; None: found by its name."""
-
-
 class Data(Section):
     """The raw files, and how they become splits."""
 
@@ -102,7 +92,9 @@ class Data(Section):
     """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
     """Format of the files; `auto` detects the format of each file."""
-    columns: Columns = Columns()
+    columns: dict[str, str | None] = {}
+    """`label`, `title` and `text` -> the column of csv, jsonl and parquet files; without one it is
+    found by its name."""
     label_scale: Literal["auto", "stars", "zero_one", "one_two"] = "auto"
     """Meaning of numeric labels; `auto` decides it once for all files."""
     neutral: Literal["leave_out", "negative", "positive"] = "leave_out"
@@ -117,6 +109,15 @@ class Data(Section):
     statistics_examples: PositiveInt | None = 100_000
     """Approximate number of Examples of each split, sampled from all of its files, for its
     statistics; None: all Examples, through Beam."""
+
+    @field_validator("columns")
+    @classmethod
+    def _columns_are_known(cls, columns: dict[str, str | None]) -> dict[str, str | None]:
+        known = ["label", "title", "text", *(column.name for column in features.further_columns())]
+        for name in columns:
+            if name not in known:
+                raise ValueError(f"unknown column {name}; known here: {', '.join(known)}")
+        return columns
 
     @field_validator("max_examples", mode="before")
     @classmethod

@@ -27,9 +27,7 @@ def read_options(config: PipelineConfig) -> ReadOptions:
     data = config.data
     return ReadOptions(
         format=data.format,
-        label=data.columns.label,
-        title=data.columns.title,
-        text=data.columns.text,
+        columns={column: name for column, name in data.columns.items() if name},
         label_scale=data.label_scale,
         neutral=data.neutral,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from components.run_report.sources import NODE_ID as REPORT
+from components.properties import REPORT_NODE as REPORT
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow_data_validation as tfdv
-
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
 from tfx.components import ExampleValidator, Tuner
 from tfx.dsl.components.base.base_node import BaseNode
@@ -53,8 +51,6 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         examples=examples,
         # The schema declares the label as a category.
         schema=schema,
-        # Title and body repeat the text and would double the time.
-        stats_options=tfdv.StatsOptions(feature_allowlist=[features.TEXT, features.LABEL]),
         max_examples=config.data.statistics_examples,
     ).with_id("StatisticsGen")
     validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema)

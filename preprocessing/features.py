@@ -1,19 +1,36 @@
 """Names and specs of all features.
 
-ReviewExampleGen writes Examples with the raw features. Transform writes Examples with the
-transformed features, which the trainer reads.
+ReviewExampleGen writes Examples with the raw features, the `COLUMNS`. Transform writes Examples
+with the transformed features, which the trainer reads. The readers of files import this module, so
+it imports TensorFlow only in functions.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import tensorflow as tf
+from typing import Any, NamedTuple
 
 TEXT = "text"
-TITLE = "title"
-BODY = "body"
 LABEL = "label"
+
+
+class Column(NamedTuple):
+    """A column of the raw Examples.
+
+    Attributes:
+      name: the feature of an Example.
+      missing: the value if the input has none. Its type, bytes or int, is that of the feature.
+      known_names: the names, in lower case, that the column has in known data sets.
+    """
+
+    name: str
+    missing: bytes | int
+    known_names: tuple[str, ...] = ()
+
+
+COLUMNS: tuple[Column, ...] = (Column(TEXT, b""), Column(LABEL, 0))
+"""The columns of every raw Example. The text, with its title, and the label have rules of their
+own. Each further column is read from the column of the files that `data.columns` or `known_names`
+names, and files without it have the value `missing`."""
 
 NGRAMS = "ngrams"
 """Ids of hashed word n-grams, int64 in [0, buckets), ragged."""
@@ -41,6 +58,36 @@ LENGTH_BUCKETS = ("1-19", "20-49", "50-99", "100-199", "200+")
 """Ranges of words per review."""
 
 
+def further_columns() -> tuple[Column, ...]:
+    """Return the columns beside the text and the label."""
+    return COLUMNS[2:]
+
+
 def raw_feature_spec() -> dict[str, Any]:
-    """Return the parsing spec for prediction: the text of a raw Example, shape [1], no label."""
-    return {TEXT: tf.io.FixedLenFeature([1], tf.string)}
+    """Return the parsing spec for prediction: all raw features but the label, each of shape [1]."""
+    import tensorflow as tf
+
+    further = {
+        name: tf.io.FixedLenFeature(
+            [1], tf.string if isinstance(missing, bytes) else tf.int64, [missing]
+        )
+        for name, missing, _ in further_columns()
+    }
+    return {TEXT: tf.io.FixedLenFeature([1], tf.string), **further}
+
+
+def raw_features(texts: Any) -> dict[str, Any]:
+    """Return the raw features, of shape [batch, 1], of texts that come without further columns.
+
+    Args:
+      texts: a string tensor of shape [batch].
+    """
+    import tensorflow as tf
+
+    texts = tf.expand_dims(texts, axis=1)
+    further = {
+        name: tf.fill(tf.shape(texts), tf.constant(spec.default_value[0], spec.dtype))
+        for name, spec in raw_feature_spec().items()
+        if name != TEXT
+    }
+    return {TEXT: texts, **further}

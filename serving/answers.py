@@ -13,6 +13,7 @@ from serving.predictor import LABELS, Prediction
 MAX_LINE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 _BATCH_LINES = 1024
+_SPACES = bytes.maketrans(b"\t\n\r", b"   ")
 
 
 class Text(NamedTuple):
@@ -58,8 +59,8 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
 def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
     """Yield the arguments of a command as one batch."""
     # `fsencode` returns the bytes that the shell passed, even if Python could not decode them.
-    found = [_text(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
-    yield [text for text in found if text]
+    places = [(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
+    yield [_text(place, text) or Text(place, b"", "blank") for place, text in places]
 
 
 def answer(
@@ -69,6 +70,8 @@ def answer(
     report: Callable[[str], object],
 ) -> int:
     """Write `LABEL<tab>PROBABILITY<tab>REVIEW` for each review, in the order of the reviews.
+
+    A tab or a line break in the review is written as a space.
 
     Args:
       batches: the reviews. The predictions of a batch are written before the next one is read.
@@ -93,7 +96,8 @@ def answer(
             continue
         for content, prediction in zip(contents, predict(contents), strict=True):
             label = LABELS[prediction.label]
-            out.write(f"{label}\t{prediction.probability:.3f}\t".encode() + content + b"\n")
+            out.write(f"{label}\t{prediction.probability:.3f}\t".encode())
+            out.write(content.translate(_SPACES) + b"\n")
         out.flush()
     return unusable
 

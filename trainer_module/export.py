@@ -35,10 +35,10 @@ class ServedModel(tf.Module):
         graph = tft.TFTransformOutput(without_magic(transform_graph))
         transform = graph.transform_features_layer()
         self.transform_resources = tf.train.TrackableView.children(transform)
-        self._transform = lambda texts: transform({features.TEXT: texts})
+        self._transform = lambda raw: transform(raw)
 
-    def _predict(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        transformed = self._transform(texts)
+    def _predict(self, raw: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        transformed = self._transform(raw)
         inputs = {
             name: _as_model_input(transformed[name], spec) for name, spec in self._inputs().items()
         }
@@ -55,17 +55,17 @@ class ServedModel(tf.Module):
         autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
     )
     def serving_default(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        return self._predict(_texts(examples))
+        return self._predict(_parsed(examples))
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
     def predict_text(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        return self._predict(tf.expand_dims(texts, axis=1))
+        return self._predict(features.raw_features(texts))
 
     @tf.function(
         autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
     )
     def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        transformed = self._transform(_texts(examples))
+        transformed = self._transform(_parsed(examples))
         return {name: _dense(value) for name, value in transformed.items()}
 
 
@@ -129,8 +129,9 @@ def _reads_only_ngrams(model: tf_keras.Model) -> bool:
     )
 
 
-def _texts(examples: tf.Tensor) -> tf.Tensor:
-    return tf.io.parse_example(examples, features.raw_feature_spec())[features.TEXT]
+def _parsed(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+    parsed: dict[str, tf.Tensor] = tf.io.parse_example(examples, features.raw_feature_spec())
+    return parsed
 
 
 def _as_model_input(value: Any, spec: Any) -> Any:

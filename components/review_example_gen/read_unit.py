@@ -24,6 +24,7 @@ from components.review_example_gen.example_limit import Limits, is_over
 from components.review_example_gen.units import Unit
 from components.tfrecords import TEXT_LEVEL, ShardWriter, cores
 from core.progress import Progress
+from preprocessing import features
 from preprocessing.fast.encode import encode_examples
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
@@ -184,7 +185,9 @@ class Shards:
     def write(self, routed: splits.Routed, chosen: np.ndarray, counts: Counter[str]) -> None:
         """Write the reviews of a batch for which the mask `chosen` is true, and count them."""
         batch = routed.batch
-        examples = encode_examples(batch.labels, batch.texts, batch.titles, batch.bodies)
+        examples = encode_examples(
+            {features.TEXT: batch.texts, features.LABEL: batch.labels, **batch.further}
+        )
         shard = (routed.keys >> np.uint64(8)) % np.uint64(self._count)
         for split in splits.SPLITS:
             of_split = chosen & (routed.split == split)

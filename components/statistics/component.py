@@ -35,7 +35,6 @@ class SampledStatisticsGen(base_beam_component.BaseBeamComponent):
         self,
         examples: BaseChannel,
         schema: BaseChannel,
-        stats_options: tfdv.StatsOptions,
         max_examples: int | None,
     ):
         """Construct the component.
@@ -43,14 +42,13 @@ class SampledStatisticsGen(base_beam_component.BaseBeamComponent):
         Args:
           examples: the Examples.
           schema: their schema, which defines the features that are categories.
-          stats_options: its `feature_allowlist` names the features that are counted.
           max_examples: approximate size of the sample of each split, from all of its files; None:
             all Examples, through Beam.
         """
         spec = SampledStatisticsGenSpec(
             examples=examples,
             schema=schema,
-            stats_options_json=stats_options.to_json(),
+            stats_options_json=tfdv.StatsOptions().to_json(),
             exclude_splits="null",
             sample_rate_by_split="null",
             max_examples=max_examples,

@@ -74,9 +74,7 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         statistics.span = examples.span
         rates = {}
         for name in names:
-            split = _Split(
-                artifact_utils.get_split_uri([examples], name), _counted_features(options)
-            )
+            split = _Split(artifact_utils.get_split_uri([examples], name), schema)
             rates[name] = split.rate(max_examples)
             result = statistics_of(split.batches(rates[name]), options)
             if rates[name] < 1 and _has_anomalies(result, schema):
@@ -141,10 +139,3 @@ def _sample(batches: tf.data.Dataset, place: tf.Tensor, rate: float) -> tf.data.
 def _has_anomalies(statistics: Any, schema: schema_pb2.Schema) -> bool:
     anomalies = tfdv.validate_statistics(statistics, schema)
     return bool(anomalies.anomaly_info) or anomalies.HasField("dataset_anomaly_info")
-
-
-def _counted_features(options: tfdv.StatsOptions) -> schema_pb2.Schema:
-    allowed = options.feature_allowlist
-    return schema_pb2.Schema(
-        feature=[item for item in options.schema.feature if allowed is None or item.name in allowed]
-    )

@@ -1,7 +1,9 @@
 """Decompress bz2, gzip and zstd as a stream that returns all content before any damage.
 
 Beam's own decompression chooses by the name of the file, and accepts a truncated file silently.
-This module chooses by the first bytes of the file, and raises `CorruptArchive`.
+This module chooses by the first bytes of the file, and raises `CorruptArchive`. The readers of the
+standard library do not suffice: `bz2.BZ2File` ignores garbage behind the first member, and both it
+and `gzip.GzipFile` lose the content of the read that finds the damage.
 """
 
 from __future__ import annotations

@@ -1,21 +1,26 @@
-"""Find the columns of a CSV, JSON lines or Parquet file with the label, the title and the text."""
+"""Find the columns of a CSV, JSON lines or Parquet file with the parts of a review."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from core.errors import InputError
+from preprocessing import features
 from preprocessing.reading.records import ReadOptions
 
 
 class Columns(NamedTuple):
-    """The names of the columns to read; a title is optional, and so may be a label."""
+    """The names of the columns to read; a title is optional, and so may be a label.
+
+    `further` has a name, or None, for each of `features.further_columns`.
+    """
 
     label: str | None
     title: str | None
     text: str
+    further: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,77 +67,77 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     """Return the columns to read: those set in `options`, others by their names in known datasets.
 
     Names are compared first with and then without regard to case. The label may be missing if
-    `options.labels` is optional.
+    `options.labels` is optional, and further columns may always be missing.
 
     Raises:
         InputError: a column that `options` names is not among `present`; or `options` does not name
             the label or text column, and no known name is among `present`.
     """
     optional = options.labels == "optional"
-    if optional and options.label not in present:
-        options = replace(options, label=None)
-    for setting in (_LABEL, _TITLE, _TEXT):
-        name = getattr(options, setting)
-        if name is not None and name not in present:
+    chosen = dict(options.columns)
+    if optional and chosen.get(_LABEL) not in present:
+        chosen.pop(_LABEL, None)
+    for setting, name in chosen.items():
+        if name not in present:
             raise InputError(
                 f"{path} has no column '{name}' (data.columns.{setting}): {_columns_text(present)}"
             )
-    found = _by_convention({name: name for name in present}, _CONVENTIONS, options)
+    any_case = {name.lower(): name for name in reversed(present)}
+    found = _by_convention({name: name for name in present}, _CONVENTIONS, chosen)
     if found is None:
-        any_case = {name.lower(): name for name in reversed(present)}
-        found = _by_convention(any_case, _LOWER_CONVENTIONS, options)
-    if found is None and options.label and options.text:
-        found = Columns(options.label, options.title, options.text)
+        found = _by_convention(any_case, _LOWER_CONVENTIONS, chosen)
+    if found is None and _LABEL in chosen and _TEXT in chosen:
+        found = Columns(chosen[_LABEL], chosen.get(_TITLE), chosen[_TEXT])
     if found is None and optional:
-        found = _by_text(present, options)
+        found = _by_text(any_case, chosen)
     if found is None:
         needed = (_TEXT,) if optional else (_LABEL, _TEXT)
-        missing = [name for name in needed if getattr(options, name) is None]
-        settings = " and ".join(f"data.columns.{name}" for name in missing)
+        settings = " and ".join(f"data.columns.{name}" for name in needed if name not in chosen)
         raise InputError(
             f"{path} has no columns with known names: {_columns_text(present)}; set {settings}"
         )
-    return found
+    further = (
+        chosen.get(name) or next((any_case[known] for known in names if known in any_case), None)
+        for name, _, names in features.further_columns()
+    )
+    return found._replace(further=tuple(further))
 
 
 def _by_convention(
-    names: dict[str, str], conventions: Sequence[tuple[str, str, str]], options: ReadOptions
+    names: Mapping[str, str],
+    conventions: Sequence[tuple[str, str, str]],
+    chosen: Mapping[str, str],
 ) -> Columns | None:
     """Return the columns of the first convention whose label and text are in `names`.
 
     Args:
         names: name as it is compared -> name as it is in the file.
         conventions: the names of label, title and text in known datasets.
-        options: the columns that are set, which replace those of the convention.
+        chosen: the columns that are set, which replace those of the convention.
     """
     for convention in conventions:
-        label, title, text = (names.get(name) for name in convention)
+        known = dict(zip((_LABEL, _TITLE, _TEXT), map(names.get, convention), strict=True))
         # If the label and the text are set, the convention provides only the title. Then it must
         # have the name of at least one of the two.
-        if options.label and options.text and options.label != label and options.text != text:
+        if {_LABEL, _TEXT} <= {part for part in chosen if chosen[part] != known.get(part)}:
             continue
-        label, text = options.label or label, options.text or text
+        label, title, text = (chosen.get(part) or name for part, name in known.items())
         if label and text:
-            title = options.title or title
             return Columns(label, None if title in (label, text) else title, text)
     return None
 
 
-def _by_text(present: Sequence[str], options: ReadOptions) -> Columns | None:
-    """Return the columns of a file without a known label."""
-    any_case = {name.lower(): name for name in reversed(present)}
-    if options.text is not None:
-        text = options.text
-        titles = [title for _, title, name in _LOWER_CONVENTIONS if name == text.lower()]
-    else:
-        known = [name for _, _, name in _LOWER_CONVENTIONS if name in any_case]
-        if not known:
-            return None
-        text = any_case[known[0]]
-        titles = [title for _, title, name in _LOWER_CONVENTIONS if name == known[0]]
+def _by_text(any_case: Mapping[str, str], chosen: Mapping[str, str]) -> Columns | None:
+    """Return the columns of a file without a known label; see `_by_convention`."""
+    known = [name for _, _, name in _LOWER_CONVENTIONS if name in any_case]
+    text = chosen.get(_TEXT) or (any_case[known[0]] if known else None)
+    if text is None:
+        return None
     # Several conventions share the name of the text, and differ in that of the title.
-    title = options.title or next((any_case[name] for name in titles if name in any_case), None)
-    return Columns(options.label, None if title == text else title, text)
+    titles = (title for _, title, name in _LOWER_CONVENTIONS if name == text.lower())
+    known_title = next((any_case[name] for name in titles if name in any_case), None)
+    title = chosen.get(_TITLE) or known_title
+    return Columns(chosen.get(_LABEL), None if title == text else title, text)
 
 
 def _columns_text(present: Sequence[str]) -> str:

@@ -61,14 +61,24 @@ def _refuse(files: Sequence[SourceFile], starts: Sequence[_Start]) -> None:
 
 def _starts(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> tuple[_Start, _Start]:
     """Return the first reviews of a file, without and with their titles."""
+    texts = _first_texts(file, layout, pool)
+    columns = layout.columns
+    if columns is None:  # the title of a fastText review ends at the first `: `
+        bodies = [text.partition(b": ")[2] or text for text in texts]
+    elif columns.title is None:
+        bodies = texts
+    else:
+        # The names of all columns, which a CSV file without a header does not have.
+        header = layout.header or tuple(name for name in columns[:3] if name)
+        without = replace(layout, columns=columns._replace(title=None), header=header)
+        bodies = _first_texts(file, without, pool)
+    return _start(bodies), _start(texts)
+
+
+def _first_texts(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> list[bytes]:
     whole = Piece(file.path, replace(layout, labels="optional"), 0, 0, None, False, file.size)
-    reviews = (
-        review
-        for batch in read_batches(whole, pool)
-        for review in zip(batch.bodies, batch.texts, strict=True)
-    )
-    first = list(islice(reviews, _REVIEWS))
-    return _start([body for body, _ in first]), _start([text for _, text in first])
+    texts = (text for batch in read_batches(whole, pool) for text in batch.texts)
+    return list(islice(texts, _REVIEWS))
 
 
 def _start(reviews: Sequence[bytes]) -> _Start:

@@ -166,8 +166,7 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         and re.search(r"\.txt" + _ARCHIVE, path.lower())
     ):
         return "fasttext"  # plain text, a review on each line
-    has_columns = options.label or options.title or options.text
-    if by_name is None and has_columns and len(next(_good_records(head), [])) > 1:
+    if by_name is None and options.columns and len(next(_good_records(head), [])) > 1:
         return "csv"  # the only other format with columns; a missing column is reported later
     if by_name is None or (by_name == "jsonl" and lines and lines[0].lstrip().startswith(b"[")):
         raise InputError(
@@ -257,7 +256,7 @@ def _csv_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
     else:
         name = columns.label
         at = [field.strip() for field in header].index(name) if name else 0
-    width = len(header or [column for column in columns if column])
+    width = len(header or [column for column in columns[:3] if column])
 
     def labels() -> Iterator[object]:
         yield from (fields[at] for fields in _good_records(head.data) if len(fields) == width)
@@ -276,7 +275,7 @@ def _csv_columns(
     try:
         columns = find_columns(path, [name.strip() for name in records[0]], options)
     except InputError:
-        if options.label or options.title or options.text or not is_headerless(records[0], options):
+        if options.columns or not is_headerless(records[0], options):
             raise
         title = HEADERLESS.title if len(records[0]) == 3 else None
         return HEADERLESS._replace(title=title), None

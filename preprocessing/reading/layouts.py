@@ -56,11 +56,11 @@ def detect_format(path: str, options: ReadOptions) -> Layout:
 def _refuse_settings_without_effect(
     found: Sequence[Inspection], layouts: Sequence[Layout], options: ReadOptions
 ) -> None:
-    for name in ("label", "title", "text"):
-        if getattr(options, name) and all(layout.columns is None for layout in layouts):
+    for name, column in options.columns.items():
+        if all(layout.columns is None for layout in layouts):
             raise InputError(
-                f"data.columns.{name} is '{getattr(options, name)}', but every file is fastText, "
-                "which has no columns: remove the setting, or set data.format"
+                f"data.columns.{name} is '{column}', but every file is fastText, which has no "
+                "columns: remove the setting, or set data.format"
             )
     # Labels behind the inspected ones may need the settings of labels.
     if not all(item.complete for item in found):
@@ -203,6 +203,7 @@ def _way(layout: Layout) -> str:
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
         return f"CSV without a header: label {scale}{title}, text"
-    label, title, text = (f"`{name}`" if name else "-" for name in layout.columns)
+    label, title, text = (f"`{name}`" if name else "-" for name in layout.columns[:3])
     labels = f"label {label} {scale}, " if layout.labels == "required" else ""
-    return f"{format}: {labels}title {title}, text {text}"
+    further = "".join(f", `{name}`" for name in layout.columns.further if name)
+    return f"{format}: {labels}title {title}, text {text}{further}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from preprocessing.reading.pieces import Chunk, Damage
 from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
 
 MAX_LINE_BYTES = 1 << 20
 TOO_LONG = "more than 1,048,576 bytes"
-_CHUNK = 1 << 20
 
 
 class Lines(NamedTuple):
@@ -85,45 +84,3 @@ def _joined(tail: bytes | None, more: bytes) -> bytes | None:
     if tail is None or len(tail) + len(more) > MAX_LINE_BYTES + 1:
         return None
     return tail + more
-
-
-def stream_lines(
-    stream: BinaryIO, max_bytes: int = MAX_LINE_BYTES, keep_cr: bool = False
-) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the lines of a stream with their numbers, from 1, without `\\n` and `\\r\\n`.
-
-    A line of more than `max_bytes` bytes is None, and is never in memory as a whole. The bytes
-    behind the last `\\n` are a line unless they are empty. With `keep_cr` the `\\r` is kept.
-
-    Raises:
-      CorruptArchive: the stream is a damaged archive. All lines before the damage have been
-        yielded, without the line that the damage cuts.
-    """
-    number = 0
-    # The unfinished line at the end of the last chunk; None once it is too long.
-    tail: bytes | None = b""
-    while chunk := stream.read(_CHUNK):
-        first, *others = chunk.split(b"\n")
-        tail = None if tail is None else tail + first
-        if others:
-            number += 1
-            yield number, _without_ending(tail, max_bytes, keep_cr)
-            tail = others.pop()
-            for line in others:
-                number += 1
-                if not keep_cr and line.endswith(b"\r"):
-                    line = line[:-1]
-                yield number, line if len(line) <= max_bytes else None
-        if tail is not None and len(tail) > max_bytes + 1:
-            tail = None
-    if tail != b"":
-        yield number + 1, _without_ending(tail, max_bytes, keep_cr)
-
-
-def _without_ending(line: bytes | None, max_bytes: int, keep_cr: bool) -> bytes | None:
-    """Return a line without its `\\r`; None if it is too long."""
-    if line is None:
-        return None
-    if not keep_cr and line.endswith(b"\r"):
-        line = line[:-1]
-    return line if len(line) <= max_bytes else None

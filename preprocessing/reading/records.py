@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
+
+from preprocessing import features
 
 BAD_LABEL = "bad_label"
 OTHER_SCALE = "label_of_another_scale"
@@ -33,17 +35,19 @@ _BATCH = 1_000
 
 
 class Review(NamedTuple):
-    """One review. `position` is its line (CSV: first line; Parquet: row) in the file, from 1."""
+    """One review.
+
+    Attributes:
+      position: its line (CSV: first line; Parquet: row) in the file, from 1.
+      label: 0 negative, 1 positive; 0 for all if labels are not read.
+      text: the text that the model reads, with the title.
+      further: the values of `features.further_columns`.
+    """
 
     position: int
-    label: int  # 0 negative, 1 positive; 0 for all if labels are not read
-    title: str
-    body: str
-
-    @property
-    def text(self) -> str:
-        """The text that the model reads: `title: body`, or the body if the title is blank."""
-        return f"{self.title}: {self.body}" if self.title.strip() else self.body
+    label: int
+    text: str
+    further: tuple[bytes | int, ...] = ()
 
 
 class Neutral(NamedTuple):
@@ -70,7 +74,8 @@ class Batch:
     Attributes:
       positions: line numbers of the reviews in the piece, from 1.
       labels: 0 negative, 1 positive; 0 for all if labels are not read.
-      texts, titles, bodies: UTF-8.
+      texts: UTF-8.
+      further: name of each of `features.further_columns` -> its values.
       rejected: the lines that cannot be read.
       neutrals: the number of lines that are left out as neutral.
       lost: the number of damaged bytes in the (compressed) file.
@@ -79,8 +84,9 @@ class Batch:
     positions: list[int] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
     texts: list[bytes] = field(default_factory=list)
-    titles: list[bytes] = field(default_factory=list)
-    bodies: list[bytes] = field(default_factory=list)
+    further: dict[str, list[Any]] = field(
+        default_factory=lambda: {name: [] for name, *_ in features.COLUMNS[2:]}
+    )
     rejected: list[Rejected] = field(default_factory=list)
     neutrals: int = 0
     lost: int = 0
@@ -94,14 +100,19 @@ class Batch:
         """Append one line."""
         if isinstance(record, Review):
             self.positions.append(record.position)
-            self.labels.append(record.label)
             self.texts.append(record.text.encode())
-            self.titles.append(record.title.encode())
-            self.bodies.append(record.body.encode())
+            self.labels.append(record.label)
+            for values, value in zip(self.further.values(), record.further, strict=False):
+                values.append(value)
         elif isinstance(record, Rejected):
             self.rejected.append(record)
         else:
             self.neutrals += 1
+
+    def fill(self) -> None:
+        """Append to the further columns the missing values of reviews that were added without."""
+        for name, missing, _ in features.further_columns():
+            self.further[name] += [missing] * (len(self.texts) - len(self.further[name]))
 
 
 def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
@@ -111,6 +122,7 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
         batch = Batch()
         for record in chunk:
             batch.add(record)
+        batch.fill()
         yield batch
 
 
@@ -118,16 +130,15 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
 class ReadOptions:
     """The options for reading files; the values `auto` and None are detected from each file.
 
-    `label`, `title` and `text` are column names. `label_scale` is auto, stars, zero_one or
-    one_two; `neutral` is the treatment of 3 stars: leave_out, negative or positive. With `labels`
-    required, a line without a label is rejected; with optional, labels are not read, and every line
-    with a text is a review.
+    `columns` has the names of columns in the files, by `label`, `title`, `text` and the names of
+    `features.further_columns`; those that it lacks are detected. `label_scale` is auto, stars,
+    zero_one or one_two; `neutral` is the treatment of 3 stars: leave_out, negative or positive.
+    With `labels` required, a line without a label is rejected; with optional, labels are not read,
+    and every line with a text is a review.
     """
 
     format: str = "auto"
-    label: str | None = None
-    title: str | None = None
-    text: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
     label_scale: str = "auto"
     neutral: str = "leave_out"
     labels: str = "required"
@@ -183,14 +194,45 @@ def as_text(value: Any) -> str | None:
     return None if isinstance(value, dict) else str(value)
 
 
-def make_review(position: int, label: int, title: str, body: str) -> Record:
+def make_review(
+    position: int, label: int, title: str, body: str, further: tuple[bytes | int, ...] = ()
+) -> Record:
     """Return the record for the fields of a review: `Neutral` if the label is `labels.NEUTRAL`.
 
-    Text that cannot be encoded as UTF-8, and a blank title with a blank body, are rejected.
+    The text is `title: body`, or the body if the title is blank. Text that cannot be encoded as
+    UTF-8, and a blank title with a blank body, are rejected.
     """
     problem = text_problem(title) or text_problem(body)
     if problem:
         return rejected(position, INVALID_UTF8, problem)
-    if not body.strip() and not title.strip():
+    has_title = bool(title.strip())
+    if not has_title and not body.strip():
         return rejected(position, NO_TEXT, "the title and the body are blank")
-    return Neutral(position) if label < 0 else Review(position, label, title, body)
+    if label < 0:
+        return Neutral(position)
+    return Review(position, label, f"{title}: {body}" if has_title else body, further)
+
+
+def further_values(values: Sequence[Any]) -> tuple[bytes | int, ...]:
+    """Return the values of the further columns of a review.
+
+    Args:
+      values: what the file has in these columns, None in a column that it lacks; empty if it lacks
+        all of them.
+    """
+    if not values:
+        return ()
+    pairs = zip(values, features.further_columns(), strict=True)
+    return tuple(_converted(value, column.missing) for value, column in pairs)
+
+
+def _converted(value: Any, missing: bytes | int) -> bytes | int:
+    text = as_text(value)
+    if not text or text_problem(text):
+        return missing
+    if isinstance(missing, bytes):
+        return text.encode()
+    try:
+        return int(float({"false": "0", "true": "1"}.get(text.strip().lower(), text)))
+    except (ValueError, OverflowError):
+        return missing

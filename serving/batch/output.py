@@ -19,7 +19,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from preprocessing.reading.files import delete_file
 from serving.batch import work
-from serving.batch.units import Unit
+from serving.batch.work import Unit
 from serving.predictor import LABELS
 
 FORMATS = ("csv", "jsonl", "parquet")
@@ -62,7 +62,7 @@ def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output
     format = output.rpartition(".")[2].lower()
     scores, rejected = f"{folder}/output.{format}", f"{folder}/rejected.jsonl"
     with work.create(scores) as target, work.create(rejected) as lines:
-        _join(units, folder, names, _WRITERS[format](target), lines)
+        _join(units, folder, names, _writer(format, target), lines)
         has_rejected = bool(lines.tell())
         _sync(scores, target)
         _sync(rejected, lines)
@@ -83,7 +83,7 @@ def print_to_standard_streams(
     """Write the output to standard output, and the rejected lines to standard error."""
     sys.stdout.flush()
     with open(f"{folder}/output", "wb") as target:
-        _join(units, folder, names, _WRITERS[format](target), sys.stderr.buffer)
+        _join(units, folder, names, _writer(format, target), sys.stderr.buffer)
     with open(f"{folder}/output", "rb") as source:
         shutil.copyfileobj(source, sys.stdout.buffer, _COPY_BYTES)
     sys.stdout.buffer.flush()
@@ -128,38 +128,39 @@ def _read_scores(path: str) -> Iterator[pa.RecordBatch]:
         yield from pa.ipc.open_stream(file)
 
 
-class _Csv:
-    def __init__(self, file: Any):
-        self._file = file
-        file.write(",".join(COLUMNS).encode() + b"\r\n")
+class _Lines:
+    """Lines of CSV or JSON, of which the parts between the values are constant."""
+
+    _PARTS = {
+        "csv": (",", ",", ",", "\r\n"),
+        "jsonl": (', "position": ', ', "probability": ', ', "label": "', '"}\n'),
+    }
+
+    def __init__(self, format: str, file: Any):
+        self._format, self._file = format, file
+        if format == "csv":
+            file.write(",".join(COLUMNS).encode() + b"\r\n")
 
     def write(self, rows: Rows) -> None:
-        quoted = io.StringIO()
-        csv.writer(quoted).writerow([rows.file, ""])
-        start = quoted.getvalue().removesuffix("\r\n")
-        values = zip(rows.position, _digits(rows), rows.label, strict=True)
-        lines = [f"{start}{place},{number},{LABELS[label]}\r\n" for place, number, label in values]
+        first, second, third, end = self._PARTS[self._format]
+        start = self._quoted(rows.file) + first
+        # The shortest decimal numbers that are read as the same float32.
+        digits = rows.probability.cast(pa.string()).to_pylist()
+        lines = [
+            f"{start}{place}{second}{number}{third}{LABELS[label]}{end}"
+            for place, number, label in zip(rows.position, digits, rows.label, strict=True)
+        ]
         self._file.write("".join(lines).encode("utf-8", "surrogateescape"))
 
     def close(self) -> None:
         pass
 
-
-class _JsonLines:
-    def __init__(self, file: Any):
-        self._file = file
-
-    def write(self, rows: Rows) -> None:
-        start = f'{{"file": {json.dumps(rows.file)}, "position": '
-        values = zip(rows.position, _digits(rows), rows.label, strict=True)
-        lines = [
-            f'{start}{place}, "probability": {number}, "label": "{LABELS[label]}"}}\n'
-            for place, number, label in values
-        ]
-        self._file.write("".join(lines).encode())
-
-    def close(self) -> None:
-        pass
+    def _quoted(self, name: str) -> str:
+        if self._format == "jsonl":
+            return f'{{"file": {json.dumps(name)}'
+        quoted = io.StringIO()
+        csv.writer(quoted).writerow([name, ""])
+        return quoted.getvalue().removesuffix(",\r\n")
 
 
 class _Parquet:
@@ -197,13 +198,10 @@ _NAMES = pa.dictionary(pa.int32(), pa.string())
 _SCHEMA = pa.schema(
     zip(COLUMNS, (_NAMES, pa.int64(), pa.float32(), _NAMES), strict=True)  # type: ignore[arg-type]
 )
-_WRITERS: dict[str, Any] = {"csv": _Csv, "jsonl": _JsonLines, "parquet": _Parquet}
 
 
-def _digits(rows: Rows) -> list[str]:
-    """Return the shortest decimal numbers that are read as the same float32."""
-    digits: list[str] = rows.probability.cast(pa.string()).to_pylist()
-    return digits
+def _writer(format: str, file: Any) -> Writer:
+    return _Parquet(file) if format == "parquet" else _Lines(format, file)
 
 
 def _sync(path: str, file: Any) -> None:

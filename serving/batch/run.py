@@ -2,40 +2,52 @@
 
 | step | module | input | output |
 |---|---|---|---|
-| find the files | `inputs` | names, folders, globs | `SourceFile` |
+| find the files | `find_inputs` | names, folders, globs | `SourceFile` |
 | detect the layout, cut | `preprocessing.reading` | files | `Piece` |
-| divide | `units` | pieces | `Unit` |
-| skip what is finished | `work` | units | units |
-| read, score | `stage`, `scorer` | a unit | files in the work folder |
+| divide, skip what is finished | `work` | pieces | `Unit` |
+| read, score | `stage` | a unit | files in the work folder |
 | join, publish | `output` | the work folder | the output and the rejected file |
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import metadata
 from typing import NamedTuple
 
 import apache_beam as beam
+import tensorflow as tf
+from apache_beam.io.filesystems import FileSystems
 
 from core import progress
 from core.errors import InputError, UserError
 from core.local_beam import make_pipeline
-from preprocessing.reading.files import SourceFile, fingerprint
+from preprocessing.reading import globs
+from preprocessing.reading.files import (
+    FoundFile,
+    SourceFile,
+    data_files,
+    file_size,
+    fingerprint,
+    match_files,
+)
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions
-from serving.batch import output, scorer, stage, work
-from serving.batch.inputs import STANDARD_STREAM, find_inputs, spool_standard_input
-from serving.batch.units import Unit, in_units
+from serving.batch import output, stage, work
+from serving.batch.work import Unit, in_units
 
+STANDARD_STREAM = "-"
 _SECONDS_BETWEEN_REPORTS = 1.0
+_GROUP = "all"
 
 
 class BatchError(UserError):
@@ -46,7 +58,7 @@ class Request(NamedTuple):
     """A request to score the reviews of files.
 
     Attributes:
-      inputs: see `inputs.find_inputs`; or `-` alone, for standard input.
+      inputs: see `find_inputs`; or `-` alone, for standard input.
       output: a path or URL, or `-` for standard output.
       format: format of standard output, one of `output.FORMATS`.
       model_folder: a pushed model.
@@ -114,6 +126,59 @@ def score_files(request: Request) -> Summary:
     return summary
 
 
+def find_inputs(words: Iterable[str]) -> list[SourceFile]:
+    """Return each file of an input once, in the order of `words`; the files of one word by name.
+
+    Args:
+      words: paths or URLs of files and folders, and globs in the syntax of
+        `preprocessing.reading.globs`. The files of a folder are those that a training would read.
+
+    Raises:
+      InputError: a word matches no file, or a file cannot be listed.
+    """
+    found: dict[str, FoundFile] = {}
+    for word in words:
+        for file in _files(word if "://" in word else os.path.abspath(os.path.expanduser(word))):
+            found.setdefault(file.path, file)
+    return [SourceFile(_GROUP, *file) for file in found.values()]
+
+
+def spool_standard_input(folder: str) -> SourceFile:
+    """Copy standard input to a file in `folder`, because readers inspect and cut files."""
+    # Text without labels is recognised by the name of its file.
+    path = os.path.join(folder, "standard-input.txt")
+    with open(path, "wb") as target:
+        if sys.stdin is not None:
+            shutil.copyfileobj(sys.stdin.buffer, target)
+    return SourceFile(_GROUP, path, os.path.getsize(path), 0.0)
+
+
+def _files(word: str) -> Sequence[FoundFile]:
+    is_local = FileSystems.get_scheme(word) is None
+    if is_local and os.path.isdir(word):
+        files = data_files(word)
+    elif is_local and os.path.exists(word):
+        # The name of an existing file may contain the special characters of a glob.
+        status = os.stat(word)
+        files = [FoundFile(word, file_size(word), status.st_mtime)]
+    else:
+        base = _existing_folder(word) if is_local else globs.literal_prefix(word).rpartition("/")[0]
+        files = match_files(base, word.removeprefix(base).lstrip("/"))
+        if not files and not is_local and globs.is_literal(word):
+            files = data_files(word)
+    if not files:
+        raise InputError(f"--input: {word} matches no file; give files, folders or globs")
+    return files
+
+
+def _existing_folder(path: str) -> str:
+    """Return the longest beginning of an absolute path that is a folder; it is not a pattern."""
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
 def _refuse_to_replace(files: Sequence[SourceFile], target: str) -> None:
     written = {_place(target), _place(output.rejected_path(target))}
     for file in files:
@@ -145,7 +210,7 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
     """Score the units that are not finished; return the number of units that were finished."""
     depends_on = {
         "input": fingerprint("", files),
-        "model": scorer.fingerprint(request.model_folder),
+        "model": _model_fingerprint(request.model_folder),
         "options": repr(request.options),
         "version": metadata.version("amazon-reviews"),
     }
@@ -173,6 +238,12 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
                 "cause and repeat the command"
             ) from error
     return len(before)
+
+
+def _model_fingerprint(folder: str) -> str:
+    """Return the folder of a model, with the size and time of its graph."""
+    status = tf.io.gfile.stat(f"{folder}/saved_model.pb")
+    return f"{folder},bytes:{status.length},modified:{status.mtime_nsec}"
 
 
 @contextmanager

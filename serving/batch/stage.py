@@ -7,9 +7,9 @@ import json
 import os
 import uuid
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -20,8 +20,8 @@ from core.progress import Progress
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Batch, Rejected
 from serving.batch import work
-from serving.batch.scorer import Scorer, Scores
-from serving.batch.units import Unit
+from serving.batch.work import Unit
+from serving.predict_text import PredictText, load_predict_text
 
 SCHEMA = pa.schema(
     [
@@ -36,6 +36,23 @@ REVIEWS, BYTES = "reviews", "bytes"
 """Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
 _LINE_OVERHEAD = 12
 """Estimated bytes of a line besides its text."""
+_BYTES_AT_ONCE = 4 << 20
+"""Most bytes of text in one call of the model, to limit the memory for long reviews."""
+
+
+class Scores(NamedTuple):
+    """The sentiment of reviews: `probability` of being positive float32, `label` int64, [batch]."""
+
+    probability: np.ndarray
+    label: np.ndarray
+
+
+def score(predict: PredictText, texts: Sequence[bytes]) -> Scores:
+    """Return the sentiment of each text, in UTF-8. Several threads may call this function."""
+    parts = [predict(part) for part in _parts(texts)]
+    if not parts:
+        return Scores(np.zeros(0, np.float32), np.zeros(0, np.int64))
+    return Scores(*(np.concatenate([part[name] for part in parts]) for name in Scores._fields))
 
 
 class ScoreUnit(beam.DoFn):
@@ -53,7 +70,9 @@ class ScoreUnit(beam.DoFn):
         One thread reads and writes, others decompress, and others score. At most one batch more
         than there are threads is in memory.
         """
-        scorer = self._shared.acquire(lambda: Scorer(self._model_folder), self._model_folder)
+        predict = self._shared.acquire(
+            lambda: load_predict_text(self._model_folder), self._model_folder
+        )
         cores = len(os.sched_getaffinity(0))
         # Beam may retry a unit or run it twice, so each attempt has files of its own. The record of
         # the unit names the files of one attempt.
@@ -69,7 +88,7 @@ class ScoreUnit(beam.DoFn):
             waiting: deque[tuple[int, Batch, Future[Scores]]] = deque()
             for index, batch in _batches(unit, readers):
                 lines[index] += batch.lines
-                waiting.append((index, batch, scorers.submit(scorer.score, batch.texts)))
+                waiting.append((index, batch, scorers.submit(score, predict, batch.texts)))
                 if len(waiting) > cores:
                     files.write(waiting[0][0], waiting[0][1], waiting[0][2].result())
                     waiting.popleft()
@@ -85,6 +104,17 @@ def _batches(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[int, Batch]
     for index, piece in enumerate(unit.pieces):
         for batch in read_batches(piece, pool):
             yield index, batch
+
+
+def _parts(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    start = size = 0
+    for end, text in enumerate(texts):
+        if size + len(text) > _BYTES_AT_ONCE and end > start:
+            yield texts[start:end]
+            start, size = end, 0
+        size += len(text)
+    if start < len(texts):
+        yield texts[start:]
 
 
 class _Files(contextlib.AbstractContextManager["_Files"]):

@@ -1,8 +1,8 @@
-"""The work folder next to an output: finished units, from which a killed run resumes.
+"""The units of a batch, and the folder of finished ones, from which a killed run resumes.
 
-The folder has a manifest of everything that the result depends on, the scores and rejected lines of
-each unit, and a record of each finished unit. The record is written last, and names the other
-files, so files of an unfinished unit are never read.
+The folder is next to the output. It has a manifest of everything that the result depends on, the
+scores and rejected lines of each unit, and a record of each finished unit. The record is written
+last, and names the other files, so files of an unfinished unit are never read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from apache_beam.io.filesystem import CompressionTypes
@@ -25,11 +25,39 @@ from core import exit_codes
 from core.errors import UserError
 from core.file_locks import WITHOUT_LOCKS
 from preprocessing.reading.files import delete_file
-from serving.batch.units import Unit
+from preprocessing.reading.pieces import Piece
 
 _MANIFEST = "manifest.json"
 _LOCK = "lock"
 _DONE = "done.json"
+_BYTES_PER_UNIT = 64 << 20
+"""Estimated bytes of text. A killed run repeats at most its unfinished units."""
+
+
+class Unit(NamedTuple):
+    """Consecutive pieces of the input. `number` counts the units from 0."""
+
+    number: int
+    pieces: tuple[Piece, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The estimated bytes of its text."""
+        return sum(piece.unpacked for piece in self.pieces)
+
+
+def in_units(pieces: Iterable[Piece]) -> Iterator[Unit]:
+    """Yield units of whole pieces; a file that cannot be cut is a single piece."""
+    number = size = 0
+    pending: list[Piece] = []
+    for piece in pieces:
+        if pending and size + piece.unpacked > _BYTES_PER_UNIT:
+            yield Unit(number, tuple(pending))
+            number, size, pending = number + 1, 0, []
+        pending.append(piece)
+        size += piece.unpacked
+    if pending:
+        yield Unit(number, tuple(pending))
 
 
 class OutputError(UserError):

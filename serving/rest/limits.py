@@ -65,22 +65,20 @@ class Bodies:
             has no memory for it (429).
           ClientDisconnect: the client closed the connection.
         """
-        headers, most = request.headers, self._limits.body_bytes
-        too_large = HTTPException(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body is larger than {most:,} bytes", _CLOSE
-        )
-        if headers.get("content-encoding", "identity").lower() != "identity":
+        # `Request.headers` decodes all names for each access.
+        headers, most = dict(request.scope["headers"]), self._limits.body_bytes
+        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise HTTPException(
                 HTTPStatus.BAD_REQUEST,
                 "Content-Encoding is not supported: send the JSON without compression",
             )
-        length = int(headers.get("content-length", 0))
-        if length > most and "expect" in headers:
-            raise too_large
+        length = int(headers.get(b"content-length", 0))
+        if length > most and b"expect" in headers:
+            raise self._too_large()
         chunks: list[bytes] = []
         size = held = 0
         try:
-            with anyio.fail_after(self._limits.read_seconds):
+            with anyio.move_on_after(self._limits.read_seconds) as time_limit:
                 async for chunk in request.stream():
                     size += len(chunk)
                     if max(size, length) <= most:
@@ -89,16 +87,24 @@ class Bodies:
                         self._hold(len(chunk))
                     elif size > _BODIES_TO_DISCARD * most:
                         break
-        except TimeoutError:
-            seconds = f"{self._limits.read_seconds:g}"
-            raise HTTPException(
-                HTTPStatus.REQUEST_TIMEOUT, f"The body did not arrive within {seconds} s", _CLOSE
-            ) from None
         finally:
             self._held -= held
+        if time_limit.cancelled_caught:
+            raise HTTPException(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"The body did not arrive within {self._limits.read_seconds:g} s",
+                _CLOSE,
+            )
         if max(size, length) > most:
-            raise too_large
+            raise self._too_large()
         return b"".join(chunks)
+
+    def _too_large(self) -> HTTPException:
+        return HTTPException(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"The body is larger than {self._limits.body_bytes:,} bytes",
+            _CLOSE,
+        )
 
     def _hold(self, size: int) -> None:
         self._held += size

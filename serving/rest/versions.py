@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -134,6 +135,8 @@ class ServedVersions:
         """Return the model at `path`; None if it is broken, which is logged and remembered."""
         number, found = _number(path), _files(path)
         self._states[number] = ("LOADING", "")
+        # A replaced model has cycles of references, and would stay in memory for many versions.
+        gc.collect()
         try:
             model = LoadedModel(path)
         except BrokenModelError as error:

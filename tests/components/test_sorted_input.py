@@ -72,7 +72,7 @@ def make_statistics(examples, folder, max_examples):
         {"examples": [examples], "schema": [schema(folder)]},
         {"statistics": [statistics]},
         {
-            "stats_options_json": tfdv.StatsOptions(feature_allowlist=["text", "label"]).to_json(),
+            "stats_options_json": tfdv.StatsOptions().to_json(),
             "exclude_splits": "null",
             "sample_rate_by_split": "null",
             "max_examples": max_examples,
@@ -149,7 +149,7 @@ def test_a_large_input_is_mixed_in_every_file_that_is_written(tmp_path, monkeypa
         assert 0.15 < share(labels[: len(labels) // 2]) < 0.85
 
 
-@pytest.mark.parametrize("period", [2, 4, 8, 400])
+@pytest.mark.parametrize("period", [2, 400])
 def test_units_mix_an_input_whose_labels_change_periodically(monkeypatch, period):
     monkeypatch.setattr("components.review_example_gen.units._BYTES_PER_UNIT", 100)
     # Half of a period has one label, the other half has the other label.

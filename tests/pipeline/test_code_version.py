@@ -77,7 +77,7 @@ DEPENDS_ON = {
     ),
     "Pusher": (),
     "RunReport": (
-        "components/run_report/executor.py",
+        "components/run_report/component.py",
         "components/run_report/page.py",
         "components/run_report/templates/report.html.j2",
         "serving/explain.py",

@@ -9,16 +9,18 @@ lines alone would be misread as records.
 
 from __future__ import annotations
 
-import codecs
 import csv
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
+from operator import itemgetter
 from typing import BinaryIO
 
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Layout
 from preprocessing.reading.labels import label_reader
-from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, stream_lines
+from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lost, split_lines
+from preprocessing.reading.pieces import Chunk
 from preprocessing.reading.records import (
     BROKEN_CSV,
     CORRUPT_ARCHIVE,
@@ -27,6 +29,7 @@ from preprocessing.reading.records import (
     NO_TEXT,
     Record,
     Rejected,
+    further_values,
     make_review,
     rejected,
 )
@@ -34,6 +37,7 @@ from preprocessing.reading.records import (
 # Replaces NUL inside the parser, because the csv module of Python 3.10 refuses NUL. Decoded text
 # never contains this character (undecodable bytes become U+DC80 and up).
 _NUL = "\udc00"
+_READ = 1 << 20
 
 
 # The csv module's message for a quoted field that is still open at the end.
@@ -52,7 +56,7 @@ class _Lines:
     """The lines for a csv.reader. `keep_first_only` returns to the second line of a record."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._fresh = stream_lines(stream, keep_cr=True)
+        self._fresh = _numbered_lines(stream)
         self._again: deque[tuple[int, bytes | None]] = deque()
         self._taken: list[tuple[int, bytes | None]] = []
         self._size = 0
@@ -75,7 +79,7 @@ class _Lines:
         self._size += len(line)
         if self._size > MAX_LINE_BYTES and len(self._taken) > 1:
             raise _RecordTooLong
-        return self._decode(number, line) + "\n"
+        return self._decode(line) + "\n"
 
     def next_record(self) -> None:
         """Forget the lines of the record that was read."""
@@ -88,9 +92,7 @@ class _Lines:
         self._again.extendleft(reversed(self._taken[1:]))
         self.next_record()
 
-    def _decode(self, number: int, line: bytes) -> str:
-        if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
+    def _decode(self, line: bytes) -> str:
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError:
@@ -100,6 +102,21 @@ class _Lines:
             self.unclean = True
             text = text.replace("\0", _NUL)
         return text
+
+
+def _numbered_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the lines of a file with their numbers, from 1; a line that is too long is None.
+
+    Raises:
+        CorruptArchive: after all lines before the damage, without the line that the damage cuts.
+    """
+    chunks = (Chunk(data, True) for data in iter(partial(stream.read, _READ), b""))
+    for found in split_lines(chunks, 0):
+        if isinstance(found, Lost):
+            yield found.record.position, None
+            continue
+        for number, line in enumerate(found.data.split(b"\n"), found.first):
+            yield number, line if len(line) <= MAX_LINE_BYTES else None
 
 
 def csv_records(stream: BinaryIO) -> Iterator[tuple[int, list[str]] | Rejected]:
@@ -167,10 +184,10 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
     columns = layout.columns or HEADERLESS
     labels = label_reader(layout)
     header = list(layout.header) if layout.header else None
-    names = [name.strip() for name in header or columns if name is not None]
-    text_at = names.index(columns.text)
-    label_at = names.index(columns.label) if columns.label else None
-    title_at = names.index(columns.title) if columns.title else None
+    names = [name.strip() for name in header or columns[:3] if name is not None]
+    read = (*columns[:3], *columns.further)
+    # A column that the file lacks is the empty field behind its last one.
+    pick = itemgetter(*(names.index(name) if name else len(names) for name in read))
     for record in csv_records(stream):
         if isinstance(record, Rejected):
             yield record
@@ -185,11 +202,10 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
             detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
             yield rejected(position, BROKEN_CSV, detail)
         else:
-            value = "" if label_at is None else fields[label_at]
+            value, title, body, *further = pick([*fields, ""])
             label = labels.read(value)
             if label is None:
                 detail = f"{columns.label}: {value[:200]}"
                 yield rejected(position, labels.reason(value), detail)
             else:
-                title = "" if title_at is None else fields[title_at]
-                yield make_review(position, label, title, fields[text_at])
+                yield make_review(position, label, title, body, further_values(further))

@@ -18,6 +18,7 @@ from preprocessing.reading.records import (
     Record,
     Rejected,
     as_text,
+    further_values,
     make_review,
     printable,
     rejected,
@@ -77,4 +78,5 @@ def _parse(position: int, line: bytes, columns: Columns, labels: LabelReader) ->
     if title is None or body is None:
         name = columns.title if title is None else columns.text
         return rejected(position, BROKEN_JSON, f"{name} is an object or nested, not text")
-    return make_review(position, label, title, body)
+    further = further_values([fields.get(name) if name else None for name in columns.further])
+    return make_review(position, label, title, body, further)

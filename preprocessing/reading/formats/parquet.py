@@ -23,6 +23,7 @@ from preprocessing.reading.records import (
     NO_TEXT,
     Record,
     as_text,
+    further_values,
     make_review,
     printable,
     rejected,
@@ -99,15 +100,13 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
     for group in range(file.num_row_groups):
         end = position + file.metadata.row_group(group).num_rows
         damage = "it has fewer rows than the file's index lists"
-        for values in _rows(file, group, [name for name in columns if name]):
+        read = (*columns[:3], *columns.further)
+        for values in _rows(file, group, [name for name in read if name]):
             if isinstance(values, str):
                 damage = values
                 break
-            texts = values[columns.text]
-            titles = values[columns.title] if columns.title else [""] * len(texts)
-            given = values[columns.label] if columns.label else [None] * len(texts)
-            fields = zip(given, titles, texts, strict=True)
-            for row in fields:
+            missing = [None] * len(values[columns.text])
+            for row in zip(*[values[name] if name else missing for name in read], strict=True):
                 position += 1
                 yield _parse(position, row, labels, columns.label)
         # In a damaged row group pyarrow may also skip rows without an error.
@@ -144,7 +143,7 @@ def _value(item: pa.Scalar) -> Any:
 
 def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: str | None) -> Record:
     try:
-        label, title, body = (
+        label, title, body, *further = (
             value.decode("utf-8") if isinstance(value, bytes) else value for value in fields
         )
     except UnicodeDecodeError as error:
@@ -157,4 +156,4 @@ def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: st
         return rejected(position, NO_TEXT, "the title or the text is a structure, not text")
     if sum(len(part.encode("utf-8", "replace")) for part in (title, body)) > MAX_LINE_BYTES:
         return rejected(position, LINE_TOO_LONG, TOO_LONG)
-    return make_review(position, value, title, body)
+    return make_review(position, value, title, body, further_values(further))

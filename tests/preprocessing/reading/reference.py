@@ -14,7 +14,7 @@ from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import csv, jsonl, parquet
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.layouts import detect_format
-from preprocessing.reading.lines import TOO_LONG, stream_lines
+from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
 from preprocessing.reading.records import (
     BAD_LABEL,
     CORRUPT_ARCHIVE,
@@ -50,17 +50,22 @@ def _records(path: str, layout: Layout) -> Iterator[Record]:
 
 
 def _lines(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
-    number = 0
+    content, damage = b"", None
     try:
-        for number, line in stream_lines(stream):
-            if line is None:
-                yield rejected(number, LINE_TOO_LONG, TOO_LONG)
-                continue
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
+        while part := stream.read(1 << 20):
+            content += part
+    except CorruptArchive as error:
+        damage = rejected(content.count(b"\n") + 1, CORRUPT_ARCHIVE, error.detail)
+    *lines, last = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines += [last] if last and damage is None else []
+    for number, line in enumerate(lines, 1):
+        line = line.removesuffix(b"\r")
+        if len(line) > MAX_LINE_BYTES:
+            yield rejected(number, LINE_TOO_LONG, TOO_LONG)
+        else:
             yield (_fasttext if layout.format == "fasttext" else _jsonl)(number, line, layout)
-    except CorruptArchive as damage:
-        yield rejected(number + 1, CORRUPT_ARCHIVE, damage.detail)
+    if damage:
+        yield damage
 
 
 def _jsonl(number: int, line: bytes, layout: Layout) -> Record:
@@ -91,7 +96,4 @@ def _fasttext(number: int, line: bytes, layout: Layout) -> Record:
         return rejected(number, BAD_LABEL, "more than one label: " + text)
     if label < 0:
         return Neutral(number)
-    title, colon, body = text.partition(": ")
-    if colon and title.strip():
-        return Review(number, label, title, body)
-    return Review(number, label, "", text)
+    return Review(number, label, text)

@@ -71,9 +71,12 @@ def one_line(error: pytest.ExceptionInfo[InputError], *parts: str) -> None:
 
 
 def expected(rows: Sequence[tuple[int, str, str]]) -> list[Any]:
-    """Return the expected records of rows: blank rows are rejected, others are unchanged."""
+    """Return the expected label and text of rows; blank rows are rejected."""
     return [
-        (label, title, body) if (title + body).strip() else "no_text" for label, title, body in rows
+        (label, f"{title}: {body}" if title.strip() else body)
+        if (title + body).strip()
+        else "no_text"
+        for label, title, body in rows
     ]
 
 
@@ -83,7 +86,7 @@ def labels_of(records: list[Record]) -> list[int]:
 
 def got(records: list[Record]) -> list[Any]:
     return [
-        record.reason if isinstance(record, Rejected) else tuple(record)[1:] for record in records
+        record.reason if isinstance(record, Rejected) else tuple(record)[1:3] for record in records
     ]
 
 

@@ -85,19 +85,6 @@ def test_skippable_zstd_frames_are_skipped_wherever_they_are(
     assert read_until_damage(path, size) == (expected, None)
 
 
-@settings(max_examples=40)
-@given(
-    kinds=st.lists(st.sampled_from(ARCHIVES), min_size=2, max_size=2),
-    content=st.binary(max_size=99),
-)
-def test_an_archive_is_read_whatever_its_name(
-    folder: Path, kinds: list[str], content: bytes
-) -> None:
-    packed, named = kinds
-    path = write(folder, "reviews.csv" + named, COMPRESS[packed](content))
-    assert read_until_damage(path) == (content, None)
-
-
 @pytest.mark.parametrize("suffix", ARCHIVES)
 def test_a_plain_file_is_read_whatever_its_name(folder: Path, suffix: str) -> None:
     path = write(folder, "reviews.csv" + suffix, b"plain text")

@@ -24,7 +24,7 @@ def lines(folder: Path, options: ReadOptions | None = None) -> list[str]:
     [
         (
             MARC,
-            ReadOptions(label="stars", text="review_body"),
+            ReadOptions(columns={"label": "stars", "text": "review_body"}),
             "JSON lines: label `stars` (1 to 5), title -, text `review_body`",
         ),
         (b"__label__1 a\n__label__0 b\n", ReadOptions(), "fastText: label (0 and 1)"),
@@ -65,5 +65,5 @@ def test_files_that_are_read_in_different_ways_are_counted(tmp_path: Path) -> No
     columns = ["review", "content", "Text", "reviewText"]
     for number in range(4):
         write(tmp_path, f"{number}.csv", f"rating,{columns[number]}\n1,x\n")
-    many = lines(tmp_path, ReadOptions(label="rating"))
+    many = lines(tmp_path, ReadOptions(columns={"label": "rating"}))
     assert len(many) == 4 and many[0] == counted[0] and many[3] == "and in 3 other ways"

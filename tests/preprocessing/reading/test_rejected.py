@@ -20,6 +20,7 @@ from tests.preprocessing.reading.review_files import (
     COMPRESS,
     POLARITY,
     csv_text,
+    expected,
     got,
     parquet_bytes,
     read,
@@ -55,13 +56,11 @@ def test_rejected_fasttext_lines(folder: Path) -> None:
     assert reasons(read(path, POLARITY)) == [reason for _, reason in lines]
 
 
-def test_title_and_body_of_fasttext_lines(folder: Path) -> None:
+def test_texts_of_fasttext_lines(folder: Path) -> None:
     texts = ["A: b: c", ": starts with it", "  : blank", "no:space", "Ends: ", "a:\tb: "]
     path = write(folder, "titles.txt", "\n".join(f"__label__1 {text}" for text in texts))
     records = [record for record in read(path) if isinstance(record, Review)]
     assert [record.text for record in records] == texts
-    assert [record.title for record in records] == ["A", "", "", "", "Ends", "a:\tb"]
-    assert records[0].body == "b: c"
 
 
 def test_rejected_json_lines(folder: Path) -> None:
@@ -105,8 +104,8 @@ def test_values_that_are_not_strings_become_text(folder: Path) -> None:
     titles = [None, 5, 1.5, True, ["a", None, 2], "\ud83d\ude00"]
     lines = [json.dumps({"rating": "5.0", "title": title, "text": "b"}) for title in titles]
     records = read(write(folder, "types.jsonl", "\n".join(lines)))
-    found = [record.title for record in records if isinstance(record, Review)]
-    assert found == ["", "5", "1.5", "true", "a  2", "\U0001f600"]
+    found = [record.text for record in records if isinstance(record, Review)]
+    assert found == ["b", "5: b", "1.5: b", "true: b", "a  2: b", "\U0001f600: b"]
 
 
 def test_rejected_csv_records(folder: Path) -> None:
@@ -133,7 +132,7 @@ def test_rejected_csv_records(folder: Path) -> None:
     path = write(folder, "wrong.csv", b"\r\n".join(line for line, _ in records))
     found = read(path)
     assert reasons(found) == [reason for _, expect in records for reason in expect]
-    assert isinstance(found[0], Review) and found[0].body == "two\nlines"
+    assert isinstance(found[0], Review) and found[0].text == "t: two\nlines"
 
 
 @pytest.mark.parametrize("lines_after", [3, 30_000])
@@ -152,17 +151,17 @@ def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> 
     rows = [(n % 2, f"title {n}", f"number {n}\n{words}") for n in range(600)]
     table = csv_text([("label", "title", "text"), *rows])
     assert len(table) > MAX_LINE_BYTES
-    assert got(read(write(folder, "healthy.csv", table))) == rows
+    assert got(read(write(folder, "healthy.csv", table))) == expected(rows)
     # The lines behind this quote are read as one field, up to the limit, and then read again.
     plain = "".join(f"0,t,{n}{words}\n" for n in range(600))
     found = read(write(folder, "healed.csv", 'label,title,text\n1,"open,b\n' + plain + table))
     assert reasons(found[:1]) == ["broken_csv"]
-    assert got(found[1:601]) == [(0, "t", f"{n}{words}") for n in range(600)]
-    assert got(found[601:]) == ["bad_label", *rows]
+    assert got(found[1:601]) == [(0, f"t: {n}{words}") for n in range(600)]
+    assert got(found[601:]) == ["bad_label", *expected(rows)]
     broken = '1,"open' + "x" * (MAX_LINE_BYTES - 1_000) + "\n"
     after = csv_text([(0, "t", f"two\n{words}")])
     found = read(write(folder, "long.csv", "label,title,text\n0,t,b\n" + broken + after))
-    assert got(found) == [(0, "t", "b"), "broken_csv", (0, "t", f"two\n{words}")]
+    assert got(found) == [(0, "t: b"), "broken_csv", (0, f"t: two\n{words}")]
 
 
 def test_an_open_quote_that_a_later_line_closes(folder: Path) -> None:

@@ -124,7 +124,7 @@ def test_columns_that_are_set(folder: Path) -> None:
     with pytest.raises(InputError, match=r"set data\.columns\.text$"):
         found(path)
     # The settings of the training name a label, which new files may lack.
-    options = ReadOptions(text="words", label="stars", labels="optional")
+    options = ReadOptions(columns={"text": "words", "label": "stars"}, labels="optional")
     assert found(path, options) == {2: "first", 3: "second"}
 
 

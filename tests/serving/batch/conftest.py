@@ -16,10 +16,10 @@ def model(tmp_path_factory):
 def small_units(monkeypatch):
     """Pieces and units of a few hundred lines."""
     from preprocessing.reading import pieces
-    from serving.batch import units
+    from serving.batch import work
 
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 4_000)
-    monkeypatch.setattr(units, "_BYTES_PER_UNIT", 9_000)
+    monkeypatch.setattr(work, "_BYTES_PER_UNIT", 9_000)
 
 
 @pytest.fixture

@@ -38,8 +38,10 @@ def test_a_tar_archive_is_refused_as_a_file_and_as_standard_input(score, tmp_pat
     assert not (tmp_path / "scores.csv").exists()
 
 
-@pytest.mark.parametrize("compressed", COMPRESS)
-@pytest.mark.parametrize("name", ["in.txt", "in.ft.txt", "in.csv", "in.jsonl"])
+@pytest.mark.parametrize(
+    ("name", "compressed"),
+    zip(["in.txt", "in.ft.txt", "in.csv", "in.jsonl"], COMPRESS, strict=True),
+)
 def test_an_empty_file_of_every_format_has_no_review(score, tmp_path, name, compressed):
     path = write(tmp_path, f"{name}{compressed}", COMPRESS[compressed](b""))
     assert score(path)[:3] == (0, {}, 0)
@@ -116,16 +118,13 @@ def test_a_parquet_file_with_a_damaged_row_group_loses_only_its_rows(score, tmp_
     assert rows(tmp_path / "scores.csv") == around + wanted(other, ["good one"])
 
 
-@pytest.mark.parametrize("compressed", COMPRESS)
-def test_a_parquet_file_without_rows_has_no_review(score, tmp_path, compressed):
-    data = parquet_bytes({"text": pa.array([], pa.string())})
-    path = write(tmp_path, f"none.parquet{compressed}", COMPRESS[compressed](data))
+def test_a_parquet_file_without_rows_has_no_review(score, tmp_path):
+    path = write(tmp_path, "none.parquet", parquet_bytes({"text": pa.array([], pa.string())}))
     assert score(path)[:3] == (0, {}, 0)
     assert rows(tmp_path / "scores.csv") == []
 
 
-@pytest.mark.parametrize("end", [0, 4, 0.5, -1])
-@pytest.mark.parametrize("compressed", COMPRESS)
+@pytest.mark.parametrize(("end", "compressed"), zip([0, 4, 0.5, -1], COMPRESS, strict=True))
 def test_a_truncated_parquet_file_is_refused_before_anything_is_written(
     score, tmp_path, end, compressed
 ):

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 # With units of some hundred lines, a run has many units.
 SMALL_UNITS = """
 from preprocessing.reading import pieces
-from serving.batch import units
-pieces._PLAIN_BYTES = units._BYTES_PER_UNIT = 20_000
+from serving.batch import work
+pieces._PLAIN_BYTES = work._BYTES_PER_UNIT = 20_000
 from cli import command
 command.main()
 """
@@ -27,9 +27,9 @@ command.main()
 PEAK = """
 import sys
 from preprocessing.reading import pieces
-from serving.batch import units
+from serving.batch import work
 from trainer_module.cluster.resources import peak_rss
-pieces._PLAIN_BYTES, units._BYTES_PER_UNIT = 1 << 20, 2 << 20
+pieces._PLAIN_BYTES, work._BYTES_PER_UNIT = 1 << 20, 2 << 20
 from cli import command
 try:
     command.main()

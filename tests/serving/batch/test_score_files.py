@@ -5,22 +5,23 @@ import fcntl
 import shutil
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 from core.errors import InputError
 from preprocessing.reading.records import ReadOptions
 from serving.batch import run, stage, work
-from serving.batch.run import BatchError, Request, score_files
-from serving.batch.scorer import Scorer
+from serving.batch.run import BatchError, Request, find_inputs, score_files
 from serving.batch.work import OutputError
+from serving.predict_text import load_predict_text
 from tests.preprocessing.reading.review_files import COMPRESS, write
 from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
+from tests.serving.models import Ngrams, save_ngrams
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("suffix", COMPRESS)
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize(("kind", "suffix"), zip(FILES, [*COMPRESS, ""], strict=True))
 def test_every_format_comes_back_in_order(score, small_units, tmp_path, kind, suffix):
     data = FILES[kind] if isinstance(FILES[kind], bytes) else FILES[kind].encode()
     name = f"in{SUFFIXES.get(kind, '.' + kind)}{suffix}"
@@ -39,14 +40,36 @@ def test_every_format_of_the_output_has_the_same_rows(score, tmp_path, suffix):
     assert rows(tmp_path / f"scores.{suffix}") == wanted(path)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_every_format_on_standard_output_has_the_same_rows(model, tmp_path, capfdbinary, suffix):
+def test_standard_output_has_the_same_rows(model, tmp_path, capfdbinary):
     path = write(tmp_path, "in.txt", FILES["plain"])
-    score_files(Request([path], "-", suffix, model, ReadOptions(), []))
-    printed = tmp_path / f"printed.{suffix}"
+    score_files(Request([path], "-", "parquet", model, ReadOptions(), []))
+    printed = tmp_path / "printed.parquet"
     printed.write_bytes(capfdbinary.readouterr().out)
     assert rows(printed) == wanted(path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt", printed.name]
+
+
+def test_scores_are_those_of_predict_text_whatever_the_parts(tmp_path, monkeypatch):
+    texts = [f"review {n}: {'good ' * (n % 7)}É{'!' * (n % 3)}".encode() for n in range(500)]
+    predict = load_predict_text(save_ngrams(Ngrams(), tmp_path))
+    assert predict.is_fast
+    for size in (1, 1000, 1 << 20):
+        monkeypatch.setattr(stage, "_BYTES_AT_ONCE", size)
+        found = stage.score(predict, texts)
+        np.testing.assert_array_equal(found.probability, predict(texts)["probability"])
+        np.testing.assert_array_equal(found.label, predict(texts)["label"])
+    assert len(stage.score(predict, []).label) == 0
+
+
+@pytest.mark.parametrize("word", ["*.txt", "../x[1]/*.txt", "{folder}/n*"])
+def test_the_working_directory_and_existing_folders_are_no_patterns(tmp_path, monkeypatch, word):
+    folder = tmp_path / "x[1]"
+    for place, name in ((folder, "new.txt"), (tmp_path / "x1", "neighbour.txt")):
+        place.mkdir()
+        (place / name).write_text("good")
+    monkeypatch.chdir(folder)
+    [found] = find_inputs([word.format(folder=folder)])
+    assert found.path == f"{folder}/new.txt"
 
 
 def test_several_files_globs_and_folders(score, tmp_path):
@@ -81,15 +104,15 @@ class Broken(Exception):
 def fail_after(monkeypatch, count):
     """Make the scoring of the batch with this number fail; return the list of scored batches."""
     scored = []
-    plain = Scorer.score
+    plain = stage.score
 
-    def failing(self, texts):
+    def failing(predict, texts):
         if len(scored) == count:
             raise Broken("no space left")
         scored.append(len(texts))
-        return plain(self, texts)
+        return plain(predict, texts)
 
-    monkeypatch.setattr(stage.Scorer, "score", failing)
+    monkeypatch.setattr(stage, "score", failing)
     return scored
 
 

@@ -152,9 +152,12 @@ def test_the_words_of_a_long_review_are_not_shown_but_those_of_the_others_are(pa
     )
 
 
-def test_an_error_is_shown(page):
+def test_an_error_replaces_the_answers_of_an_earlier_text(page):
+    fill(page, "good")
+    wait_until(lambda: page.all("#answers table"))
     fill(page, "good\n" * 60)
     wait_until(lambda: page.text("problem"))
+    assert (page.text("summary"), page.all("#answers > li")) == ("", [])
     assert page.text("problem") == "No answer: The request has 60 reviews, limit 50"
     # Chromium itself logs every answer that is not 2xx.
     assert [one["source"] for one in page.browser.get_log("browser")] == ["network"]

@@ -1,5 +1,6 @@
 """`amazon-reviews serve` as a process, and `predict` with a running server."""
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cli.command import main
+from core.errors import ConfigError
+from serving.rest.server import open_socket
+from serving.rest.settings import Server
 from tests.serving.rest.models import push
 from tests.serving.rest.running import PREDICT, Running, wait_until
 
@@ -38,8 +43,8 @@ def start(root, *words, settings=""):
     )
 
 
-@pytest.fixture
-def server(root):
+@contextlib.contextmanager
+def serving(root):
     """(process, server, words) of a server; `words` are the lines that it has printed."""
     process = start(root, "serve", "--port", "0")
     lines = [process.stdout.readline(), process.stdout.readline()]
@@ -49,6 +54,20 @@ def server(root):
     if process.poll() is None:
         process.kill()
     process.communicate(timeout=60)
+
+
+@pytest.fixture
+def server(root):
+    """A server that a test ends."""
+    with serving(root) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address(root):
+    """A server of all tests that do not end it."""
+    with serving(root) as (_, found, _):
+        yield found
 
 
 def test_sigterm_completes_accepted_requests(server, root):
@@ -97,8 +116,7 @@ def test_ctrl_c_is_130(server):
     assert "Traceback" not in process.stderr.read()
 
 
-def test_only_this_machine_reaches_it(server):
-    _, address, _ = server
+def test_only_this_machine_reaches_it(address):
     interfaces = psutil.net_if_addrs().values()
     mine = {one.address for of_one in interfaces for one in of_one if one.family == socket.AF_INET}
     for other in {address for address in mine if not address.startswith("127.")}:
@@ -106,8 +124,7 @@ def test_only_this_machine_reaches_it(server):
             socket.create_connection((other, address.port), timeout=5)
 
 
-def test_predict_uses_a_running_server(server, root):
-    _, address, _ = server
+def test_predict_uses_a_running_server(address, root):
     here = f",server.port={address.port}"
     assert address.is_well()
     client = start(root, "predict", "good", "bad thing", settings=here)
@@ -129,8 +146,7 @@ finally:
 """
 
 
-def test_predict_with_a_running_server_loads_no_large_library(server, root):
-    _, address, _ = server
+def test_predict_with_a_running_server_loads_no_large_library(address, root):
     environment = {**os.environ, "PIPELINE_SET": f"paths.root={root},server.port={address.port}"}
     done = subprocess.run(
         [sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=True
@@ -142,39 +158,38 @@ def test_predict_with_a_running_server_loads_no_large_library(server, root):
     assert set(loaded.split()) & large == set()
 
 
-def test_predict_does_not_use_a_server_of_another_folder(server, tmp_path):
-    _, address, _ = server
+def test_predict_does_not_use_a_server_of_another_folder(address, tmp_path):
     push(tmp_path / "serving", 1, probability=0.7)
     process = start(tmp_path, "predict", "good", settings=f",server.port={address.port}")
     assert process.communicate(timeout=300)[0] == "positive\t0.700\tgood\n"
 
 
-def test_without_a_model_it_is_2(tmp_path):
-    process = start(tmp_path, "serve", "--port", "0")
-    _, error = process.communicate(timeout=60)
-    assert process.returncode == 2
+def test_without_a_model_it_is_2(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("PIPELINE_SET", f"paths.root={tmp_path}")
+    monkeypatch.setattr("sys.argv", ["amazon-reviews", "serve", "--port", "0"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    error = capfd.readouterr().err
     assert error.startswith(f"no model has been pushed to {tmp_path}/serving yet")
     assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("host", ["a..b", "no-such-host.invalid"])
-def test_a_host_that_is_no_address_is_2(root, host):
-    process = start(root, "serve", settings=f",server.host={host}")
-    _, error = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert error.startswith(f"server.host, server.port: {host}:8501 is not an address: ")
-    assert error.count("\n") == 1
+def test_a_host_must_be_an_address(host):
+    problem = f"^server.host, server.port: {host}:8501 is not an address: "
+    with pytest.raises(ConfigError, match=problem):
+        open_socket(Server(host=host))
 
 
-def test_a_port_in_use_is_2(root):
+def test_a_port_in_use_is_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        process = start(root, "serve", "--port", str(port))
-        _, error = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert error == (
+        with pytest.raises(ConfigError) as raised:
+            open_socket(Server(port=port))
+    assert str(raised.value) == (
         f"server.host, server.port: 127.0.0.1:{port} cannot be used: Address already in use. "
-        "Choose another port with --port\n"
+        "Choose another port with --port"
     )
 
 

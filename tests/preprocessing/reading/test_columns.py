@@ -1,0 +1,71 @@
+"""A further row of `features.COLUMNS` is read from every format and reaches Examples and models."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from preprocessing import features
+from preprocessing.fast.encode import encode_examples
+from preprocessing.features import Column
+from preprocessing.reading.files import find_sources
+from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import ReadOptions
+from tests.preprocessing.reading.review_files import csv_text, parquet_bytes, write
+
+ROWS = [(5, "Good", True, "A"), (1, "Bad", None, None), (4, "So", "true", 7), (2, "No", "x", "")]
+NAMES = ("rating", "text", "Verified_Purchase", "shop")
+VALUES = {"verified": [1, 0, 1, 0], "seller": [b"A", b"-", b"7", b"-"]}
+
+
+@pytest.fixture(autouse=True)
+def further_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    further = (Column("verified", 0, ("verified_purchase",)), Column("seller", b"-"))
+    monkeypatch.setattr(features, "COLUMNS", features.COLUMNS + further)
+
+
+def content(kind: str) -> bytes:
+    if kind == "csv":
+        return csv_text([NAMES, *ROWS]).encode()
+    if kind == "jsonl":
+        rows = (dict(zip(NAMES, row, strict=True)) for row in ROWS)
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    columns = zip(*ROWS, strict=True)
+    texts = [[value if value is None else str(value) for value in column] for column in columns]
+    return parquet_bytes(dict(zip(NAMES, texts, strict=True)))
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_further_column_of_each_format(folder: Path, kind: str) -> None:
+    path = write(folder, f"reviews.{kind}", content(kind))
+    (file,) = find_sources(str(folder), {"all": f"*.{kind}"})
+    layouts = decide_layouts([file], ReadOptions(columns={"seller": "shop"}))
+    assert describe(layouts)[0].endswith("text `text`, `Verified_Purchase`, `shop`")
+    with ThreadPoolExecutor(1) as pool:
+        (batch,) = [b for piece in cut_file(path, layouts[0]) for b in read_batches(piece, pool)]
+    texts = [text.encode() for _, text, *_ in ROWS]
+    assert (batch.texts, batch.labels, batch.further) == (texts, [1, 0, 1, 0], VALUES)
+    spec = features.raw_feature_spec()
+    assert set(spec) == {"text", "verified", "seller"}
+    parsed = tf.io.parse_example(encode_examples({"text": batch.texts, **batch.further}), spec)
+    assert parsed["verified"].numpy().tolist() == [[1], [0], [1], [0]]
+    assert parsed["seller"].numpy().tolist() == [[value] for value in VALUES["seller"]]
+
+
+def test_input_without_the_further_columns_has_the_missing_values(folder: Path) -> None:
+    path = write(folder, "a.ft.txt", "__label__1 one\n__label__2 (two)\n")
+    (layout,) = decide_layouts(find_sources(str(folder), {"all": "a*"}), ReadOptions())
+    with ThreadPoolExecutor(1) as pool:
+        (batch,) = read_batches(cut_file(path, layout)[0], pool)
+    assert batch.further == {"verified": [0, 0], "seller": [b"-", b"-"]}
+    parsed = tf.io.parse_example(encode_examples({"text": [b"a"]}), features.raw_feature_spec())
+    raw = features.raw_features(tf.constant(["a"]))
+    assert {k: v.numpy().tolist() for k, v in parsed.items()} == {
+        k: v.numpy().tolist() for k, v in raw.items()
+    }

@@ -1,0 +1,197 @@
+"""`amazon-reviews predict` with TEXT or standard input: a prediction for each line."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli import command
+from serving.answers import answer, read_arguments, read_lines
+from serving.predict_text import DamagedModelError, load_predict_text
+from serving.predictor import NoModelError, Prediction, latest_model
+from tests.serving.models import push
+
+COMMAND = [str(Path(sys.executable).with_name("amazon-reviews")), "predict"]
+
+
+def predict(texts):
+    return [Prediction(0.9, 1) if b"good" in text else Prediction(0.1, 0) for text in texts]
+
+
+def answered(batches):
+    """Return the output and the reports for batches of texts."""
+    out, reports = io.BytesIO(), []
+    unusable = answer(batches, predict, out, reports.append)
+    assert unusable == len(reports)
+    return out.getvalue().decode(), reports
+
+
+def test_the_prediction_of_a_line_precedes_the_next_line():
+    source, target = os.pipe()
+    with os.fdopen(source) as stream:
+        batches = read_lines(stream)
+        for line in (b"good phone\n", b"bad ph\xc3\xb6ne\r\n"):
+            os.write(target, line)
+            [text] = next(batches)
+            assert text.content == line.strip()
+        os.close(target)
+        assert list(batches) == []
+
+
+def test_lines_that_cannot_be_used_are_named_and_the_others_answered():
+    lines = [f"{'good' if n % 3 else 'bad'} {n}" for n in range(5_000)]
+    lines[4_000] = "y" * (2 << 20)
+    data = "\ufeff".encode() + "\n".join(lines).encode() + b"\n\n \n\xff broken\nnot ended, good"
+    out, reports = answered(read_lines(io.TextIOWrapper(io.BytesIO(data))))
+    assert reports == [
+        "line 4001: longer than 1,048,576 bytes, shorten it",
+        "line 5003: byte 1 (0xff) is not UTF-8, convert it",
+    ]
+    found = [line.split("\t")[2] for line in out.splitlines()]
+    assert found == [*lines[:4_000], *lines[4_001:], "not ended, good"]
+
+
+def test_each_argument_is_one_line_or_is_named():
+    texts = ["two\nlines good", "", os.fsdecode(b"caf\xe9"), "tab\there"]
+    assert answered(read_arguments(texts)) == (
+        "positive\t0.900\ttwo lines good\nnegative\t0.100\ttab here\n",
+        ["argument 2: blank", "argument 3: byte 4 (0xe9) is not UTF-8, convert it"],
+    )
+
+
+def write(folder, version, whole=True):
+    (folder / version).mkdir(parents=True)
+    if whole:
+        (folder / version / "saved_model.pb").write_text("")
+
+
+def test_the_highest_complete_version_is_the_latest(tmp_path):
+    for version in ("9", "10", "8", "notes"):
+        write(tmp_path, version)
+    write(tmp_path, "11", whole=False)
+    assert latest_model(str(tmp_path)) == str(tmp_path / "10")
+
+
+@pytest.mark.parametrize("folder", [".", "missing"])
+def test_without_a_model_the_error_names_the_folder(tmp_path, folder):
+    serving = str(tmp_path / folder)
+    with pytest.raises(NoModelError, match=f"no model has been pushed to {serving} yet"):
+        latest_model(serving)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda model: (model / "saved_model.pb").write_bytes(b"no graph"),
+        lambda model: next(model.glob("variables/*.data-*")).write_bytes(b""),
+        lambda model: next(model.glob("variables/*.index")).unlink(),
+    ],
+    ids=["graph", "weights", "index"],
+)
+def test_a_damaged_model_is_one_line(tmp_path, damage):
+    push(tmp_path / "1")
+    damage(tmp_path / "1")
+    with pytest.raises(DamagedModelError) as raised:
+        load_predict_text(str(tmp_path / "1"))
+    assert str(raised.value).startswith(f"{tmp_path}/1: the model cannot be loaded (")
+
+
+def test_the_model_may_be_behind_a_url(monkeypatch, capfdbinary):
+    # A file system of TensorFlow's that is not local, as gs:// is.
+    folder = "ram://predict/runs/serving"
+    push(f"{folder}/9", probability=0.6)
+    push(f"{folder}/10", probability=0.8)
+    import tensorflow as tf
+
+    tf.io.gfile.makedirs(f"{folder}/11/variables")
+    monkeypatch.setenv("PIPELINE_SET", "paths.root=ram://predict/runs")
+    monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict"])
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"good\n")))
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert capfdbinary.readouterr().out == b"positive\t0.800\tgood\n"
+    assert not ended.value.code
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("root")
+    push(folder / "serving" / "1")
+    return folder
+
+
+def test_closed_standard_input_is_2(root, monkeypatch, capfd):
+    monkeypatch.setenv("PIPELINE_SET", f"paths.root={root}")
+    monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict"])
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 2
+    assert "no review given" in capfd.readouterr().err
+
+
+@pytest.fixture
+def process(root):
+    """The command, which has answered a first line."""
+    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(COMMAND, env=environment, **pipes) as started:
+        started.stdin.write(b"good\n")
+        started.stdin.flush()
+        assert started.stdout.readline() == b"positive\t0.900\tgood\n"
+        yield started
+        started.kill()
+
+
+@pytest.mark.slow
+def test_a_reader_that_leaves_ends_it_quietly(process):
+    process.stdout.close()
+    process.stdin.write(b"good\n" * 3)
+    process.stdin.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=300) == 0
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_130(process):
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=300) == 130
+    assert process.communicate() == (b"", b"")
+
+
+LOADED = """
+import sys
+from cli.command import main
+sys.argv = ["amazon-reviews", "predict", "good phone", "\\n"]
+try:
+    main()
+finally:
+    print("LOADED", *{name.split(".")[0] for name in sys.modules})
+"""
+NOT_NEEDED = {
+    "IPython",
+    "apache_beam",
+    "keras",
+    "matplotlib",
+    "sklearn",
+    "tensorflow_transform",
+    "tfx",
+}
+
+
+@pytest.mark.slow
+def test_one_prediction_loads_tensorflow_and_no_other_large_library(root):
+    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
+    environment.pop("TF_USE_LEGACY_KERAS", None)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, "argument 2: blank\n")
+    answer, loaded = done.stdout.splitlines()
+    assert answer == "positive\t0.900\tgood phone"
+    assert "tensorflow" in loaded.split()
+    assert set(loaded.split()) & NOT_NEEDED == set()
