@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 from core.errors import UserError
-from pipeline.config import load_config
-from pipeline.hyperparameters import check_hyperparameters
+from pipeline.config import check_hyperparameters, load_config
 from platforms.targets import check_target
 from platforms.tfx_command import check_engine
 

@@ -45,8 +45,8 @@ from cli.monitor import local_runner, run_watched
 from core.errors import UserError
 from core.flink import rest
 from core.flink.names import WORKER
-from pipeline.beam import flink_jars
 from pipeline.flink_settings import Flink
+from platforms.beam import flink_jars
 from platforms.flink import check_java
 from sample_data.generate import reviews
 from tools.flink_cluster.cluster import FlinkCluster

@@ -72,7 +72,7 @@ def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> N
 
     check_target(settings, target)
     with silent_stderr():
-        from pipeline.hyperparameters import check_hyperparameters
+        from pipeline.config import check_hyperparameters
         from platforms.compile import compile_pipeline
 
         check_hyperparameters(settings)

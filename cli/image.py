@@ -117,25 +117,22 @@ def _find_checkout() -> Path:
 
 def _revision(checkout: Path) -> str:
     """Return the commit, with -dirty if files differ from it; `unknown` if git fails."""
-    describe = ["describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
-    try:
-        done = subprocess.run(["git", "-C", checkout, *describe], capture_output=True, text=True)
-    except OSError:
-        return "unknown"
-    return done.stdout.strip() or "unknown"
+    options = ("--always", "--exclude=*", "--abbrev=40", "--dirty")
+    return _git(checkout, "describe", *options) or "unknown"
 
 
 def _epoch(checkout: Path) -> str:
     """Return $SOURCE_DATE_EPOCH, or the time of the commit, in seconds; `0` if git fails."""
-    if os.environ.get("SOURCE_DATE_EPOCH"):
-        return os.environ["SOURCE_DATE_EPOCH"]
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    return given or _git(checkout, "log", "-1", "--format=%ct") or "0"
+
+
+def _git(checkout: Path, *words: str) -> str:
     try:
-        done = subprocess.run(
-            ["git", "-C", checkout, "log", "-1", "--format=%ct"], capture_output=True, text=True
-        )
+        done = subprocess.run(["git", "-C", checkout, *words], capture_output=True, text=True)
     except OSError:
-        return "0"
-    return done.stdout.strip() or "0"
+        return ""
+    return done.stdout.strip()
 
 
 def _find_tool() -> Pusher:

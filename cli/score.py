@@ -53,8 +53,8 @@ def score(
     flink.check_local(config)
     flink.check_job(config)
     with silent_stderr():
-        from pipeline.beam import beam_args
         from pipeline.inputs import read_options
+        from platforms.beam import beam_args
         from serving.batch.run import Request, score_files
 
         model = last_pushed_model(config)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cli.watched import Watched
+from cli.monitor import Watched
 from core import exit_codes
 from pipeline.config import PipelineConfig
 

@@ -1,4 +1,4 @@
-"""Custom TFX components, one folder each."""
+"""Custom TFX components, one file each, or a folder where there are several ideas."""
 
 from typing import Any
 

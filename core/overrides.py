@@ -1,4 +1,4 @@
-"""Overrides of settings, KEY=VALUE: the parser of `--set` and of $PIPELINE_SET.
+"""Text to settings: YAML, and the overrides KEY=VALUE of `--set` and $PIPELINE_SET.
 
 Several overrides are separated by commas. A comma inside brackets or quotes belongs to a value. As
 in YAML, a quote opens a string only at the beginning of a value.
@@ -13,7 +13,6 @@ from typing import Any
 import yaml
 
 from core.errors import ConfigError
-from core.strict_yaml import load_yaml
 
 OPTION = "--set"
 """The command-line option that takes overrides."""
@@ -144,3 +143,39 @@ def _unpaired(character: str, override: str) -> ValueError:
         f"{key.strip()}: {value.strip()} has a {character} without a partner; "
         'put the whole value into quotes, as in name="it\'s"'
     )
+
+
+def load_yaml(text: str) -> Any:
+    """Load the values of one YAML document; PyYAML itself keeps the last of two equal keys.
+
+    Raises:
+      yaml.YAMLError: `text` is not YAML, or a mapping at any level has the same key twice.
+    """
+    try:
+        return yaml.load(text, _StrictLoader)
+    except RecursionError:
+        raise yaml.YAMLError("nested too deeply") from None
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """SafeLoader that refuses a repeated key.
+
+    It checks the nodes before PyYAML merges the mappings of `<<`. So a key may override a key that
+    is merged.
+    """
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            name, line = (key.tag, key.value), key.start_mark.line + 1
+            if name in lines:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} is in line {lines[name]} and again in line "
+                    f"{line}; keep one of them",
+                    problem_mark=key.start_mark,
+                )
+            lines[name] = line
+        return node

@@ -1,4 +1,4 @@
-"""Settings that only clusters need: image, resources, Vertex AI, Kubeflow, Dataflow."""
+"""Settings that only clusters need: image, resources, Vertex AI, Kubeflow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from core.settings import PositiveInt, Section
+from core.settings import Section
+from pipeline.nodes import NODES
 
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$")]
 """A Kubernetes quantity of bytes: `16G`, `512Mi`."""
@@ -42,46 +43,9 @@ class Cluster(Section):
     @classmethod
     def _components_exist(cls, value: dict[str, Resources]) -> dict[str, Resources]:
         for name in value:
-            if name not in COMPONENTS:
-                raise ValueError(f"unknown component {name}; known are {', '.join(COMPONENTS)}")
+            if name not in NODES:
+                raise ValueError(f"unknown component {name}; known are {', '.join(NODES)}")
         return value
-
-
-COMPONENTS = (
-    "ReviewExampleGen",
-    "ReviewSchemaGen",
-    "StatisticsGen",
-    "ExampleValidator",
-    "DataGate",
-    "Transform",
-    "Tuner",
-    "Trainer",
-    "Evaluator",
-    "ServingCheck",
-    "Pusher",
-    "RunReport",
-)
-BeamComponent = Literal["ReviewExampleGen", "StatisticsGen", "Transform", "Evaluator"]
-
-
-class Dataflow(Section):
-    """Google Cloud Dataflow, for `beam.runner: dataflow`."""
-
-    project: str | None = None
-    """Google Cloud project of the Dataflow jobs; None: `vertex.project`."""
-    region: str | None = None
-    """Region of the Dataflow jobs; None: `vertex.region`."""
-    temp_location: str | None = None
-    """`gs://` folder for files that Dataflow stages; None: `tmp` under `paths.root`."""
-    service_account: str | None = None
-    """Service account of the Dataflow workers; None: the default of Dataflow."""
-    machine_type: str | None = None
-    """Machine type of the Dataflow workers; None: the default of Dataflow."""
-    max_workers: PositiveInt | None = None
-    """Greatest number of Dataflow workers; None: the default of Dataflow."""
-    components: list[BeamComponent] = ["ReviewExampleGen", "StatisticsGen", "Transform"]
-    """Components that run on Dataflow; every other component runs in its own container, and so does
-    StatisticsGen unless `data.statistics_examples` is None."""
 
 
 class Vertex(Section):

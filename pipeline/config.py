@@ -11,22 +11,27 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
+import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.evaluator.settings import Evaluation
 from components.serving_check.settings import Thresholds
 from core.errors import ConfigError
-from core.overrides import OPTION, apply_overrides
+from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem
-from pipeline.cluster_settings import Cluster, Dataflow, Kubeflow, Vertex
+from pipeline.cluster_settings import Cluster, Kubeflow, Vertex
 from pipeline.flink_settings import Flink
-from pipeline.settings_file import CONFIG_VARIABLE, OVERRIDES_VARIABLE, read_settings
 from preprocessing import features
 from preprocessing.settings import Transform
 from serving.rest.settings import Server
 from trainer_module.settings import Training
+
+PRESETS = Path(__file__).parent / "presets"
+CONFIG_VARIABLE = "PIPELINE_CONFIG"
+OVERRIDES_VARIABLE = "PIPELINE_SET"
 
 Split = Literal["train", "eval", "test"]
 SPLITS = get_args(Split)
@@ -136,16 +141,19 @@ class Data(Section):
 class Beam(Section):
     """The runner of the Beam pipelines."""
 
+    removed = {
+        "direct_running_mode": "set beam.args: [--direct_running_mode=...]",
+        "direct_num_workers": "set beam.args: [--direct_num_workers=...]",
+        "dataflow": "set vertex.project, vertex.region and paths.root, and Dataflow's own options, "
+        "such as --worker_machine_type, in beam.args",
+    }
+
     runner: Literal["direct", "dataflow", "flink"] = "direct"
     """`direct` runs Beam in the process of the component, `dataflow` on Google Cloud Dataflow,
     `flink` on Apache Flink."""
-    direct_running_mode: Literal["in_memory", "multi_threading", "multi_processing"] = "in_memory"
-    """Execution mode of the `direct` runner."""
-    direct_num_workers: PositiveInt = 1
-    """Workers of `multi_threading` and `multi_processing`."""
     args: list[str] = []
-    """Further arguments for Beam, such as `--runner=SparkRunner`; they override the keys above."""
-    dataflow: Dataflow = Dataflow()
+    """Further arguments for Beam, such as `--runner=SparkRunner`, `--direct_num_workers=2` or
+    Dataflow's `--max_num_workers=8`; they override those of the runner above."""
     flink: Flink = Flink()
 
 
@@ -233,7 +241,8 @@ def load_config(
         wrong type or out of range, or keys contradict each other.
     """
     environ = os.environ if environ is None else environ
-    file, values = read_settings(path or environ.get(CONFIG_VARIABLE) or "sample")
+    file = _locate(path or environ.get(CONFIG_VARIABLE) or "sample")
+    values = _read_yaml(file)
     from_environ = environ.get(OVERRIDES_VARIABLE, "")
     apply_overrides(values, [from_environ], OVERRIDES_VARIABLE)
     apply_overrides(values, overrides)
@@ -243,3 +252,46 @@ def load_config(
         return PipelineConfig.model_validate(values)
     except ValidationError as error:
         raise ConfigError(f"{origin}: {first_problem(error, PipelineConfig)}") from None
+
+
+def check_hyperparameters(config: PipelineConfig) -> None:
+    """Raise ConfigError if the model has no such hyperparameter, or does not allow its value."""
+    # The module of a model imports TensorFlow, which takes seconds.
+    from trainer_module import models
+
+    try:
+        models.hyperparameters(config.training.model, config.training.hyperparameters)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _locate(source: str) -> Path:
+    preset = PRESETS / f"{source}.yaml"
+    if os.sep not in source and not source.endswith((".yaml", ".yml")) and preset.is_file():
+        return preset
+    file = Path(source).expanduser()
+    if not file.is_file():
+        names = ", ".join(sorted(preset.stem for preset in PRESETS.glob("*.yaml")))
+        raise ConfigError(
+            f"--config, {CONFIG_VARIABLE}: no file {source!r}; set a YAML file or one of {names}"
+        )
+    return file
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    try:
+        values = load_yaml(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ConfigError(f"{file}:{line} not valid YAML: {problem}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(
+            f"{file}: contains a {type(values).__name__}; settings are a mapping of keys to values"
+        )
+    return values

@@ -12,18 +12,17 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2, transform_pb2
 from tfx.types import BaseChannel
 
-from components.data_gate.component import DataGate
+from components.data_gate import DataGate
 from components.evaluator.component import Evaluator
 from components.properties import RUN_PARAMETERS
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
-from components.schema.component import ReviewSchemaGen
+from components.schema_gen import ReviewSchemaGen, schema_fingerprint
 from components.serving_check.component import ServingCheck
 from components.statistics.component import SampledStatisticsGen
-from components.trainer.component import Trainer
+from components.trainer import Trainer
 from components.transform.component import ReviewTransform
-from pipeline.beam import beam_args
 from pipeline.code_version import add_code, fingerprint
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.inputs import input_files, read_options
@@ -46,7 +45,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     ids = node_ids(config)
     example_gen = _example_gen(config, platform)
     examples = example_gen.outputs["examples"]
-    schema_gen = ReviewSchemaGen()
+    schema_gen = ReviewSchemaGen(fingerprint=schema_fingerprint())
     schema = schema_gen.outputs["schema"]
     statistics_gen = SampledStatisticsGen(
         examples=examples,
@@ -130,7 +129,6 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         components=components,
         enable_cache=config.cache,
         metadata_connection_config=platform.metadata,
-        beam_pipeline_args=beam_args(config),
     )
 
 

@@ -188,9 +188,9 @@ def _check_dataflow(config: PipelineConfig) -> None:
     if config.beam.runner != "dataflow":
         return
     for key in ("project", "region"):
-        if not (getattr(config.beam.dataflow, key) or getattr(config.vertex, key)):
+        if not getattr(config.vertex, key):
             raise missing(
-                f"beam.dataflow.{key}", "beam.runner: dataflow", f"the {key} of the Dataflow jobs"
+                f"vertex.{key}", "beam.runner: dataflow", f"the {key} of the Dataflow jobs"
             )
     for key, path in {**places(config), "data.input_base": config.data.input_base}.items():
         if not (path or "").startswith("gs://"):

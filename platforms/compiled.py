@@ -10,11 +10,11 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
-from components.baseline.component import PushedBaseline
-from components.pusher.component import VersionPusher
-from pipeline.beam import component_beam_args
+from components.baseline import PushedBaseline
+from components.pusher import VersionPusher
 from pipeline.config import PipelineConfig
 from pipeline.nodes import BASELINE, PUSHER, TRAINER, WARM_START
+from platforms.beam import set_beam_args
 from platforms.checks import cluster_name
 from trainer_module.cluster import resources
 
@@ -71,9 +71,7 @@ class Compiled:
         return RuntimeParameter(name=name, ptype=type(value), default=value)
 
     def place(self, component: BaseNode) -> None:
-        args = component_beam_args(self._config, component.id, in_image=True)
-        if args:
-            component.with_beam_pipeline_args(args)
+        set_beam_args(self._config, component, in_image=True)
         resources = self._config.cluster.resources.get(component.id)
         # A Trainer that starts a training job only follows it: the replicas get the resources.
         if resources is None or (component.id == TRAINER and self._has_peers):

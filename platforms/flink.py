@@ -14,9 +14,9 @@ from core import processes
 from core.errors import ConfigError
 from core.flink import rest
 from core.flink.names import JAVA, LOCAL
-from pipeline.beam import beam_args, flink_jars, worker_command
 from pipeline.config import PipelineConfig
 from pipeline.flink_settings import Flink
+from platforms.beam import beam_args, flink_jars, worker_command
 from platforms.checks import missing, places
 
 _JAVA_VERSIONS = (11, 17, 21)

@@ -14,7 +14,6 @@ from typing import Any
 
 from components.properties import RUN_PARAMETERS
 from components.review_example_gen.inputs import SAMPLE
-from components.trainer.parameters import training_of_run
 from core.errors import ConfigError
 from core.settings import with_parameters
 from pipeline.config import PipelineConfig
@@ -40,6 +39,9 @@ def check_parameters(
       ConfigError, InputError: a value is not allowed, the target does not support it, or it
         requires another compiled pipeline.
     """
+    # This import of TFX takes seconds, and most runs are submitted without a parameter.
+    from components.trainer import training_of_run
+
     of_section: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
         of_section.setdefault(RUN_PARAMETERS[name], {})[name] = value

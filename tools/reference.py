@@ -63,7 +63,9 @@ def is_section(section: type[BaseModel], name: str) -> bool:
 
 
 def about(owner: type) -> str:
-    return cell(inspect.cleandoc(owner.__doc__ or "").split("\n\n")[0])
+    # A component that `@component` made of a function has no docstring, but the function has one.
+    text = owner.__doc__ or getattr(owner, "test_call", owner).__doc__ or ""
+    return cell(inspect.cleandoc(text).split("\n\n")[0])
 
 
 def cell(text: str) -> str:
@@ -105,8 +107,7 @@ Other pages have more about [labels](data.md#labels), [splits](data.md#splits),
 
 def settings_page() -> str:
     """Return the page of all settings."""
-    from pipeline.config import PipelineConfig
-    from pipeline.settings_file import PRESETS
+    from pipeline.config import PRESETS, PipelineConfig
 
     presets = ", ".join(f"`{file.stem}`" for file in sorted(PRESETS.glob("*.yaml")))
     config = PipelineConfig.model_validate({"paths": {"root": _ROOT}})

@@ -187,8 +187,8 @@ def build_model(
 
 def _rate(training: Training, module: ModuleType, inputs: Inputs) -> schedule.WarmUp:
     """Return the learning rate over the steps of the training."""
-    peak = schedule.peak_rate(training, module.LEARNING_RATE, inputs.global_batch)
-    return schedule.make_schedule(training, peak, inputs.steps * training.epochs)
+    total_steps = inputs.steps * training.epochs
+    return schedule.make_schedule(training, module.LEARNING_RATE, inputs.global_batch, total_steps)
 
 
 def _jit_compile(training: Training, strategy: tf.distribute.Strategy) -> bool:

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from components.run_report.evaluation import Bin
-from components.run_report.sources import Step
+from components.run_report.history import Step
 
 # Placeholders in matplotlib's output -> the variables of the page's style sheet, so that a chart
 # follows the light and the dark theme.

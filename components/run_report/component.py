@@ -1,49 +1,158 @@
-"""RunReport: writes one HTML page on the run, as the last component."""
+"""RunReport: one HTML page on the run, and the figures for the pages of clusters."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
+import os
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from tfx import types
-from tfx.dsl.components.base import base_component, executor_spec
+from tfx.components.evaluator import constants
+from tfx.dsl.components.base import base_component, base_executor, executor_spec
+from tfx.dsl.io import fileio
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import standard_artifacts
+from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
-from components.run_report import executor
+from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PARAMETERS
+from components.run_report.evaluation import Evaluation
+from components.run_report.history import Sources, installed_versions, read_runs
+from components.run_report.page import collect, render
+from core.metadata import open_store
+
+REPORT_FILE = "report.html"
+_DESCRIBED = {
+    "rejected": RejectedLines,
+    "statistics": standard_artifacts.ExampleStatistics,
+    "anomalies": standard_artifacts.ExampleAnomalies,
+    "examples": standard_artifacts.Examples,
+    "model": standard_artifacts.Model,
+    "model_run": standard_artifacts.ModelRun,
+    "evaluation": standard_artifacts.ModelEvaluation,
+    "check": standard_artifacts.InfraBlessing,
+}
+"""The inputs whose URIs are attributes of `Sources`."""
+_BLESSING, _PUSHED = "blessing", "pushed_model"
+_LABELS = ("negative", "positive")
+
+
+class Executor(base_executor.BaseExecutor):
+    """Writes the outputs that `RunReport` describes."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's BaseExecutor."""
+        content = collect(self._sources(input_dict, exec_properties))
+        [report], [metrics], [classified] = (
+            output_dict[key] for key in ("report", "metrics", "classification")
+        )
+        on_cluster = not exec_properties.get("metadata")
+        file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
+        fileio.makedirs(os.path.dirname(file))
+        with fileio.open(file, "w") as page:
+            page.write(render(content))
+        if content.evaluation:
+            for name, value in key_figures(content.evaluation).items():
+                metrics.set_float_custom_property(name, value)
+            for name, value in classification(content.evaluation).items():
+                classified.set_json_value_custom_property(name, value)
+
+    def _sources(
+        self, input_dict: dict[str, list[types.Artifact]], exec_properties: dict[str, Any]
+    ) -> Sources:
+        run_id = (self._context.pipeline_run_id if self._context else None) or ""
+        blessing = artifact_utils.get_single_instance(input_dict[_BLESSING])
+        sources = Sources(
+            name=exec_properties["name"],
+            run_id=run_id,
+            settings=_settings(exec_properties),
+            versions=installed_versions(),
+            # A file, because Kubeflow Pipelines may drop the properties of an artifact.
+            blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
+            baseline=str(blessing.get_string_custom_property(BASELINE_PROPERTY)),
+            pushed_to=_destination(input_dict.get(_PUSHED, [])),
+            **{key: input_dict[key][0].uri for key in _DESCRIBED if input_dict.get(key)},
+        )
+        location = exec_properties.get("metadata")
+        if not location:
+            return sources
+        [run] = read_runs(open_store(location), run_id)
+        return dataclasses.replace(sources, started=run.started, steps=run.steps)
+
+
+def key_figures(evaluation: Evaluation) -> dict[str, float]:
+    """Return the metadata of a `system.Metrics`, which the pages of clusters show: name -> value.
+
+    Undefined metrics, such as the precision of a model that predicts no positive, are left out: ML
+    Metadata cannot store NaN.
+    """
+    return {m.name: m.value for m in evaluation.metrics if math.isfinite(m.value)}
+
+
+def classification(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the metadata of a `system.ClassificationMetrics`: ROC and confusion matrix.
+
+    It has the form of the class `ClassificationMetrics` in kfp.
+    """
+    return {
+        "confidenceMetrics": [
+            {"confidenceThreshold": threshold, "recall": recall, "falsePositiveRate": rate}
+            for rate, recall, threshold in evaluation.roc
+        ],
+        "confusionMatrix": {
+            "annotationSpecs": [{"displayName": label} for label in _LABELS],
+            "rows": [{"row": row} for row in evaluation.confusion],
+        },
+    }
+
+
+def _settings(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings, with the values that the parameters of the run have replaced."""
+    settings: dict[str, Any] = json.loads(exec_properties["settings"])
+    for name, section in RUN_PARAMETERS.items():
+        if exec_properties.get(name) is not None:
+            settings[section] = {**settings.get(section, {}), name: exec_properties[name]}
+    return settings
+
+
+def _destination(pushed: list[types.Artifact]) -> str:
+    """Return where the model was pushed to; empty if it was not."""
+    if not pushed or not fileio.exists(pushed[0].uri) or not fileio.listdir(pushed[0].uri):
+        return ""
+    return str(pushed[0].get_string_custom_property(PUSHED_DESTINATION)) or pushed[0].uri
 
 
 class RunReportSpec(types.ComponentSpec):
     """The interface of RunReport."""
 
     PARAMETERS = {
-        executor.NAME_KEY: ExecutionParameter(type=str),
-        executor.SETTINGS_KEY: ExecutionParameter(type=str),
-        executor.METADATA_KEY: ExecutionParameter(type=str, optional=True),
-        executor.CREATED_KEY: ExecutionParameter(type=str, optional=True),
+        "name": ExecutionParameter(type=str),
+        "settings": ExecutionParameter(type=str),
+        "metadata": ExecutionParameter(type=str, optional=True),
+        "created": ExecutionParameter(type=str, optional=True),
         "input_base": ExecutionParameter(type=str, optional=True),
         "epochs": ExecutionParameter(type=int, optional=True),
         "strategy": ExecutionParameter(type=str, optional=True),
         "min_accuracy": ExecutionParameter(type=float, optional=True),
     }
     INPUTS = {
-        executor.REJECTED_KEY: ChannelParameter(type=RejectedLines),
-        executor.STATISTICS_KEY: ChannelParameter(type=standard_artifacts.ExampleStatistics),
-        executor.ANOMALIES_KEY: ChannelParameter(type=standard_artifacts.ExampleAnomalies),
-        executor.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
-        executor.MODEL_KEY: ChannelParameter(type=standard_artifacts.Model),
-        executor.MODEL_RUN_KEY: ChannelParameter(type=standard_artifacts.ModelRun),
-        executor.EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
-        executor.BLESSING_KEY: ChannelParameter(type=standard_artifacts.ModelBlessing),
-        executor.CHECK_KEY: ChannelParameter(type=standard_artifacts.InfraBlessing),
-        executor.PUSHED_KEY: ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
+        **{key: ChannelParameter(type=kind) for key, kind in _DESCRIBED.items()},
+        _BLESSING: ChannelParameter(type=standard_artifacts.ModelBlessing),
+        _PUSHED: ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
     }
     OUTPUTS = {
-        executor.REPORT_KEY: ChannelParameter(type=Report),
-        executor.METRICS_KEY: ChannelParameter(type=KeyFigures),
-        executor.CLASSIFICATION_KEY: ChannelParameter(type=Classification),
+        "report": ChannelParameter(type=Report),
+        "metrics": ChannelParameter(type=KeyFigures),
+        "classification": ChannelParameter(type=Classification),
     }
 
 
@@ -55,37 +164,27 @@ class RunReport(base_component.BaseComponent):
     """
 
     SPEC_CLASS = RunReportSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
     def __init__(
         self,
         name: str,
         settings: str,
-        rejected: types.BaseChannel,
-        statistics: types.BaseChannel,
-        anomalies: types.BaseChannel,
-        examples: types.BaseChannel,
-        model: types.BaseChannel,
-        model_run: types.BaseChannel,
-        evaluation: types.BaseChannel,
-        blessing: types.BaseChannel,
-        check: types.BaseChannel,
-        pushed_model: types.BaseChannel | None = None,
         metadata: str | None = None,
         parameters: Mapping[str, RuntimeParameter] | None = None,
+        **inputs: types.BaseChannel | None,
     ):
         """Construct the component.
 
         Args:
           name: name of the pipeline.
           settings: JSON of all settings.
-          rejected, statistics, anomalies, examples, model, model_run, evaluation, blessing, check,
-            pushed_model: the outputs that the report describes; `check` is the `blessing` of a
-            ServingCheck.
           metadata: `paths.metadata`, if the component can read ML Metadata there. The report then
             has the duration of each component, and is never a cache hit.
           parameters: the parameters of the run, which replace values of `settings`; their names are
             those of RUN_PARAMETERS.
+          inputs: the outputs that the report describes, by their names in `RunReportSpec`; `check`
+            is the `blessing` of a ServingCheck.
         """
         super().__init__(
             spec=RunReportSpec(
@@ -93,19 +192,10 @@ class RunReport(base_component.BaseComponent):
                 settings=settings,
                 metadata=metadata,
                 created=None if metadata is None else repr(time.time()),
-                rejected=rejected,
-                statistics=statistics,
-                anomalies=anomalies,
-                examples=examples,
-                model=model,
-                model_run=model_run,
-                evaluation=evaluation,
-                blessing=blessing,
-                check=check,
-                pushed_model=pushed_model,
                 report=types.Channel(type=Report),
                 metrics=types.Channel(type=KeyFigures),
                 classification=types.Channel(type=Classification),
+                **inputs,
                 **(parameters or {}),
             )
         )

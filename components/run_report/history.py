@@ -1,4 +1,4 @@
-"""The runs in ML Metadata: their components, outputs, settings and results.
+"""The runs in ML Metadata: their components, outputs, settings and results, for reports and lists.
 
 The local runner adds the settings, the result and the error of a run to its `pipeline_run` context.
 ML Metadata is the only store.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, NamedTuple
 
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION
-from components.run_report.sources import NODE_ID, Sources, Step
+from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, REPORT_NODE
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each
@@ -28,6 +29,7 @@ the models that are served after it."""
 RUN_TYPE = "pipeline_run"
 """Type of the context of a run."""
 
+_LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _NODE_TYPE = "node"
 _STATES = {
     mlmd.Execution.COMPLETE: "done",
@@ -35,6 +37,61 @@ _STATES = {
     mlmd.Execution.FAILED: "failed",
 }
 _UNFINISHED = "unfinished"
+
+
+class Step(NamedTuple):
+    """One component of a run.
+
+    Attributes:
+      name: id of the node.
+      state: `done`, `cached`, `failed` or `unfinished`.
+      started: seconds since the start of the run.
+      seconds: duration.
+    """
+
+    name: str
+    state: str
+    started: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The run that a report describes. A failed run lacks the artifacts of later components.
+
+    Attributes:
+      name: name of the pipeline.
+      run_id: id of the run.
+      started: seconds since 1970; None if it is unknown.
+      settings: the settings of the run, section -> key -> value; empty if they are unknown.
+      versions: library -> version, of the run; empty if they are unknown.
+      steps: the components, in the order in which they ran; empty if ML Metadata is not accessible.
+      failure: the error of a failed run in one line; empty if no component failed.
+      rejected, statistics, anomalies, examples, model, model_run, evaluation, check: URIs of the
+        artifacts; None if they are missing.
+      blessed: whether the Evaluator blessed the model; None if it did not decide.
+      baseline: the name of the model that the candidate was compared with; empty if there was none.
+      pushed_to: folder of the pushed model; empty if no model was pushed.
+    """
+
+    name: str
+    run_id: str
+    started: float | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    steps: Sequence[Step] = ()
+    failure: str = ""
+    rejected: str | None = None
+    statistics: str | None = None
+    anomalies: str | None = None
+    examples: str | None = None
+    model: str | None = None
+    model_run: str | None = None
+    evaluation: str | None = None
+    check: str | None = None
+    blessed: bool | None = None
+    baseline: str = ""
+    pushed_to: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,6 +154,14 @@ class Run:
         )
 
 
+def installed_versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that a result depends on."""
+    return {
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in _LIBRARIES},
+    }
+
+
 def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
     """Return the runs, the newest first; only the run `run_id` if it is given."""
     contexts = [
@@ -139,7 +204,7 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
     steps = [
         _step(nodes.get(execution.id, "?"), execution, started)
         for execution in executions
-        if nodes.get(execution.id) != NODE_ID
+        if nodes.get(execution.id) != REPORT_NODE
     ]
     return Run(
         id=context.name,

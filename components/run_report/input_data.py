@@ -1,4 +1,4 @@
-"""The input of a run for a report: lines of each file and their classes, lengths and anomalies."""
+"""The input of a run for a report: the lines of each file, their classes, and anomalies."""
 
 from __future__ import annotations
 
@@ -6,24 +6,18 @@ import heapq
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-import tensorflow as tf
 from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.dsl.io import fileio
 
-from components.anomalies import read_anomalies
-from components.sample import read_sample
+from components.data_gate import read_anomalies
 from core.files import list_files
 from preprocessing import features
-from preprocessing.fast.ngrams import length_buckets, ngram_ids
 
 _FILES_SHOWN = 50
 _SAMPLES = 3
-_MOST_REVIEWS = 20_000
-_ANY_BUCKETS = 1 << 10
 _SPLITS = ("train", "eval", "test")
 
 
@@ -109,21 +103,6 @@ def read_balance(statistics: str) -> list[Balance]:
         if sum(counts.values()):
             whole = sum(counts.values())
             found.append(Balance(split, counts["0"] / whole, counts["1"] / whole))
-    return found
-
-
-def read_lengths(examples: str) -> dict[str, int]:
-    """Return the range of words -> the reviews of that length, of a sample of the test split."""
-    sample = read_sample(os.path.join(examples, "Split-test"), _MOST_REVIEWS)
-    words = ngram_ids(texts_of(sample.examples), 1, _ANY_BUCKETS).row_lengths
-    counts = np.bincount(length_buckets(words, 1), minlength=len(features.LENGTH_BUCKETS))
-    return dict(zip(features.LENGTH_BUCKETS, counts.tolist(), strict=True))
-
-
-def texts_of(examples: Sequence[bytes]) -> list[bytes]:
-    """Return the text of each serialized Example."""
-    spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}
-    found: list[bytes] = tf.io.parse_example(examples, spec)[features.TEXT].numpy().tolist()
     return found
 
 

@@ -9,11 +9,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 from tfx.utils import path_utils
 
 from components.evaluator.files import read_mistakes
-from components.run_report.input_data import texts_of
 from components.sample import read_sample
+from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, ngram_ids, words
 from serving.explain import Part, logit, parts, variants
 from serving.predict_text import PredictText
@@ -78,7 +79,9 @@ def explain(evaluation: str, examples: str, model: str, *, with_ngrams: bool) ->
     weights = []
     if with_ngrams:
         sample = read_sample(os.path.join(examples, "Split-test"), _MOST_REVIEWS)
-        weights = largest_weights(texts_of(sample.examples), predict)
+        spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}
+        texts = tf.io.parse_example(sample.examples, spec)[features.TEXT].numpy().tolist()
+        weights = largest_weights(texts, predict)
     return Explanations(mistakes, weights)
 
 

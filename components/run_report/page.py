@@ -16,16 +16,15 @@ from tfx.dsl.io import fileio
 from components.properties import CHECK_FILE
 from components.run_report import charts
 from components.run_report.evaluation import Evaluation, read_evaluation
+from components.run_report.history import Sources
 from components.run_report.input_data import (
     Balance,
     InputData,
     read_all_anomalies,
     read_balance,
     read_input,
-    read_lengths,
 )
 from components.run_report.mistakes import Explanations, Mistake, explain
-from components.run_report.sources import Sources
 from core.settings import flat_settings
 from preprocessing.features import LENGTH_BUCKET
 from trainer_module.settings import SUMMARY_FILE
@@ -90,14 +89,13 @@ def collect(sources: Sources) -> Content:
         with_ngrams=training.get("model") == _SUM_MODEL,
     )
     evaluation = read("evaluation", read_evaluation, sources.evaluation)
-    # The slices count all reviews of the test split. A run that failed has none.
     slices = evaluation.slices if evaluation else []
     lengths = {each.value: each.examples for each in slices if each.feature == LENGTH_BUCKET}
     return Content(
         sources=sources,
         input=read("input", read_input, sources.rejected),
         balance=read("class balance", read_balance, sources.statistics) or [],
-        lengths=lengths or read("lengths of reviews", read_lengths, sources.examples) or {},
+        lengths=lengths,
         anomalies=read("anomalies", read_all_anomalies, sources.anomalies),
         training=training,
         evaluation=evaluation,

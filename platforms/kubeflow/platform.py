@@ -8,7 +8,7 @@ from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration.data_types import RuntimeParameter
 
 from components.review_example_gen.inputs import SAMPLE
-from components.trainer.component import Trainer
+from components.trainer import Trainer
 from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled

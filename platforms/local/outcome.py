@@ -19,7 +19,7 @@ from components.properties import (
     PUSHED_DESTINATION,
     READING_PROPERTY,
 )
-from components.run_report.executor import REPORT_FILE
+from components.run_report.component import REPORT_FILE
 from components.run_report.history import read_runs
 from pipeline.nodes import PUSHER, REPORT, SERVING_CHECK, TRAINER
 from serving.versions import is_complete

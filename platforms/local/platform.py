@@ -11,14 +11,14 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
-from components.baseline.strategy import CANDIDATE_KEY, CHECK_KEY, ServedBaseline
-from components.pusher.component import VersionPusher
-from components.trainer.component import Trainer
+from components.baseline import CANDIDATE_KEY, CHECK_KEY, ServedBaseline
+from components.pusher import VersionPusher
+from components.trainer import Trainer
 from core.metadata import connection_config
-from pipeline.beam import component_beam_args
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from pipeline.nodes import BASELINE, PUSHER, WARM_START
+from platforms.beam import set_beam_args
 from platforms.local.places import make_folder
 
 
@@ -83,6 +83,4 @@ class Local:
         return VersionPusher(model, model_blessing, infra_blessing, serving).with_id(PUSHER)
 
     def place(self, component: BaseNode) -> None:
-        args = component_beam_args(self._config, component.id, in_image=False)
-        if args:
-            component.with_beam_pipeline_args(args)
+        set_beam_args(self._config, component, in_image=False)

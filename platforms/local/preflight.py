@@ -8,8 +8,7 @@ import os
 
 from components.serving_check.golden import read_golden
 from core.errors import ConfigError
-from pipeline.config import PipelineConfig
-from pipeline.hyperparameters import check_hyperparameters
+from pipeline.config import PipelineConfig, check_hyperparameters
 from pipeline.inputs import input_files, read_options
 from platforms import flink
 from platforms.google_cloud.credentials import find_credentials

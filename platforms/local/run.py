@@ -17,7 +17,7 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
 
 from components.run_report import history
-from components.run_report.sources import installed_versions
+from components.run_report.history import installed_versions
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
 from platforms.local import unchanged

@@ -13,7 +13,7 @@ from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
-from components.trainer.component import Trainer
+from components.trainer import Trainer
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from pipeline.nodes import PUSHER, TRAINER

@@ -27,7 +27,7 @@ from tfx.dsl.components.base import executor_spec
 from tfx.types import BaseChannel, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
-from components.pusher.executor import BlessedExecutor
+from components.pusher import BlessedExecutor
 from core.settings import Section
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying

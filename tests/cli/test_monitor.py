@@ -9,7 +9,7 @@ from absl import logging as absl_logging
 from rich.console import Console
 
 from cli import summary
-from cli.watched import Watched
+from cli.monitor import Watched
 from core.events import receive
 from pipeline.config import PipelineConfig
 from platforms.local import events
@@ -129,24 +129,6 @@ def end(state, tmp_path):
     console = Console(file=io.StringIO(), width=200)
     code = summary.show(console, PipelineConfig(), state, tmp_path / "log")
     return code, console.file.getvalue()
-
-
-def test_a_pushed_model_is_exit_code_0_with_every_line_counted(tmp_path):
-    code, text = end(watched(OUTCOME), tmp_path)
-    assert code == 0
-    assert (
-        "100 read: 80 train, 0 eval, 10 test, 7 neutral left out, 3 rejected (bad_label 3)" in text
-    )
-    assert "read as   CSV: label `stars` (1 to 5), title -, text `body`\n" in text
-    assert "accuracy  0.9123   AUC 0.9500" in text
-    assert "pushed to /serving/1" in text
-
-
-def test_a_model_that_is_not_blessed_is_exit_code_3_with_the_reason(tmp_path):
-    refused = {**OUTCOME, "blessed": False, "reasons": ["too bad"], "pushed_to": ""}
-    code, text = end(watched(refused), tmp_path)
-    assert code == 3
-    assert "not blessed: too bad" in text
 
 
 def test_paths_and_reasons_that_look_like_markup_are_printed_unchanged(tmp_path):

@@ -7,10 +7,24 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from cli.monitor import Watched
 from cli.options import settings_options
 from cli.summary import _account, show
-from cli.watched import Watched
 from pipeline.config import PipelineConfig
+
+OUTCOME = {
+    "lines": {},
+    "reading": ["CSV: label `stars`"],
+    "accuracy": 0.91234,
+    "auc": 0.95,
+    "blessed": True,
+    "reasons": ["too bad"],
+    "baseline": "",
+    "accuracy_change": 0.0,
+    "refused": "",
+    "report": "/runs/[1]/report.html",
+    "pushed_to": "/serving/7",
+}
 
 
 @pytest.mark.parametrize(
@@ -39,12 +53,9 @@ def test_every_line_is_counted(lines, line):
 
 
 def test_the_next_command_has_the_settings_of_the_run():
-    outcome = {"lines": {}, "reading": [], "accuracy": 0.5, "auc": 0.5, "blessed": True}
-    outcome |= {"baseline": "", "accuracy_change": 0.0}
-    outcome |= {"refused": "", "reasons": [], "report": "report.html", "pushed_to": "/serving/7"}
     options = settings_options("my file.yaml", ["paths.root=r", "training.model=text_cnn"])
     printed = StringIO()
-    show(Console(file=printed), PipelineConfig(), Watched(outcome=outcome), options=options)
+    show(Console(file=printed), PipelineConfig(), Watched(outcome=OUTCOME), options=options)
     assert shlex.split(printed.getvalue().splitlines()[-1].removeprefix("next: ")) == [
         *("amazon-reviews", "predict", "--config", "my file.yaml"),
         *("--set", "paths.root=r", "--set", "training.model=text_cnn", "Battery died in a week"),
@@ -58,27 +69,19 @@ def test_the_next_command_has_the_settings_of_the_run():
         ("none", True, "", 0, "not pushed (push.destination: none)"),
         ("filesystem", True, "", 0, 'next: amazon-reviews predict "Battery died in a week"'),
         ("none", False, "", 3, "not blessed: too bad"),
-        ("filesystem", False, "", 3, "not blessed: too bad"),
-        ("none", True, "too slow", 3, "not pushed: serving check: too slow"),
         ("filesystem", True, "too slow", 3, "not pushed: serving check: too slow"),
         ("filesystem", False, "too slow", 3, "not pushed: serving check: too slow"),
     ],
 )
 def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, last):
-    outcome = {"lines": {}, "reading": [], "accuracy": 0.5, "auc": 0.5, "blessed": blessed}
-    outcome |= {
-        "baseline": "",
-        "accuracy_change": 0.0,
-        "refused": refused,
-        "reasons": ["too bad"],
-        "report": "/runs/[1]/report.html",
-        "pushed_to": "" if destination == "none" else "/serving/7",
-    }
+    pushed_to = "" if destination == "none" else "/serving/7"
+    outcome = {**OUTCOME, "blessed": blessed, "refused": refused, "pushed_to": pushed_to}
     config = PipelineConfig.model_validate({"push": {"destination": destination}})
     printed = StringIO()
     assert show(Console(file=printed), config, Watched(outcome=outcome), Path("log")) == code
     lines = printed.getvalue().splitlines()
-    assert "report    /runs/[1]/report.html" in lines
+    assert {"read as   CSV: label `stars`", "report    /runs/[1]/report.html"} < set(lines)
+    assert "accuracy  0.9123   AUC 0.9500 (test split)" in lines
     assert lines[-1] == last
     pushed = blessed and not refused and destination != "none"
     assert ("pushed to /serving/7" in lines) == pushed
@@ -98,15 +101,7 @@ def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, la
     ],
 )
 def test_the_result_names_the_baseline(baseline, change, destination, line):
-    outcome = {
-        "lines": {},
-        "reading": [],
-        "accuracy": 0.5,
-        "auc": 0.5,
-        "blessed": True,
-        "refused": "",
-    }
-    outcome |= {"baseline": baseline, "accuracy_change": change, "report": "r", "pushed_to": "p"}
+    outcome = {**OUTCOME, "baseline": baseline, "accuracy_change": change}
     settings = {"push": {"destination": destination}, "paths": {"serving": "/s"}}
     printed = StringIO()
     show(Console(file=printed), PipelineConfig.model_validate(settings), Watched(outcome=outcome))

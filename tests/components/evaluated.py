@@ -8,7 +8,7 @@ from tfx.components.util import examples_utils
 from tfx.proto import example_gen_pb2
 from tfx.types import standard_artifacts
 
-from components.transform import tft_internals
+from components.transform.component import write_graph
 from preprocessing import features, normalise
 from preprocessing.settings import Transform
 from preprocessing.transform import preprocessing_fn
@@ -63,7 +63,7 @@ def write_ngram_model(folder, seed):
         "text": tf.io.FixedLenFeature([1], tf.string),
         "label": tf.io.FixedLenFeature([1], tf.int64),
     }
-    tft_internals.write_graph(
+    write_graph(
         lambda inputs: preprocessing_fn(
             inputs, {**SETTINGS.model_dump(), "features": [features.NGRAMS]}
         ),

@@ -4,7 +4,7 @@ import pytest
 from tfx.types import standard_artifacts
 
 from components.artifacts import CheckedData
-from components.data_gate.executor import Executor
+from components.data_gate import DataGate
 from core.errors import InputError
 
 pytestmark = pytest.mark.slow
@@ -14,5 +14,5 @@ def test_anomalies_of_no_split_are_an_error(tmp_path):
     anomalies, checked = standard_artifacts.ExampleAnomalies(), CheckedData()
     anomalies.uri, checked.uri = str(tmp_path / "anomalies"), str(tmp_path / "checked")
     with pytest.raises(InputError, match=f"{anomalies.uri} names no split"):
-        Executor().Do({"anomalies": [anomalies]}, {"checked": [checked]}, {})
+        DataGate.test_call(anomalies=anomalies, checked=checked)
     assert not (tmp_path / "checked").exists()

@@ -30,10 +30,10 @@ import preprocessing
 from components.artifacts import RejectedLines
 from components.review_example_gen.executor import Executor as ReviewExampleGenExecutor
 from components.statistics.executor import Executor as StatisticsExecutor
-from components.transform.executor import Executor as TransformExecutor
+from components.transform.component import Executor as TransformExecutor
 from core.errors import InputError
-from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from platforms.beam import beam_args
 from trainer_module.inputs.stored_counts import read_ngram_counts
 
 pytestmark = pytest.mark.slow

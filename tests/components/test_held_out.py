@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from components.review_example_gen import held_out
-from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from platforms.beam import beam_args
 from preprocessing.reading import pieces
 from tests.components.test_review_example_gen import RUNNERS, line, read_files, write
 

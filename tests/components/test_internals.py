@@ -8,7 +8,7 @@ import tensorflow_transform as tft
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
 
 from components.statistics.tfdv_internals import statistics_of
-from components.transform import tft_internals
+from components.transform.component import has_analyzers, write_graph
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
@@ -25,8 +25,8 @@ def scaled(inputs):
 
 
 def test_an_analyzer_is_noticed():
-    assert tft_internals.has_analyzers(scaled, TYPES)
-    assert not tft_internals.has_analyzers(doubled, TYPES)
+    assert has_analyzers(scaled, TYPES)
+    assert not has_analyzers(doubled, TYPES)
 
 
 def test_a_graph_without_analyzers_transforms(tmp_path):
@@ -34,7 +34,7 @@ def test_a_graph_without_analyzers_transforms(tmp_path):
     metadata = dataset_metadata.DatasetMetadata(schema)
     folder = tmp_path / tft.TFTransformOutput.RAW_METADATA_DIR
     metadata_io.write_metadata(metadata, str(folder))
-    tft_internals.write_graph(doubled, schema, TYPES, str(tmp_path))
+    write_graph(doubled, schema, TYPES, str(tmp_path))
     layer = tft.TFTransformOutput(str(tmp_path)).transform_features_layer()
     found = layer({"number": tf.constant([[1.5], [4.0]])})
     assert found["doubled"].numpy().tolist() == [[3.0], [8.0]]

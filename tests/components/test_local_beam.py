@@ -17,6 +17,7 @@ from components.review_example_gen.executor import Executor
 from core.local_beam import make_pipeline
 from pipeline.config import PipelineConfig
 from pipeline.pipeline import create_pipeline
+from platforms.beam import ON_DATAFLOW
 from platforms.local.platform import Local
 
 pytestmark = pytest.mark.slow
@@ -84,14 +85,12 @@ def test_every_beam_component_of_the_pipeline_is_one_of_ours(tmp_path):
 
 def test_every_beam_component_of_the_pipeline_gets_the_settings(tmp_path):
     beam_settings = {
-        "direct_running_mode": "multi_threading",
-        "direct_num_workers": 2,
-        "args": ["--direct_num_workers=3"],
+        "args": [*arguments_of("multi_threading"), "--direct_num_workers=3"],
         "runner": "dataflow",
-        "dataflow": {"project": "p", "region": "r", "components": ["Transform"]},
     }
+    vertex = {"project": "p", "region": "r"}
     config = PipelineConfig.model_validate(
-        {"paths": {"root": str(tmp_path)}, "beam": beam_settings}
+        {"paths": {"root": str(tmp_path)}, "beam": beam_settings, "vertex": vertex}
     )
     components = create_pipeline(config, Local(config)).components
     given = {
@@ -99,9 +98,9 @@ def test_every_beam_component_of_the_pipeline_gets_the_settings(tmp_path):
         for component in components
         if isinstance(component.executor_spec, BeamExecutorSpec)
     }
-    common = [*arguments_of("multi_threading"), "--direct_num_workers=3"]
     assert len(given) >= 4
-    # The arguments of a component come last, and override the others.
-    assert {name: args[:3] for name, args in given.items()} == dict.fromkeys(given, common)
+    # The arguments of the settings come last, and override the others.
+    common = beam_settings["args"]
+    assert {name: args[-3:] for name, args in given.items()} == dict.fromkeys(given, common)
     on_dataflow = {name for name, args in given.items() if "--runner=DataflowRunner" in args}
-    assert on_dataflow == {"Transform"}
+    assert on_dataflow == set(ON_DATAFLOW)

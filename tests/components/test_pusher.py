@@ -9,7 +9,7 @@ from tfx.proto import pusher_pb2
 from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
-from components.pusher.executor import Executor
+from components.pusher import Executor
 from components.saved_models import identity
 from core.errors import InputError
 from serving.versions import versions

@@ -5,7 +5,7 @@ import json
 import pytest
 from tfx.utils import json_utils
 
-from components.trainer.executor import with_run_parameters
+from components.trainer import with_run_parameters
 
 pytestmark = pytest.mark.slow
 

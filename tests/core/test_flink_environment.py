@@ -6,8 +6,8 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 
 from components.review_example_gen.executor import Executor
 from core.flink.runner import FlinkRunner
-from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from platforms.beam import beam_args
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ import apache_beam
 import pytest
 
 from core.flink.job_server import class_path
-from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from platforms.beam import beam_args
 
 JOB = Path(__file__).with_name("flink_job.py")
 RELEASE = f"beam-runners-flink-1.19-job-server/{apache_beam.__version__}"

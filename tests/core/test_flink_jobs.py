@@ -14,8 +14,8 @@ import pytest
 from core.flink import rest
 from core.flink.job_server import JobServer, Settings
 from core.flink.names import WORKER
-from pipeline.beam import beam_args
 from pipeline.config import PipelineConfig
+from platforms.beam import beam_args
 from platforms.flink import check_job, check_local
 from tests.exhaustive import exhaustive
 from tests.waiting import wait

@@ -8,11 +8,19 @@ import shutil
 import pytest
 import yaml
 
-from pipeline.settings_file import PRESETS
+from pipeline.config import PRESETS
 from tests.e2e.connections import Connections
 from tests.e2e.harness import Workspace
 
 SETTINGS = yaml.safe_load((PRESETS / "sample.yaml").read_text(encoding="utf-8"))
+LITTLE = {
+    **SETTINGS,
+    "data": {"max_examples": {"train": 4000, "eval": 500, "test": 500}},
+    # The models are not good, and are pushed nevertheless.
+    "evaluation": {"min_accuracy": 0.0, "max_accuracy_drop": 1.0},
+    "serving_check": {"min_golden": 0.0},
+}
+"""Settings of a run on few reviews, which takes half the time."""
 
 
 def compiled_settings(folder):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.e2e.conftest import SETTINGS
+from tests.e2e.conftest import LITTLE
 from tests.e2e.harness import PIPELINE_NODES, Workspace
 
 pytestmark = pytest.mark.slow
 
-MANY = "training.epochs=40"
+MANY = "training.epochs=80"
 
 
 def resumed(workspace):
@@ -18,7 +18,7 @@ def resumed(workspace):
 
 
 def test_a_run_killed_in_the_trainer_is_completed_from_the_cache_and_the_checkpoint(tmp_path):
-    workspace = Workspace(tmp_path, SETTINGS)
+    workspace = Workspace(tmp_path, LITTLE)
     checkpoints = workspace.root / "checkpoints"
     output = workspace.run_and_kill(lambda: list(checkpoints.glob("*/checkpoint")), MANY)
     assert "failed: Trainer: the pipeline's process ended with exit code -9" in output
@@ -36,7 +36,7 @@ def test_a_run_killed_in_the_trainer_is_completed_from_the_cache_and_the_checkpo
 @pytest.mark.exhaustive
 def test_a_run_killed_in_transform_and_then_without_the_cache_in_the_trainer(tmp_path):
     # These runs also have no Pusher.
-    workspace = Workspace(tmp_path, {**SETTINGS, "push": {"destination": "none"}})
+    workspace = Workspace(tmp_path, {**LITTLE, "push": {"destination": "none"}})
     written = workspace.root / "Transform" / "transformed_examples"
     output = workspace.run_and_kill(lambda: written.exists() and any(written.iterdir()), MANY)
     assert "failed: Transform: the pipeline's process ended with exit code -9" in output

@@ -8,7 +8,7 @@ import pytest
 
 from sample_data import __path__ as sample_data
 from tests.core.test_processes import PACKAGES
-from tests.e2e.conftest import SETTINGS
+from tests.e2e.conftest import LITTLE
 from tests.e2e.harness import Workspace
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ def test_a_run_takes_nothing_from_other_projects_and_jobs(tmp_path):
         "KERAS_BACKEND": "jax",
         "PYTHONPATH": str(tmp_path),
     }
-    workspace = Workspace(tmp_path, SETTINGS, environ)
+    workspace = Workspace(tmp_path, LITTLE, environ)
     for name in PACKAGES:
         (tmp_path / f"{name}.py").write_text("raise SystemExit(f'{__file__} of the user')\n")
     done = workspace.run("training.strategy=multi_worker_mirrored,training.workers=2")

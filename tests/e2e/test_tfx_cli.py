@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import SETTINGS, compiled_settings
+from tests.e2e.conftest import LITTLE, SETTINGS, compiled_settings
 from tests.e2e.harness import Workspace
 from tests.exhaustive import exhaustive
 
@@ -34,12 +34,6 @@ def tfx(workspace, *words, engine="local", overrides="", cwd=ROOT):
 LOCAL, VERTEX = "local_runner.py", "kubeflow_v2_runner.py"
 CREATE = ("pipeline", "create", "--pipeline_path", LOCAL)
 RUN = ("run", "create", "--pipeline_name", "amazon_reviews")
-# One epoch on little data: the models are not good, and are pushed nevertheless.
-LITTLE = {
-    "data": {"max_examples": {"train": 4000, "eval": 500, "test": 500}},
-    "evaluation": {"min_accuracy": 0.0, "max_accuracy_drop": 1.0},
-    "serving_check": {"min_golden": 0.0},
-}
 SHAPES = {
     "one_device": {},
     "mirrored": {"devices": 2},
@@ -106,7 +100,7 @@ def test_the_runner_of_another_engine_is_one_line_and_runs_nothing(
 )
 def test_strategies_train_and_push(tmp_path, strategies):
     # The components before the Trainer are the same for all strategies, and are cache hits.
-    workspace = Workspace(tmp_path, {**SETTINGS, **LITTLE})
+    workspace = Workspace(tmp_path, LITTLE)
     created = tfx(workspace, *CREATE)
     assert created.returncode == 0, created.stdout + created.stderr
     assert 'Pipeline "amazon_reviews" created successfully' in created.stdout

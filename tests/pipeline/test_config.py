@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 from core.errors import ConfigError
 from core.overrides import parse_overrides
-from pipeline.cluster_settings import COMPONENTS
-from pipeline.config import PipelineConfig, load_config
-from pipeline.nodes import BASELINE, WARM_START, node_ids
-from pipeline.settings_file import PRESETS
+from pipeline.config import PRESETS, PipelineConfig, load_config
 from trainer_module.models import hyperparameters
 
 
@@ -240,10 +237,3 @@ def _leaves(values, prefix=""):
             yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
-
-
-def test_every_component_can_be_given_resources():
-    training = {"warm_start": True, "tuner_trials": 1}
-    nodes = node_ids(PipelineConfig.model_validate({"training": training}))
-    # These two nodes only find a model.
-    assert set(nodes) - {BASELINE, WARM_START} == set(COMPONENTS)

@@ -69,8 +69,8 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
             "cluster.resources={Trainer: {gpus: 2}},training.jit_compile=true",
             "training.jit_compile: true compiles the step of a single device, not of mirrored (",
         ),
-        ("kubeflow", "beam.runner=dataflow", "beam.dataflow.project: not set"),
-        ("kubeflow", "beam={runner: dataflow, dataflow: {project: p}}", "beam.dataflow.region"),
+        ("kubeflow", "beam.runner=dataflow", "vertex.project: not set"),
+        ("kubeflow", "beam.runner=dataflow,vertex.project=p", "vertex.region: not"),
     ],
 )
 def test_the_error_names_the_unsuitable_setting(target, more, line):
@@ -86,7 +86,7 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
         ("data.splits={train: a}", "data.input_base: not set, and data.splits requires it"),
         ("push.destination=vertex", "push.destination: vertex requires --target vert"),
         (
-            "beam={runner: dataflow, dataflow: {project: p, region: r}}",
+            "beam.runner=dataflow,vertex={project: p, region: r}",
             "paths.root: ",
         ),
     ],

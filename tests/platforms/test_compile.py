@@ -16,8 +16,7 @@ from tfx.components.example_gen import input_processor
 
 from components.properties import RUN_PARAMETERS
 from core.errors import ConfigError
-from pipeline.config import load_config
-from pipeline.settings_file import PRESETS
+from pipeline.config import PRESETS, load_config
 from platforms import driver
 from platforms.compile import DRIVER, ENTRYPOINT, compile_pipeline
 from platforms.kubeflow import input_cache
@@ -59,7 +58,7 @@ def compiled(request, tmp_path_factory):
 @pytest.mark.parametrize("target", REQUIRED)
 @pytest.mark.parametrize("preset", PRESET_NAMES)
 def test_every_preset_compiles_for_every_target(tmp_path, preset, target):
-    dataflow = "beam.dataflow={project: my-project, region: europe-west4}"
+    dataflow = "vertex={project: my-project, region: europe-west4}"
     compiled = Compiled(tmp_path, target, preset, dataflow)
     # Unknown fields are refused by the parser.
     spec = json_format.ParseDict(compiled.spec, pipeline_spec_pb2.PipelineSpec())
@@ -84,7 +83,7 @@ def test_every_step_runs_our_entry_point_in_our_image(compiled):
     containers = [e["container"] for e in compiled.executors.values() if "container" in e]
     assert len(containers) >= 11 - bool(compiled.job)
     assert all(c["image"] == IMAGE and c["command"] == ENTRYPOINT for c in containers)
-    assert "components.trainer.executor.Executor" in compiled.container("Trainer")["args"]
+    assert "components.trainer.Executor" in compiled.container("Trainer")["args"]
     # Nothing of the machine that compiles is left in it.
     assert os.getcwd() not in compiled.path.read_text()
     # A submission finds the options of the reading, to add the fingerprint of the input.

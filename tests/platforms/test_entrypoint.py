@@ -74,7 +74,7 @@ def run_gate(folder, given, anomalies):
     split = folder / "anomalies" / "Split-train"
     split.mkdir(parents=True)
     (split / "SchemaDiff.pb").write_bytes(anomalies.SerializeToString())
-    return call("components.data_gate.executor.Executor", step_input)
+    return call("components.data_gate.DataGate_Executor", step_input)
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ def test_bad_data_is_one_line_and_exit_code_2(tmp_path, capsys):
     anomalies.anomaly_info["text"].short_description = "Column dropped"
     assert run_gate(tmp_path, BROKEN["system"], anomalies) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("components.data_gate.executor.Executor: ")
+    assert last.startswith("components.data_gate.DataGate_Executor: ")
     assert "text: Column dropped" in last
     assert not (tmp_path / "task").exists()
 

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from core.flink import rest
-from pipeline.beam import beam_args
 from pipeline.config import load_config
+from platforms.beam import beam_args
 from tests.checkout import CHECKOUT
 from tests.waiting import wait
 

@@ -53,9 +53,7 @@ def test_the_saved_model_holds_no_keras_object(trained):
     assert not [kind for kind in kinds if "keras" in kind]
 
 
-@pytest.mark.parametrize(
-    ("loop", "at_once"), [exhaustive(("custom", 1)), ("custom", 7), ("fit", 5)]
-)
+@pytest.mark.parametrize(("loop", "at_once"), [exhaustive("custom", 1), ("custom", 7), ("fit", 5)])
 def test_loops_and_calls_of_several_steps_have_equal_results(
     prepared, trained, tmp_path, loop, at_once
 ):

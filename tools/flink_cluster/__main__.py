@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from core.errors import UserError
-from pipeline.beam import flink_jars
 from pipeline.flink_settings import Flink
+from platforms.beam import flink_jars
 from platforms.flink import check_java
 from tools.flink_cluster.cluster import FlinkCluster
 

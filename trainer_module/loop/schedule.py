@@ -16,8 +16,10 @@ FINAL_FRACTION = 0.3
 """The learning rate at the end of the cosine, as a fraction of the highest learning rate."""
 
 
-def peak_rate(training: Training, own_rate: float, global_batch: int) -> float:
-    """Return the highest learning rate for `global_batch` examples a step.
+def make_schedule(
+    training: Training, own_rate: float, global_batch: int, total_steps: int
+) -> WarmUp:
+    """Return the learning rate over the steps of a training.
 
     Linear scaling is Goyal et al., "Accurate, Large Minibatch SGD" (2017), square-root scaling
     Krizhevsky, "One weird trick for parallelizing convolutional neural networks" (2014).
@@ -26,17 +28,13 @@ def peak_rate(training: Training, own_rate: float, global_batch: int) -> float:
       training: the settings.
       own_rate: the model's learning rate, used if the settings have none.
       global_batch: examples per step over all replicas.
+      total_steps: steps of all epochs.
     """
     rate = training.learning_rate if training.learning_rate is not None else own_rate
     growth = global_batch / BATCH
     factor = {"linear": growth, "square_root": math.sqrt(growth), "none": 1.0}
-    return rate * factor[training.learning_rate_scaling]
-
-
-def make_schedule(training: Training, peak: float, total_steps: int) -> WarmUp:
-    """Return the schedule of `training` for the highest rate `peak` and the steps of all epochs."""
     return WarmUp(
-        peak,
+        rate * factor[training.learning_rate_scaling],
         warmup_steps=round(training.warmup * total_steps),
         total_steps=total_steps,
         decay=training.schedule == "cosine",

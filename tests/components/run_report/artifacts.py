@@ -10,9 +10,9 @@ from components.evaluator.files import CANDIDATE, WHOLE
 from components.evaluator.metrics import METRICS, Check, Counts, Interval
 from components.evaluator.settings import Evaluation as EvaluationSettings
 from components.run_report.evaluation import Bin, Evaluation, Figure, SliceAccuracy
+from components.run_report.history import Sources, Step
 from components.run_report.input_data import Balance
 from components.run_report.mistakes import Explanations, Mistake
-from components.run_report.sources import Sources, Step
 from serving.explain import Part
 from tests.serving.models import push
 

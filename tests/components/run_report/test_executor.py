@@ -11,7 +11,7 @@ import pytest
 from kfp.dsl import ClassificationMetrics, Metrics
 
 from components.artifacts import SYSTEM_TYPES
-from components.run_report.cluster_pages import classification, metrics
+from components.run_report.component import classification, key_figures
 from components.run_report.evaluation import read_evaluation
 from tests.components.run_report.artifacts import write_run
 
@@ -48,7 +48,7 @@ def test_the_metrics_have_the_form_of_kfps_own_class_without_undefined_ones(tmp_
     # Without a positive prediction the precision is not defined.
     write_run(tmp_path, [("bad", 0), ("bad", 0)])
     expected.log_metric("accuracy", 1.0)
-    assert metrics(read_evaluation(str(tmp_path / "evaluation"))) == expected.metadata
+    assert key_figures(read_evaluation(str(tmp_path / "evaluation"))) == expected.metadata
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def _call(folder, run):
     }
     command = [
         *(sys.executable, "-m", "platforms.entrypoint"),
-        *("--executor_class_path", "components.run_report.executor.Executor"),
+        *("--executor_class_path", "components.run_report.component.Executor"),
         *("--json_serialized_invocation_args", json.dumps(executor_input)),
         *("--json_serialized_inputs_spec_args", json.dumps(spec)),
     ]

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from components.run_report.evaluation import read_evaluation
-from components.run_report.input_data import read_input, read_lengths
+from components.run_report.input_data import read_input
 from components.run_report.mistakes import Mistake, contributions, explain, largest_weights
 from components.run_report.page import figure, highlighted
 from preprocessing import features
@@ -125,17 +125,6 @@ def test_the_lines_of_each_file_and_the_reasons(tmp_path):
         ("duplicate_across_splits", 1),
     ]
     assert found.reasons[0].samples == ["a.csv:7 no label <b>9</b>", "a.csv:9 no label"]
-
-
-def test_the_lengths_of_the_test_reviews(tmp_path):
-    reviews = [("word " * words, 1) for words in (1, 19, 20, 49, 200, 201)] + [("", 0)]
-    assert read_lengths(write_run(tmp_path, reviews=reviews).examples) == {
-        "1-19": 3,
-        "20-49": 2,
-        "50-99": 0,
-        "100-199": 0,
-        "200+": 2,
-    }
 
 
 def test_many_files_are_listed_in_part(tmp_path, monkeypatch):

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
+from components.run_report.history import Sources
 from components.run_report.page import collect, render
-from components.run_report.sources import Sources
 from tests.components.run_report.artifacts import write_run
 
 LARGEST = 5_000_000  # bytes

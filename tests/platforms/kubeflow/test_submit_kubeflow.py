@@ -168,7 +168,7 @@ def test_kubeflow_names_what_failed(kubeflow):
 
 
 LOG = """INFO absl: Starting executor
-components.trainer.executor.Executor: parameter epochs: must be an integer, not 2.5
+components.trainer.Executor: parameter epochs: must be an integer, not 2.5
 F1125 10:22:33.446301       1 main.go:49] failed to execute component: exit status 2
 time="2026-11-25T10:22:33.8Z" level=info msg="sub-process exited" argo=true error="<nil>"
 Error: exit status 1
@@ -186,7 +186,7 @@ def test_the_last_error_of_each_failed_pod_is_reported(kubeflow, tmp_path):
     assert kubeflow(wait=True) == 1
     assert kubeflow.lines[-3:-1] == [
         "Trainer failed: no error message from the cluster",
-        "reviews-impl-1: components.trainer.executor.Executor: parameter epochs: must be an "
+        "reviews-impl-1: components.trainer.Executor: parameter epochs: must be an "
         "integer, not 2.5",
     ]
     assert kubeflow.lines[-1].startswith("logs: kubectl get pods -n team-a ")

@@ -287,6 +287,9 @@ def test_the_checkpoint_of_other_settings_is_refused(make, folder):
         f"now 3); train with those, or remove {folder} to start the training from the beginning"
     )
     assert make()[1].restore(8, {**SETTINGS, "training.new_in_this_release": 1}) == 1
+    # The other settings may have another meaning without a setting of an earlier release.
+    with pytest.raises(CheckpointError, match=r"\(training.epochs: 2, now removed\)"):
+        make()[1].restore(8, {"training.model": "ngram_linear"})
 
 
 def test_the_checkpoint_of_another_model_is_refused(make, folder):

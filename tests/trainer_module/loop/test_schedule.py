@@ -4,13 +4,17 @@ import math
 
 import pytest
 
-from trainer_module.loop.schedule import FINAL_FRACTION, make_schedule, peak_rate
+from trainer_module.loop.schedule import BATCH, FINAL_FRACTION, make_schedule
 from trainer_module.settings import Training
+
+
+def peak_rate(training, own_rate, global_batch):
+    return make_schedule(training, own_rate, global_batch, 20).get_config()["peak"]
 
 
 def rates(training, steps, peak=0.4):
     """The learning rate of each of the first `steps` steps; the training has 20 in all."""
-    made = make_schedule(training, peak, 20)
+    made = make_schedule(training, peak, BATCH, 20)
     return [float(made(step)) for step in range(steps)]
 
 
@@ -51,7 +55,7 @@ def test_a_constant_rate_stays():
 
 
 def test_a_cosine_falls_to_its_end_at_the_last_step_and_stays_there():
-    made = make_schedule(Training(warmup=0.2, schedule="cosine"), 0.4, 20)
+    made = make_schedule(Training(warmup=0.2, schedule="cosine"), 0.4, BATCH, 20)
     low = 0.4 * FINAL_FRACTION
     # Four steps of warm-up and sixteen of the cosine, of which a quarter, a half and all are over.
     quarter = low + (0.4 - low) * (1 + math.cos(math.pi / 4)) / 2
@@ -61,6 +65,6 @@ def test_a_cosine_falls_to_its_end_at_the_last_step_and_stays_there():
 
 
 def test_a_schedule_can_be_made_again_from_its_config():
-    made = make_schedule(Training(), 0.4, 20)
+    made = make_schedule(Training(), 0.4, BATCH, 20)
     again = type(made)(**made.get_config())
     assert [float(again(step)) for step in range(20)] == [float(made(step)) for step in range(20)]

@@ -12,7 +12,7 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from google.auth.exceptions import DefaultCredentialsError
 from kagglehub import exceptions
 
-from cli import kaggle
+from cli import data
 from cli.command import main
 
 
@@ -63,19 +63,19 @@ def downloads(tmp_path, monkeypatch):
 
 def test_both_files_are_downloaded_into_the_folder(tmp_path, downloads):
     lines = []
-    files = kaggle.fetch(str(tmp_path / "data"), lines.append)
-    assert [Path(file).read_text() for file in files] == list(kaggle.FILES)
-    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == sorted(kaggle.FILES)
-    assert [path for _, path in downloads] == list(kaggle.FILES)
+    files = data.fetch_files(str(tmp_path / "data"), lines.append)
+    assert [Path(file).read_text() for file in files] == list(data.FILES)
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == sorted(data.FILES)
+    assert [path for _, path in downloads] == list(data.FILES)
     assert len(lines) == 2
 
 
 def test_existing_files_are_not_downloaded_again(tmp_path, downloads):
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / kaggle.FILES[0]).write_text("mine")
-    kaggle.fetch(str(tmp_path / "data"), lambda line: None)
-    assert (tmp_path / "data" / kaggle.FILES[0]).read_text() == "mine"
-    assert [path for _, path in downloads] == [kaggle.FILES[1]]
+    (tmp_path / "data" / data.FILES[0]).write_text("mine")
+    data.fetch_files(str(tmp_path / "data"), lambda line: None)
+    assert (tmp_path / "data" / data.FILES[0]).read_text() == "mine"
+    assert [path for _, path in downloads] == [data.FILES[1]]
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_an_error_is_one_line_and_leaves_no_file(tmp_path, monkeypatch, error, m
         raise error
 
     monkeypatch.setattr(kagglehub, "dataset_download", download)
-    with pytest.raises(kaggle.FetchError) as raised:
-        kaggle.fetch(str(tmp_path / "data"), lambda line: None)
+    with pytest.raises(data.FetchError) as raised:
+        data.fetch_files(str(tmp_path / "data"), lambda line: None)
     assert message in str(raised.value)
-    assert kaggle.FILES[0] in str(raised.value)
+    assert data.FILES[0] in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "data").exists()
 
@@ -117,7 +117,7 @@ def test_a_url_is_written_through_its_file_system(tmp_path, monkeypatch, capsys,
     assert code == 0
     assert f"2 files in {base}" in out
     written = {path.name: path.read_text() for path in (tmp_path / "bucket").iterdir()}
-    assert written == {name: name for name in kaggle.FILES}
+    assert written == {name: name for name in data.FILES}
     assert not list(tmp_path.glob("store:*"))
     assert "exists already" in command(monkeypatch, capsys, base, "data", "fetch")[1]
     assert len(downloads) == 2

@@ -1,61 +1,63 @@
-"""The Beam arguments of the data components, which include the runner."""
+"""The Beam arguments of the components, which include the runner."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.flink.names import RUNNER, WORKER, WORKER_LOG, WORKER_LOG_VARIABLE
 from pipeline.config import PipelineConfig, log_folder
 from pipeline.flink_settings import Flink
 
+if TYPE_CHECKING:
+    from tfx.dsl.components.base.base_node import BaseNode
+
 _ROOT = Path(__file__).parents[1]
 _SETUP_FILE = _ROOT / "setup.py"
 _NO_IMAGE = "none"
 _SETUP_FILE_IN_IMAGE = "/opt/amazon-reviews/setup.py"
+ON_DATAFLOW = ("ReviewExampleGen", "StatisticsGen", "Transform")
+"""The components that run on Dataflow, StatisticsGen only with the statistics of all Examples."""
 
 
 def beam_args(config: PipelineConfig) -> list[str]:
     """Return the arguments of every Beam component; those of `beam.args` override the others.
 
-    The settings have the same defaults as Beam. The list has only arguments that differ from them,
-    because with any argument TFX packages its own sources for remote workers, which takes two
-    seconds for each component.
+    By default there is none, because with any argument TFX packages its own sources for remote
+    workers, which takes two seconds for each component.
     """
-    beam, args = config.beam, []
-    if beam.direct_running_mode != "in_memory":
-        args += [
-            f"--direct_running_mode={beam.direct_running_mode}",
-            f"--direct_num_workers={beam.direct_num_workers}",
-        ]
-    if beam.runner == "flink":
-        args += _flink_args(beam.flink, log_folder(config))
-    return [*args, *beam.args]
+    beam = config.beam
+    flink = _flink_args(beam.flink, log_folder(config)) if beam.runner == "flink" else []
+    return [*flink, *beam.args]
 
 
-def component_beam_args(config: PipelineConfig, component_id: str, *, in_image: bool) -> list[str]:
-    """Return the arguments of one component; they override those of `beam_args`.
+def set_beam_args(config: PipelineConfig, component: BaseNode, *, in_image: bool) -> None:
+    """Set the Beam arguments of a component, if it has a Beam pipeline.
 
     Args:
-      component_id: an id as in `beam.dataflow.components`.
+      config: the settings.
+      component: a node of the pipeline.
       in_image: True if the component runs in the project's image, False if in this checkout.
     """
-    dataflow = config.beam.dataflow
-    if config.beam.runner != "dataflow" or component_id not in dataflow.components:
-        return []
-    options = {
-        "runner": "DataflowRunner",
-        "project": dataflow.project or config.vertex.project,
-        "region": dataflow.region or config.vertex.region,
-        "temp_location": dataflow.temp_location or f"{config.paths.root.rstrip('/')}/tmp",
-        "service_account_email": dataflow.service_account,
-        "worker_machine_type": dataflow.machine_type,
-        "max_num_workers": dataflow.max_workers,
+    if not hasattr(component, "with_beam_pipeline_args"):
+        return
+    dataflow = config.beam.runner == "dataflow" and component.id in ON_DATAFLOW
+    args = [*(_dataflow_args(config, in_image) if dataflow else []), *beam_args(config)]
+    if args:
+        component.with_beam_pipeline_args(args)
+
+
+def _dataflow_args(config: PipelineConfig, in_image: bool) -> list[str]:
+    return [
+        "--runner=DataflowRunner",
+        f"--project={config.vertex.project}",
+        f"--region={config.vertex.region}",
+        f"--temp_location={config.paths.root.rstrip('/')}/tmp",
         # Dataflow's workers install this package, and TFX as its dependency, when they start.
-        "setup_file": _SETUP_FILE_IN_IMAGE if in_image else _SETUP_FILE,
-    }
-    return [f"--{name}={value}" for name, value in options.items() if value is not None]
+        f"--setup_file={_SETUP_FILE_IN_IMAGE if in_image else _SETUP_FILE}",
+    ]
 
 
 def flink_jars(flink: Flink) -> Path:

@@ -1,4 +1,4 @@
-"""Executor of VersionPusher: copies a model that has both blessings to the newest version."""
+"""VersionPusher: copies a blessed model to a new version, which is newer than all others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 from tfx import types
+from tfx.components import Pusher
 from tfx.components.pusher import executor as tfx_executor
+from tfx.dsl.components.base import executor_spec
 from tfx.dsl.io import fileio
 from tfx.proto import pusher_pb2
-from tfx.types import artifact_utils, standard_component_specs
+from tfx.types import BaseChannel, artifact_utils, standard_component_specs
 from tfx.utils import io_utils, proto_utils
 
 from components.saved_models import copy_model, identity
@@ -89,6 +91,39 @@ class Executor(BlessedExecutor):
             version = _push(model, serving)
         io_utils.copy_dir(model, uri)
         return version, os.path.basename(version)
+
+
+class VersionPusher(Pusher):
+    """Copies a model that has both blessings to a new version.
+
+    TFX's own Pusher names a version by the clock alone. After a change of the clock, an older model
+    would stay the newest version, and in the same second the Pusher would copy nothing.
+    """
+
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+
+    def __init__(
+        self,
+        model: BaseChannel,
+        model_blessing: BaseChannel,
+        infra_blessing: BaseChannel,
+        serving_dir: str,
+    ):
+        """Construct the component.
+
+        Args:
+          model: the SavedModel.
+          model_blessing: the Evaluator's blessing of the model.
+          infra_blessing: the ServingCheck's blessing of the model.
+          serving_dir: the folder of all versions.
+        """
+        folder = pusher_pb2.PushDestination.Filesystem(base_directory=serving_dir)
+        super().__init__(
+            model=model,
+            model_blessing=model_blessing,
+            infra_blessing=infra_blessing,
+            push_destination=pusher_pb2.PushDestination(filesystem=folder),
+        )
 
 
 def _push(model: str, serving: str) -> str:

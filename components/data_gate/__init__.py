@@ -1,1 +1,0 @@
-"""DataGate: fails the run if ExampleValidator found an anomaly."""

@@ -1,1 +1,0 @@
-"""ReviewSchemaGen: the schema in this package, as an artifact."""

@@ -1,0 +1,43 @@
+"""ReviewSchemaGen: the schema in this package, as an artifact.
+
+TFX's ImportSchemaGen takes a path instead: a path of the machine that compiles does not exist in a
+container, and an edited file with the same path would be a cache hit.
+
+`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+from absl import logging
+from tfx.components.schema_gen.executor import DEFAULT_FILE_NAME
+from tfx.dsl.component.experimental.annotations import OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.dsl.io import fileio
+from tfx.types.standard_artifacts import Schema
+
+import preprocessing
+
+_FILE = Path(preprocessing.__file__).parent / "schema" / "schema.pbtxt"
+
+
+def schema_fingerprint() -> str:
+    """Return a hash of the schema file."""
+    return hashlib.sha256(_FILE.read_bytes()).hexdigest()[:16]
+
+
+@component
+def ReviewSchemaGen(schema: OutputArtifact[Schema], fingerprint: Parameter[str]) -> None:
+    """The schema of reviews -> `schema`.
+
+    Args:
+      schema: the schema of this installation.
+      fingerprint: `schema_fingerprint()`, by which another schema is no cache hit.
+    """
+    if fingerprint != schema_fingerprint():
+        # The image is older or newer than the checkout that compiled the pipeline.
+        logging.warning("The schema in this image differs from that of the compiled pipeline")
+    fileio.makedirs(schema.uri)
+    with fileio.open(os.path.join(schema.uri, DEFAULT_FILE_NAME), "wb") as file:
+        file.write(_FILE.read_bytes())

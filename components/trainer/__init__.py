@@ -1,1 +1,0 @@
-"""Trainer: TFX's Trainer, with epochs and strategy as parameters of a run."""
