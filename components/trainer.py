@@ -14,7 +14,7 @@ from tfx.types import BaseChannel, standard_artifacts, standard_component_specs
 from tfx.types.component_spec import ExecutionParameter
 from tfx.utils import json_utils
 
-from components.baseline.served import existing_model
+from components.baseline import existing_model
 from core.errors import InputError
 from core.settings import with_parameters
 from trainer_module.cluster.resources import count_processes

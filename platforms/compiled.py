@@ -10,7 +10,7 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
-from components.baseline.component import PushedBaseline
+from components.baseline import PushedBaseline
 from components.pusher import VersionPusher
 from pipeline.config import PipelineConfig
 from pipeline.nodes import BASELINE, PUSHER, TRAINER, WARM_START

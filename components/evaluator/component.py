@@ -26,7 +26,7 @@ from tfx.types import (
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 from tfx.utils import io_utils, path_utils
 
-from components.baseline.served import existing_model
+from components.baseline import existing_model
 from components.beam_executor import LocalBeamExecutor
 from components.evaluator.files import BASELINE, CANDIDATE, CONFIG_FILE, read_checks
 from components.evaluator.scoring import ScoreFiles, merge, write_scores

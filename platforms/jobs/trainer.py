@@ -10,7 +10,7 @@ from tfx import types
 from tfx.dsl.io import fileio
 from tfx.types import standard_component_specs
 
-from components.baseline.served import existing_model
+from components.baseline import existing_model
 from components.trainer import Executor, Trainer, with_run_parameters
 from core.settings import Section
 from trainer_module.run_fn import make_job

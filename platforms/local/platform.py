@@ -11,7 +11,7 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
-from components.baseline.strategy import CANDIDATE_KEY, CHECK_KEY, ServedBaseline
+from components.baseline import CANDIDATE_KEY, CHECK_KEY, ServedBaseline
 from components.pusher import VersionPusher
 from components.trainer import Trainer
 from core.metadata import connection_config

@@ -6,8 +6,7 @@ import pytest
 import tensorflow as tf
 from tfx.types import standard_artifacts
 
-from components.baseline.pushed import Executor
-from components.baseline.served import existing_model
+from components.baseline import PushedBaseline, existing_model
 from core.errors import InputError
 
 pytestmark = pytest.mark.slow
@@ -33,13 +32,11 @@ def workspace(tmp_path):
     return tmp_path
 
 
-def baseline(workspace, has_candidate=True, **properties):
+def baseline(workspace, has_candidate=True):
     out = artifact(workspace / "out")
-    Executor().Do(
-        {"candidate": [artifact(workspace / "candidate")]} if has_candidate else {},
-        {"model": [out]},
-        {"serving_dir": str(workspace / "serving"), **properties},
-    )
+    candidate = artifact(workspace / "candidate") if has_candidate else None
+    serving = str(workspace / "serving")
+    PushedBaseline.test_call(serving_dir=serving, model=out, candidate=candidate)
     inputs = existing_model({"baseline_model": [out], "other": []}, "baseline_model")
     if "baseline_model" not in inputs:
         return None

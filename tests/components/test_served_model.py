@@ -16,8 +16,7 @@ from tfx.types import Channel
 from tfx.types.standard_artifacts import InfraBlessing, Model, ModelBlessing
 from tfx.utils import path_utils
 
-from components.baseline.served import existing_model
-from components.baseline.strategy import ServedBaseline
+from components.baseline import ServedBaseline, existing_model
 from components.pusher import VersionPusher
 from components.saved_models import identity
 from core.errors import InputError

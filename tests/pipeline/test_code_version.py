@@ -45,7 +45,7 @@ DEPENDS_ON = {
     "Tuner": ("trainer_module/tuner.py", "trainer_module/training.py"),
     "Trainer": (
         "components/trainer.py",
-        "components/baseline/served.py",
+        "components/baseline.py",
         "trainer_module/run_fn.py",
         "trainer_module/loop/loops.py",
         "trainer_module/cluster/local.py",
@@ -58,7 +58,7 @@ DEPENDS_ON = {
         "components/evaluator/metrics.py",
         "components/evaluator/scoring.py",
         "components/evaluator/files.py",
-        "components/baseline/served.py",
+        "components/baseline.py",
         "serving/predict_text.py",
         "preprocessing/fast/ngrams.py",
     ),

@@ -37,7 +37,7 @@ class Step:
     def __init__(self, executor, prepared, folder):
         from tfx.types import standard_artifacts
 
-        from components.baseline.served import write_no_model
+        from components.baseline import write_no_model
 
         self._executor = executor
         examples = standard_artifacts.Examples()

@@ -56,10 +56,10 @@ def _lines(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
             content += part
     except CorruptArchive as error:
         damage = rejected(content.count(b"\n") + 1, CORRUPT_ARCHIVE, error.detail)
-    *lines, last = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    *lines, last = content.split(b"\n")
     lines += [last] if last and damage is None else []
     for number, line in enumerate(lines, 1):
-        line = line.removesuffix(b"\r")
+        line = (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).removesuffix(b"\r")
         if len(line) > MAX_LINE_BYTES:
             yield rejected(number, LINE_TOO_LONG, TOO_LONG)
         else:

@@ -1,0 +1,280 @@
+"""The baseline of a candidate: the model that `paths.serving` serves.
+
+TFX's local engine selects it by the Resolver strategy `ServedBaseline`, which reuses the artifact
+of an earlier run. The component `PushedBaseline` is for orchestrators without our strategies.
+
+`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+from absl import logging
+from ml_metadata import MetadataStore
+from ml_metadata.proto import metadata_store_pb2 as mlmd
+from tensorflow.core.protobuf import saved_model_pb2
+from tfx import types
+from tfx.components.evaluator import constants
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.dsl.components.common.resolver import ResolverStrategy
+from tfx.dsl.io import fileio
+from tfx.types import artifact_utils, standard_artifacts
+from tfx.utils import path_utils
+from tfx.version import __version__
+
+from components.properties import BASELINE_PROPERTY, BLESSED_PROPERTY
+from components.saved_models import copy_model, identity
+from core.errors import InputError, UserError
+from core.files import without_magic
+from serving.versions import MODEL_FILE, is_complete, versions
+
+MODEL_KEY = "model"
+BLESSING_KEY = "model_blessing"
+CHECK_KEY = "infra_blessing"
+CANDIDATE_KEY = "candidate"
+_VERSION_PROPERTY = artifact_utils.ARTIFACT_TFX_VERSION_CUSTOM_PROPERTY_KEY
+PROBLEM_PROPERTY = "problem"
+"""The property of a Model with the reason for which the baseline is unknown."""
+_NO_MODEL = "NO_MODEL"
+"""The file in an artifact in place of a model, if there is no baseline."""
+
+
+class Served(NamedTuple):
+    """A served model.
+
+    Attributes:
+      name: its name in the result of a run.
+      path: its folder.
+    """
+
+    name: str
+    path: str
+
+    def copy_to(self, artifact: types.Artifact) -> None:
+        """Copy the model to an artifact.
+
+        Raises:
+          InputError: the model is damaged.
+        """
+        try:
+            _read(self.path)
+        except Exception as error:  # TensorFlow raises any error for a damaged file.
+            reason = str(error).strip().partition("\n")[0]
+            raise InputError(
+                f"{self.path} is damaged, so no model can be compared with it ({reason}); delete "
+                "this folder to compare with the version before it"
+            ) from None
+        copy_model(self.path, path_utils.serving_model_dir(artifact.uri))
+
+
+def served_model(folder: str, candidate: types.Artifact | None) -> Served | None:
+    """Return the newest complete version that is not the candidate; None if there is none.
+
+    In an unchanged second run the candidate is the newest version itself. Compared with itself it
+    would pass any threshold.
+
+    Raises:
+      InputError: the candidate was deleted.
+      OSError: the folder cannot be read.
+    """
+    own = identity(_existing(candidate)) if candidate else None
+    for path in versions(folder):
+        if identity(path) != own:
+            return Served(f"version {os.path.basename(path)}", path)
+    return None
+
+
+def _existing(candidate: types.Artifact) -> str:
+    folder: str = path_utils.serving_model_path(candidate.uri)
+    if not is_complete(folder):
+        raise InputError(
+            f"{candidate.uri}: the model was deleted, although ML Metadata lists it; run once with "
+            "--set cache=false to train it again"
+        )
+    return folder
+
+
+@component
+def PushedBaseline(
+    serving_dir: Parameter[str],
+    model: OutputArtifact[standard_artifacts.Model],
+    candidate: InputArtifact[standard_artifacts.Model] = None,  # type: ignore[assignment]
+) -> None:
+    """The newest model in `serving_dir` that is not the candidate itself -> `model`.
+
+    It must not be cached, because its output depends on the pushed models.
+
+    Args:
+      serving_dir: the Pusher's base directory.
+      model: a copy of the served model, or a record that there is none.
+      candidate: the model that is compared with the baseline.
+
+    Raises:
+      InputError: the served model is damaged.
+    """
+    served = served_model(serving_dir, candidate)
+    if served is None:
+        logging.info("No other model is served: the evaluation has no baseline")
+        write_no_model(model)
+        return
+    logging.info("Baseline: %s", served.path)
+    served.copy_to(model)
+    model.set_string_custom_property(BASELINE_PROPERTY, served.name)
+
+
+class ServedBaseline(ResolverStrategy):
+    """The model that `serving` serves, and never the candidate.
+
+    The strategy copies the model to an artifact in `copies`. An unchanged second run gets the same
+    artifact, so the Evaluator is a cache hit.
+
+    If no model is served and models are not pushed, the strategy selects the model that was blessed
+    last and not refused by the serving check.
+    """
+
+    def __init__(self, serving: str, copies: str, pushes: bool):
+        """Construct the strategy.
+
+        Args:
+          serving: the folder of all versions.
+          copies: the folder for the copies of served models.
+          pushes: whether the pipeline has a Pusher.
+        """
+        self._serving = serving
+        self._copies = copies
+        self._pushes = pushes
+
+    def resolve_artifacts(
+        self, store: MetadataStore, input_dict: dict[str, list[types.Artifact]]
+    ) -> dict[str, list[types.Artifact]]:
+        """See TFX's ResolverStrategy."""
+        try:
+            found = self._served(input_dict)
+            if found is None and not self._pushes:
+                found = self._last_blessed(input_dict)
+        except Exception as error:
+            # TFX only logs the exception of a strategy, and evaluates without a baseline.
+            logging.exception("The baseline is unknown")
+            problem = (
+                str(error)
+                if isinstance(error, UserError)
+                else f"paths.serving: the model in {self._serving} cannot be copied to "
+                f"{self._copies}: {error}"
+            )
+            found = _new_model(PROBLEM_PROPERTY, problem)
+        # TFX requires every key of the input in the result.
+        return {**{key: [] for key in input_dict}, MODEL_KEY: [found] if found else []}
+
+    def _served(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:
+        candidate = next(iter(input_dict.get(CANDIDATE_KEY, [])), None)
+        served = served_model(self._serving, candidate)
+        return None if served is None else self._copy(served, input_dict[MODEL_KEY])
+
+    def _copy(self, served: Served, known: list[types.Artifact]) -> types.Artifact:
+        """Return the artifact with a copy of a served model; reuse the one of an earlier run."""
+        # Somebody may have replaced the model without a change of its version.
+        digest = hashlib.sha256(identity(served.path)).hexdigest()[:12]
+        uri = os.path.join(self._copies, f"{os.path.basename(served.path)}-{digest}")
+        model = next((model for model in known if model.uri == uri), None)
+        if model is None:
+            model = _new_model(BASELINE_PROPERTY, served.name)
+            model.uri = uri
+        # Each run copies the model again, because somebody may have deleted a part of the copy.
+        served.copy_to(model)
+        return model
+
+    def _last_blessed(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:
+        """Return the model that was blessed last.
+
+        Raises:
+          InputError: its files are gone.
+        """
+        own = {artifact.id for artifact in input_dict.get(CANDIDATE_KEY, [])}
+        models = {model.id: model for model in input_dict[MODEL_KEY] if model.id not in own}
+        passed = dict(_blessings(input_dict[CHECK_KEY]))
+        blessed = [
+            models[number]
+            for number, is_blessed in _blessings(input_dict[BLESSING_KEY])
+            if is_blessed and number in models and passed.get(number, True)
+        ]
+        if not blessed:
+            return None
+        if not is_complete(path_utils.serving_model_path(blessed[-1].uri)):
+            raise InputError(
+                f"the model that was blessed last, {blessed[-1].uri}, is gone, so no model can be "
+                f"compared with it; restore this folder, or copy a model to {self._serving}/1 to "
+                "compare with that"
+            )
+        return blessed[-1]
+
+
+def _new_model(key: str, value: str) -> types.Artifact:
+    """Return a Model with a custom property, which TFX adds to ML Metadata."""
+    model = standard_artifacts.Model()
+    model.mlmd_artifact.state = mlmd.Artifact.LIVE
+    # TFX expects another layout in an artifact without its version.
+    model.set_string_custom_property(_VERSION_PROPERTY, __version__)
+    model.set_string_custom_property(key, value)
+    return model
+
+
+def _blessings(artifacts: list[types.Artifact]) -> list[tuple[int, bool]]:
+    """Return the id of a model and whether it is blessed, for each blessing, the newest last."""
+    return [
+        (
+            artifact.get_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY),
+            artifact.get_int_custom_property(BLESSED_PROPERTY) == 1,
+        )
+        for artifact in sorted(artifacts, key=lambda artifact: artifact.id)
+    ]
+
+
+def write_no_model(model: types.Artifact) -> None:
+    """Record in an artifact that there is no model.
+
+    A step of Kubeflow Pipelines must write all of its outputs.
+    """
+    fileio.makedirs(model.uri)
+    with fileio.open(os.path.join(model.uri, _NO_MODEL), "w") as file:
+        file.write("no model is served\n")
+
+
+def existing_model(
+    input_dict: Mapping[str, list[types.Artifact]], key: str
+) -> dict[str, list[types.Artifact]]:
+    """Return `input_dict`, without the input `key` if there is no such model.
+
+    TFX's own components require that a missing input is absent.
+
+    Raises:
+      InputError: there is such a model, but it is unknown or its files are gone.
+    """
+    inputs = dict(input_dict)
+    if not inputs.get(key):
+        return inputs
+    model = artifact_utils.get_single_instance(inputs[key])
+    problem = model.get_string_custom_property(PROBLEM_PROPERTY)
+    if problem:
+        raise InputError(problem)
+    if fileio.exists(os.path.join(model.uri, _NO_MODEL)):
+        del inputs[key]
+    elif not is_complete(path_utils.serving_model_path(model.uri)):
+        raise InputError(f"{key}: the model in {model.uri} is gone; restore this folder")
+    return inputs
+
+
+def _read(model: str) -> None:
+    """Read graph and weights of a SavedModel without an operation of TensorFlow.
+
+    A training in this process must configure TensorFlow before the first operation.
+    """
+    with fileio.open(os.path.join(model, MODEL_FILE), "rb") as file:
+        if not saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs:
+            raise ValueError(f"{MODEL_FILE} contains no graph")
+    weights = tf.train.load_checkpoint(os.path.join(without_magic(model), "variables", "variables"))
+    for name in weights.get_variable_to_shape_map():
+        weights.get_tensor(name)

@@ -1,1 +1,0 @@
-"""The baseline of a candidate: the model that `paths.serving` serves."""
