@@ -156,8 +156,8 @@ endif
 		--output-file $(SBOM) .cache/sbom.txt
 	@echo $(SBOM)
 
-weight: ## print the number of lines of Python, and of settings
-	@printf 'product %6d lines\n' $$($(call COUNT_LINES,'*.py' ':!tests' ':!benchmarks' ':!tools'))
+weight: ## print the lines of Python (product without sample_data), and the number of settings
+	@printf 'product %6d lines\n' $$($(call COUNT_LINES,'*.py' ':!tests' ':!benchmarks' ':!tools' ':!sample_data'))
 	@printf 'tests %8d lines\n' $$($(call COUNT_LINES,'tests/*.py'))
 	@printf 'others %7d lines (benchmarks, tools)\n' $$($(call COUNT_LINES,'benchmarks/*.py' 'tools/*.py'))
 	@printf 'settings %5d keys\n' $$(grep -c '^| `' docs/reference/settings.md)
