@@ -9,7 +9,6 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from components.examples import example_files
-from preprocessing import features
 from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
@@ -20,12 +19,10 @@ class Sample(NamedTuple):
 
     Attributes:
       examples: serialized tf.Examples.
-      labels: the label of each Example.
       total: number of Examples in the split.
     """
 
     examples: list[bytes]
-    labels: list[int]
     total: int
 
 
@@ -51,9 +48,4 @@ def read_sample(folder: str, size: int) -> Sample:
                 heapq.heapreplace(kept, item)
             total += 1
     examples = [record for *_, record in sorted(kept, reverse=True)]
-    return Sample(examples, [_label(example) for example in examples], total)
-
-
-def _label(example: bytes) -> int:
-    feature = tf.train.Example.FromString(example).features.feature
-    return int(feature[features.LABEL].int64_list.value[0])
+    return Sample(examples, total)

@@ -226,7 +226,7 @@ class Models:
         Raises:
           ValueError: a model does not return a probability for each Example.
         """
-        used = {model.ngrams for model in self._models.values() if model.ngrams}
+        used = {settings for model in self._models.values() if (settings := model.ngrams)}
         if self._by_length and not used:
             used = {_WORDS}
         ngrams = {settings: ngram_ids(texts, *settings) for settings in used}

@@ -2,9 +2,10 @@
 
 A first pass over the input counts the reviews of each split in 65,536 ranges of keys. Of these, the
 lowest ranges are kept that together have at most `max_examples` reviews. A range is kept or left
-out as a whole, so equal texts share their fate, and of N reviews the split has up to about
-N / 65,536 fewer than `max_examples`. In return a limit is one number, each review is compared with
-it alone, and neither the order of the files nor the number of workers matters.
+out as a whole, with all copies of a text. Of N different reviews the split has up to about
+N / 65,536 fewer than `max_examples`, and more are missing if the next range has a text with many
+copies. In return a limit is one number, each review is compared with it alone, and neither the
+order of the files nor the number of workers matters.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Answers:
       p99_ms: the p99 latency of requests with one text.
       reviews_per_second: the throughput of `predict_text` in batches.
       memory_mb: resident memory of the server in MiB.
-      by_example: probability of each Example by `serving_default`, which is asked last.
+      by_example: probability of each Example by `serving_default`, of the last requests.
       by_text: probability of the text of each Example by `predict_text`, in batches.
       by_single: probability of the first texts by `predict_text`, one in a request.
       golden: probability of each golden sentence by `predict_text`.
@@ -107,8 +107,11 @@ def try_candidate(
         timer.start()
         try:
             _send_requests(process, answers, examples, golden)
-        except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
-            # An answer of another form is a ValueError or KeyError.
+        except (
+            *(OSError, http.client.HTTPException, psutil.Error),
+            # An answer of another form.
+            *(ValueError, KeyError, TypeError),
+        ) as error:
             failure = str(error)
             if not isinstance(error, _RefusedError):
                 failure = f"{type(error).__name__}: {error}"
@@ -170,7 +173,8 @@ class _Client:
     def probabilities(self, signature: str, inputs: Sequence[bytes]) -> list[float]:
         """Return the probability of each input, in batches; NaN is null in the JSON."""
         rows = [row for batch in _batches(inputs) for row in self.rows(signature, batch)]
-        return [math.nan if row["probability"] is None else row["probability"] for row in rows]
+        found = [row["probability"] for row in rows]
+        return [math.nan if value is None else float(value) for value in found]
 
 
 def _send_requests(

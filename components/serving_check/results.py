@@ -3,7 +3,7 @@
 - `serving_default`, `predict_text`, and `predict_text` for single texts return the same probability
   for the same test review, within TOLERANCE.
 - So does the evaluation, within EVALUATION_TOLERANCE, for the test reviews whose predictions it has
-  stored.
+  stored, which are some of them.
 - The test split has as many reviews as the evaluation has counted.
 """
 
@@ -33,7 +33,8 @@ class Evaluated(NamedTuple):
 
     Attributes:
       reviews: the number of reviews of the test split.
-      predictions: index of an Example of the sample -> its probability; empty if none are stored.
+      predictions: index of an Example of the sample -> its probability. It is empty if the Examples
+        have changed since the evaluation.
     """
 
     reviews: int
@@ -151,7 +152,8 @@ def _agreement(
         ),
     )
     if not predictions:
-        yield Result("evaluation_difference", "no predictions are stored", None, "", True)
+        cause = "the evaluation has stored no predictions of these test reviews"
+        yield Result("evaluation_difference", "no predictions", None, "", False, cause)
         return
     yield _compared(
         "evaluation_difference",

@@ -63,28 +63,6 @@ class Words(tf.Module):
         return {"words": tf.strings.split(self._texts(examples)).to_tensor()}
 
 
-class Ngrams(Words):
-    """A model whose signature for n-grams contradicts the others, or fails."""
-
-    def __init__(self, folder, *, fails=False):
-        super().__init__(folder)
-        self.ngram_settings = tf.Variable([1, 8], dtype=tf.int64, trainable=False)
-        self._ngrams_fail = fails
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.int64, name="ngrams"),
-            tf.TensorSpec([None], tf.int64, name="row_lengths"),
-        ]
-    )
-    def predict_ngrams(self, ngrams, row_lengths):
-        if self._ngrams_fail:
-            with tf.control_dependencies([tf.debugging.Assert(False, ["no n-grams"])]):
-                row_lengths = tf.identity(row_lengths)
-        probability = tf.fill(tf.shape(row_lengths), 0.25)
-        return {"probability": probability, "label": tf.zeros_like(row_lengths)}
-
-
 def save(model, folder, names=("serving_default", "predict_text", "transform_features")):
     signatures = {name: getattr(model, name) for name in names}
     tf.saved_model.save(model, str(folder), signatures=signatures)

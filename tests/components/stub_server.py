@@ -13,9 +13,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if kind == "stop":
             os._exit(3)
-        self.send_response(500)
+        self.send_response(200 if kind == "list" else 500)
         self.end_headers()
-        self.wfile.write(b'{"error": "internal error: KeyError"}')
+        self.wfile.write(b"[]" if kind == "list" else b'{"error": "internal error: KeyError"}')
 
     def log_message(self, *_):
         pass

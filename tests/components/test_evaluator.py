@@ -63,11 +63,12 @@ def reviews_of(examples, model):
     found = read_sample(f"{examples.uri}/Split-test", 1000)
     parsed = [tf.train.Example.FromString(one).features.feature for one in found.examples]
     texts = [features["text"].bytes_list.value[0] for features in parsed]
+    labels = np.array([features["label"].int64_list.value[0] for features in parsed])
     signature = tf.saved_model.load(files.without_magic(f"{model.uri}/Format-Serving")).signatures[
         "serving_default"
     ]
     outputs = signature(tf.constant(found.examples))["probability"].numpy().ravel()
-    return texts, np.array(found.labels), outputs.astype(np.float64)
+    return texts, labels, outputs.astype(np.float64)
 
 
 def bucket(text):

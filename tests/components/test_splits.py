@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from components.review_example_gen import splits
 from preprocessing.reading.records import Batch
 
-NOTHING_NAMED = frozenset()
-
 
 def shares(group, named):
     keys = [splits.text_key(f"review {i}".encode()) for i in range(20_000)]
