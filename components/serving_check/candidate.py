@@ -34,6 +34,7 @@ from core import processes
 from preprocessing import features
 from serving.rest import server
 from serving.rest.settings import MODEL_NAME
+from trainer_module.cluster.resources import peak_rss
 
 EXAMPLE, TEXT, TRANSFORM = "serving_default", "predict_text", "transform_features"
 SIGNATURES = (EXAMPLE, TEXT, TRANSFORM)
@@ -63,7 +64,7 @@ class Answers:
       load_seconds: seconds until the model is loaded and each signature has answered once.
       p99_ms: the p99 latency of requests with one text.
       reviews_per_second: the throughput of `predict_text` in batches.
-      memory_mb: resident memory of the server in MiB.
+      memory_mb: greatest resident memory of the server in MiB.
       by_example: probability of each Example by `serving_default`, of the last requests.
       by_text: probability of the text of each Example by `predict_text`, in batches.
       by_single: probability of the first texts by `predict_text`, one in a request.
@@ -187,8 +188,7 @@ def _send_requests(
     assert process.stdout is not None
     started = json.loads(process.stdout.readline())
     answers.load_seconds = started["load_seconds"]
-    memory = psutil.Process(process.pid).memory_info
-    answers.memory_mb = memory().rss / _MEBIBYTE
+    answers.memory_mb = peak_rss(process.pid) / _MEBIBYTE
     client = _Client(started["url"])
     metadata = client.request("GET", "/metadata")["metadata"]
     names = metadata["signature_def"]["signature_def"]
@@ -204,7 +204,7 @@ def _send_requests(
     for batch in itertools.islice(_batches(examples), 1):
         client.rows(TRANSFORM, batch)
     answers.by_example = client.probabilities(EXAMPLE, examples)
-    answers.memory_mb = max(answers.memory_mb, memory().rss / _MEBIBYTE)
+    answers.memory_mb = peak_rss(process.pid) / _MEBIBYTE
 
 
 def _send_single_requests(client: _Client, answers: Answers, texts: Sequence[bytes]) -> None:

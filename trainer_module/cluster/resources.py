@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
+
 from trainer_module.cluster.tf_config import CHIEF, PS, VARIABLE, WORKER, Cluster
 from trainer_module.settings import ONE_PROCESS, Training, TrainingJob
 
@@ -136,16 +138,25 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
         raise ValueError(_too_few_gpus_for_workers(training.workers, gpus))
 
 
-def peak_rss() -> int:
-    """Return the peak resident memory of this process so far, in bytes.
+def peak_rss(pid: int | None = None) -> int:
+    """Return the peak resident memory of a process so far, in bytes.
 
-    The value is VmHWM of /proc. Some container runtimes do not report VmHWM; then the value is
-    `ru_maxrss` of getrusage, which a new process inherits from its parent.
+    The value is VmHWM of /proc. Some container runtimes do not report VmHWM; then the value is the
+    present memory of another process, and for this process `ru_maxrss` of getrusage, which a new
+    process inherits from its parent.
+
+    Args:
+      pid: id of the process; None: this process.
+
+    Raises:
+      psutil.Error: the other process has ended.
     """
     with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/self/status").read_text().splitlines():
+        for line in Path(f"/proc/{pid or 'self'}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
+    if pid:
+        return int(psutil.Process(pid).memory_info().rss)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
