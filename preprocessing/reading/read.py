@@ -49,7 +49,9 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
         if isinstance(found, Lost):
             yield Batch(rejected=[found.record], lost=found.bytes)
         else:
-            yield parse(found)
+            batch = parse(found)
+            batch.fill()
+            yield batch
 
 
 def _read_stream(piece: Piece) -> Iterator[Batch]:

@@ -32,6 +32,7 @@ REASONS = (
 
 _DETAIL_CHARACTERS = 200
 _BATCH = 1_000
+_BOOLEANS = {"false": "0", "true": "1"}
 
 
 class Review(NamedTuple):
@@ -232,7 +233,11 @@ def _converted(value: Any, missing: bytes | int) -> bytes | int:
         return missing
     if isinstance(missing, bytes):
         return text.encode()
+    text = text.strip()
     try:
-        return int(float({"false": "0", "true": "1"}.get(text.strip().lower(), text)))
+        # A float would round an integer of more than 53 bits.
+        is_integer = text.lstrip("+-").isdecimal()
+        number = int(text if is_integer else float(_BOOLEANS.get(text.lower(), text)))
     except (ValueError, OverflowError):
         return missing
+    return number if -(2**63) <= number < 2**63 else missing

@@ -161,7 +161,8 @@ def _files(path: str) -> Files:
     try:
         for folder, _, names in tf.io.gfile.walk(path):
             for name in names:
-                status = tf.io.gfile.stat(f"{folder}/{name}")
+                # A gs:// listing gives folders a slash at the end.
+                status = tf.io.gfile.stat(f"{folder.rstrip('/')}/{name}")
                 found.append((name, status.length, status.mtime_nsec))
     except tf.errors.OpError:  # a file that has just been deleted
         return []

@@ -74,8 +74,6 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
             positions.append(position)
             texts.append(line[start:])
             batch.labels.append(label)
-        if batch.further:
-            batch.fill()
         return batch
 
     return parse

@@ -104,7 +104,7 @@ def test_predictions(server, request_, answer):
         ({**TEXT, "inputs": "a"}, "inputs: Input should be a valid array"),
         ({**TEXT, "inputs": [1]}, "inputs.0: must be a string, or "),
         ({"instances": ["no Example"]}, "Could not parse example input, value: 'no Example'"),
-        ({"instances": [{"b64": ""}]}, ""),
+        ({"instances": [{"b64": ""}]}, "Name: <unknown>, Feature: text "),
     ],
 )
 def test_wrong_requests(server, body, message):

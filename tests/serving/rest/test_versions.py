@@ -3,6 +3,7 @@
 import shutil
 import threading
 import time
+from unittest.mock import Mock
 
 import pytest
 import tensorflow as tf
@@ -158,6 +159,17 @@ def test_a_bucket_that_cannot_be_listed_is_not_empty(monkeypatch):
     monkeypatch.setattr(tf.io.gfile, "stat", fail)
     with pytest.raises(OSError, match="gs://bucket/serving cannot be listed: no access"):
         list(versions("gs://bucket/serving"))
+
+
+def test_the_files_of_a_version_in_a_bucket_are_found(monkeypatch):
+    def stat(path):
+        assert path == "gs://bucket/1/variables/index"
+        return Mock(length=5, mtime_nsec=7)
+
+    # Google Cloud Storage lists folders with a slash at the end.
+    monkeypatch.setattr(tf.io.gfile, "walk", lambda path: [(f"{path}/variables/", [], ["index"])])
+    monkeypatch.setattr(tf.io.gfile, "stat", stat)
+    assert served._files("gs://bucket/1") == [("index", 5, 7)]
 
 
 def test_a_server_starts_with_the_newest_version_that_works(folder):
