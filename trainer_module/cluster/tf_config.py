@@ -42,7 +42,7 @@ def _known_type(kind: str) -> str:
 def _host_and_port(address: str) -> str:
     found = _ADDRESS.fullmatch(address)
     if not found or not 1 <= int(found[1]) <= _MAX_PORT:
-        raise ValueError("not host:port")
+        raise ValueError("must be host:port")
     return address
 
 
