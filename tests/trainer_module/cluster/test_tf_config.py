@@ -28,6 +28,7 @@ def config(kind, index, **counts):
         {},
         {"cluster": {}},
         {"cluster": {}, "task": {"type": "chief", "index": 0}},
+        {"cluster": {}, "task": {}},
         {"cluster": {"worker": []}, "task": {"type": "worker", "index": 0}},
         config("chief", 0, chief=1),
         config("worker", 0, worker=1),
