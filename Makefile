@@ -130,11 +130,11 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 		--output-file requirements/mutants.txt -
 
 audit: install ## list the pins with a known vulnerability and no written reason (needs the network)
-	@for file in $(filter-out $(ACCEPTED), $(wildcard requirements/*.txt)); do \
+	@failed=; for file in $(filter-out $(ACCEPTED), $(wildcard requirements/*.txt)); do \
 		echo "$$file"; \
 		$(BIN)/python -m pip_audit --strict --disable-pip --require-hashes --progress-spinner off \
-			$$(sed -n 's/^\([^# ][^ ]*\) .*/--ignore-vuln=\1/p' $(ACCEPTED)) --requirement "$$file" || exit 1; \
-	done
+			$$(sed -n 's/^\([^# ][^ ]*\) .*/--ignore-vuln=\1/p' $(ACCEPTED)) --requirement "$$file" || failed=1; \
+	done; [ -z "$$failed" ]
 
 package: install ## build the source archive and the wheel into dist/
 	@rm -rf build dist/*.whl dist/*.tar.gz
@@ -143,7 +143,7 @@ package: install ## build the source archive and the wheel into dist/
 	@SOURCE_DATE_EPOCH=$(COMMIT_TIME) $(BIN)/python -m tools.source_archive dist/*.tar.gz
 	@ls dist/*.whl dist/*.tar.gz
 
-sbom: install ## write the bill of materials of the package, or of an image: make sbom SBOM_IMAGE=NAME
+sbom: install ## write the bill of materials of the package (needs the network), or of an image: SBOM_IMAGE=NAME
 	@mkdir -p dist
 ifdef SBOM_IMAGE
 	@docker run --rm --network=none --entrypoint=python $(SBOM_IMAGE) -c $(INSTALLED) >.cache/sbom.txt

@@ -158,9 +158,7 @@ def measure(
         cluster = None
         if setup.task_managers:
             cluster = stack.enter_context(
-                FlinkCluster(
-                    flink_jars(Flink()), root / "cluster", setup.task_managers, worker_pools=True
-                )
+                FlinkCluster(flink_jars(Flink()), root / "cluster", setup.task_managers)
             )
             beam["flink"] = {
                 "master": cluster.address,

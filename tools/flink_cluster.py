@@ -20,13 +20,7 @@ from pathlib import Path
 from core import processes
 from core.errors import UserError
 from core.flink import guard, rest
-from core.flink.names import (
-    EXIT_WITHOUT_MEMORY,
-    JAVA,
-    OPEN_PACKAGES,
-    QUICK_START,
-    restart_strategy,
-)
+from core.flink.names import EXIT_WITHOUT_MEMORY, JAVA, OPEN_PACKAGES, QUICK_START
 from pipeline.flink_settings import Flink
 from platforms.beam import flink_jars
 from platforms.flink import check_java
@@ -35,7 +29,7 @@ _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntr
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 _HEAP, _NETWORK, _METASPACE = 512, 512, 256
 """Memory of a TaskManager in MiB."""
-_RESTARTS = 3
+_RESTART = "restart-strategy.exponential-delay"
 _SECONDS_TO_START = 120
 _SECONDS_TO_END = 30
 
@@ -45,7 +39,7 @@ class FlinkCluster:
 
     Example:
       with FlinkCluster(jars, folder, task_managers=2) as cluster:
-          ...  # amazon-reviews run --set beam.flink.master={cluster.address}
+          ...  # beam.flink.master={cluster.address}, beam.flink.worker_pool={cluster.worker_pool}
 
     Attributes:
       address: `HOST:PORT` of the REST API, which `beam.flink.master` takes.
@@ -54,15 +48,7 @@ class FlinkCluster:
       worker_pool: `localhost:PORT`, the address at which each TaskManager sees its own worker pool.
     """
 
-    def __init__(
-        self,
-        jars: Path,
-        folder: Path,
-        task_managers: int = 2,
-        slots: int = 1,
-        *,
-        worker_pools: bool = False,
-    ):
+    def __init__(self, jars: Path, folder: Path, task_managers: int = 2, slots: int = 1):
         """Prepare a cluster; the context manager starts it.
 
         Args:
@@ -70,13 +56,11 @@ class FlinkCluster:
           folder: a folder for configuration, logs and temporary files.
           task_managers: number of TaskManagers.
           slots: slots of each TaskManager.
-          worker_pools: whether each TaskManager gets a pool of Python workers.
         """
         self._class_path = f"{jars}/*"
         self._folder = folder
         self._number = task_managers
         self._slots = slots
-        self._has_pools = worker_pools
         self.task_managers: list[subprocess.Popen[bytes]] = []
         self.worker_pools: list[subprocess.Popen[bytes]] = []
         self._job_manager: subprocess.Popen[bytes] | None = None
@@ -102,7 +86,7 @@ class FlinkCluster:
     def add_task_manager(self) -> subprocess.Popen[bytes]:
         """Start one more TaskManager, and its worker pool; return the process of the first."""
         number = len(self.task_managers) + 1
-        options = self._add_worker_pool(number) if self._has_pools else ()
+        options = self._add_worker_pool(number)
         process = self._start_java(_TASK_MANAGER, f"task-manager-{number}", *options)
         self.task_managers.append(process)
         return process
@@ -208,7 +192,13 @@ class FlinkCluster:
             # The lost connection of a dead process is noticed within seconds instead of a minute.
             "heartbeat.interval": "1000",
             "heartbeat.timeout": "10000",
-            **restart_strategy(_RESTARTS, seconds=5),
+            # The loss of a worker fails up to five tasks of the Evaluator at once. `fixed-delay`
+            # counts each of them as a restart, `exponential-delay` counts them once.
+            "restart-strategy.type": "exponential-delay",
+            f"{_RESTART}.attempts-before-reset-backoff": 3,
+            f"{_RESTART}.initial-backoff": "5 s",
+            f"{_RESTART}.max-backoff": "5 s",
+            f"{_RESTART}.jitter-factor": 0,
             # Every job loads Beam's classes from the class path, so that metaspace does not grow.
             "classloader.resolve-order": "parent-first",
             "io.tmp.dirs": temporary,
@@ -247,7 +237,7 @@ def main() -> int:
 def _run(task_managers: int, slots: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="flink-cluster-"))
     jars = flink_jars(Flink())
-    with FlinkCluster(jars, folder, task_managers, slots, worker_pools=True) as cluster:
+    with FlinkCluster(jars, folder, task_managers, slots) as cluster:
         print(f"Flink: http://{cluster.address}  logs: {folder}")
         print(
             f"amazon-reviews run --config flink --set beam.flink.master={cluster.address} "

@@ -30,7 +30,8 @@ STAMP = VENV / "installed.json"
 CACHE = ROOT / ".cache"
 LOG = CACHE / "install.log"
 UV = CACHE / "uv" / "bin" / "uv"
-PIP = UV.with_name("pip")
+# Not the script `pip`, whose first line has the path of a checkout that was moved.
+PIP = [str(UV.with_name("python")), "-m", "pip"]
 UV_REQUIREMENTS = "requirements/uv.txt"
 _LOG_LINES_SHOWN = 25
 
@@ -257,7 +258,7 @@ def install(choice: Choice, installer: str) -> None:
       InstallFailed: a step failed.
     """
     ensure_uv(installer)
-    listing = subprocess.run([str(PIP), "config", "list"], stdout=subprocess.PIPE).stdout.decode()
+    listing = subprocess.run([*PIP, "config", "list"], stdout=subprocess.PIPE).stdout.decode()
     env = uv_environment(os.environ, listing)
     python = choice.interpreter.path if choice.interpreter else f"3.{choice.stack.minors[0]}"
     if read_stamp().get("interpreter") == python:
@@ -292,11 +293,11 @@ def ensure_uv(python: str) -> None:
     """Install the pinned uv with an interpreter if it is missing."""
     with contextlib.suppress(OSError):
         version = subprocess.run([str(UV), "--version"], stdout=subprocess.PIPE).stdout.decode()
-        if version.split()[1:2] == [uv_version()] and shutil.which(str(PIP)):
+        if version.split()[1:2] == [uv_version()] and shutil.which(PIP[0]):
             return
     _report(f"installing uv {uv_version()}, which installs the packages")
     run([python, "-m", "venv", "--clear", UV.parent.parent])
-    run([PIP, "install", "--require-hashes", "-r", ROOT / UV_REQUIREMENTS])
+    run([*PIP, "install", "--require-hashes", "-r", ROOT / UV_REQUIREMENTS])
 
 
 def uv_version() -> str:
@@ -342,7 +343,7 @@ def run(command: Sequence[object], env: Mapping[str, str] | None = None) -> None
     with LOG.open("a", encoding="utf-8") as log:
         log.write("$ " + " ".join(words) + "\n")
         log.flush()
-        # close_fds: a command that outlives a killed installation keeps the lock of `_exclusive`.
+        # close_fds: a command that outlives a killed installation keeps the lock.
         done = subprocess.run(
             words, stdout=log, stderr=subprocess.STDOUT, env=env, cwd=ROOT, close_fds=False
         )

@@ -7,7 +7,6 @@ import os
 import tensorflow as tf
 from absl import logging
 
-from trainer_module.cluster.collective import waiting_for
 from trainer_module.cluster.resources import NO_TPU, tpu_address
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import ONE_PROCESS, Training
@@ -68,9 +67,10 @@ def make_strategy(
     _check_cluster(name, cluster)
     if training.strategy == "auto":
         training.check(name, reason)
-    # The strategies of several processes connect to all of them.
-    with waiting_for(f"all tasks of {cluster.spec}" if cluster else "the devices"):
-        strategy = _MAKERS[name](training, cluster)
+    if cluster:
+        # Now and not after a while: MultiWorkerMirroredStrategy holds Python's lock meanwhile.
+        logging.info("Connecting to all tasks of %s", cluster.spec)
+    strategy = _MAKERS[name](training, cluster)
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     logging.info(
         "Strategy %s (%s): %d replicas, %s%s",

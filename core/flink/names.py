@@ -19,22 +19,3 @@ QUICK_START = ["-XX:TieredStopAtLevel=1"]
 """Options of Java for a process that no data passes through: no optimizing compiler. With it, half
 of the CPU time of the JobManager and of the job server was compilation, in a run of the pipeline.
 """
-
-
-def restart_strategy(restarts: int, seconds: int) -> dict[str, str]:
-    """Return Flink's configuration for a number of restarts of a job, `seconds` after a failure.
-
-    The loss of a worker fails up to five tasks of the Evaluator at once. Flink's `fixed-delay`
-    counts each of them as a restart, `exponential-delay` counts all failures until the restart once
-    (from Flink 1.19 on).
-    """
-    if not restarts:
-        return {"restart-strategy.type": "none"}
-    prefix = "restart-strategy.exponential-delay"
-    return {
-        "restart-strategy.type": "exponential-delay",
-        f"{prefix}.attempts-before-reset-backoff": str(restarts),
-        f"{prefix}.initial-backoff": f"{seconds} s",
-        f"{prefix}.max-backoff": f"{seconds} s",
-        f"{prefix}.jitter-factor": "0",
-    }

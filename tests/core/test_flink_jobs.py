@@ -94,7 +94,7 @@ def test_every_process_ends_with_a_killed_parent(start, tmp_path):
 def cluster(flink_jars, tmp_path_factory):
     """Return a cluster with one TaskManager and its worker pool, which all tests here share."""
     folder = tmp_path_factory.mktemp("cluster")
-    with FlinkCluster(flink_jars, folder, task_managers=1, worker_pools=True) as started:
+    with FlinkCluster(flink_jars, folder, task_managers=1) as started:
         yield started
 
 

@@ -98,7 +98,7 @@ def test_the_loss_of_the_job_server_ends_the_run_and_the_next_one_completes_it(
 
 @pytest.mark.exhaustive
 def test_the_loss_of_a_task_manager_restarts_the_job(settings, direct, flink_jars, tmp_path):
-    with FlinkCluster(flink_jars, tmp_path / "cluster", worker_pools=True) as cluster:
+    with FlinkCluster(flink_jars, tmp_path / "cluster") as cluster:
         flink = {"master": cluster.address, "worker_pool": cluster.worker_pool}
         workspace = Workspace(tmp_path / "work", on_flink(settings, flink_jars, **flink))
         run = workspace.start()

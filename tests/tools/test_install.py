@@ -172,12 +172,20 @@ def test_requirements_are_pins_with_hashes_and_nothing_else(file: Path):
         assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", each) for each in hashes), pin
 
 
+def test_each_accepted_vulnerability_is_of_a_pin_and_has_a_reason():
+    pinned = {pin.partition(" ")[0] for file in REQUIREMENTS for pin in pins(file)}
+    for line in ACCEPTED.read_text().splitlines():
+        if not line.startswith("#"):
+            _, pin, reason = line.split(" ", 2)
+            assert pin in pinned and reason, line
+
+
 @pytest.mark.parametrize("stack", [NEW, OLD])
 def test_every_installation_verifies_hashes(tmp_path, monkeypatch, stack):
     commands: list[list[str]] = []
     monkeypatch.setattr(install, "run", lambda words, env=None: commands.append([*map(str, words)]))
     monkeypatch.setattr(install, "UV", tmp_path / "uv" / "bin" / "uv")
-    monkeypatch.setattr(install, "PIP", "true")  # `pip config list`
+    monkeypatch.setattr(install, "PIP", ["true"])  # `pip config list`
     monkeypatch.setattr(install, "VENV", tmp_path)
     monkeypatch.setattr(install, "STAMP", tmp_path / "installed.json")
     python = interpreter(f"3.{stack.minors[0]}.0", path=sys.executable)

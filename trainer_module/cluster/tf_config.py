@@ -6,9 +6,16 @@ import json
 import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from core.settings import first_problem
 
@@ -42,7 +49,7 @@ def _known_type(kind: str) -> str:
 def _host_and_port(address: str) -> str:
     found = _ADDRESS.fullmatch(address)
     if not found or not 1 <= int(found[1]) <= _MAX_PORT:
-        raise ValueError("not host:port")
+        raise ValueError("must be host:port")
     return address
 
 
@@ -61,6 +68,11 @@ class _TfConfig(BaseModel):
 
     cluster: dict[_TaskType, list[Annotated[str, AfterValidator(_host_and_port)]]]
     task: _Task | None = None
+
+    @field_validator("task", mode="before")
+    @classmethod
+    def _only_in_a_cluster(cls, value: Any, info: ValidationInfo) -> Any:
+        return value if any(info.data.get("cluster", {}).values()) else None
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class PreemptionSync:
         return self._steps >= self._steps_between and self.now()
 
     def now(self) -> bool:
-        """PreemptionSync, and return whether to end; every process calls this at the same point."""
+        """Vote, and return whether to end; every process calls this at the same point."""
         if not self._collective.needed:
             return self._preemption.requested
         seconds = (time.perf_counter() - self._since) / max(1, self._steps)

@@ -226,10 +226,12 @@ def test_a_wrong_setting_is_a_value_error_if_the_first_to_fail_ends_last(scripte
 
 def test_a_command_that_cannot_be_started_is_an_error(scripted):
     job = scripted.job(strategy="multi_worker_mirrored", workers=2)
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     with pytest.raises(
         local.TrainingFailed, match=r"worker 0 could not be started: .*/no/such/program"
     ):
         local.run(job, ["/no/such/program"])
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 
 def test_a_process_that_ignores_sigterm_is_killed(scripted, monkeypatch, caplog):
