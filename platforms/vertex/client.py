@@ -48,6 +48,12 @@ _TRANSIENT = (
     requests.exceptions.RequestException,
     TransportError,
 )
+_ERRORS = (
+    exceptions.GoogleAPICallError,
+    exceptions.RetryError,
+    requests.exceptions.RequestException,
+    GoogleAuthError,
+)
 
 
 def connect(config: PipelineConfig, service: Any = PipelineServiceClient) -> Any:
@@ -93,12 +99,12 @@ class VertexRun:
         """See `platforms.follow.Run`."""
         resource = f"{_parent(self.config)}/pipelineJobs/{self.name}"
         try:
-            with readable_errors(self.config):
-                job = self.client.get_pipeline_job(
-                    name=resource, retry=None, timeout=REQUEST_SECONDS
-                )
-        except ConfigError as error:
-            raise SubmitError(str(error)) from None
+            job = self.client.get_pipeline_job(name=resource, retry=None, timeout=REQUEST_SECONDS)
+        except _ERRORS as error:
+            problem = _readable(error, self.config)
+            if isinstance(problem, NoResponse):
+                raise problem from None
+            raise SubmitError(str(problem)) from None
         state = types.PipelineState(job.state).name.removeprefix("PIPELINE_STATE_")
         details = job.job_detail.task_details
         return Status(state, tuple(_task(detail) for detail in details), job.error.message)
@@ -194,17 +200,19 @@ def readable_errors(config: PipelineConfig, name: str = "", link: str = "") -> I
     """
     try:
         yield
-    except (
-        exceptions.GoogleAPICallError,
-        exceptions.RetryError,
-        requests.exceptions.RequestException,
-        GoogleAuthError,
-    ) as error:
+    except _ERRORS as error:
         # A RetryError has only the timeout in its message, and the last error as its cause.
-        problem = _readable(getattr(error, "cause", None) or error, config)
-        if isinstance(problem, NoResponse) and name:
-            raise possibly_submitted(problem, name, link) from None
-        raise problem from None
+        cause = getattr(error, "cause", None) or error
+        problem = _readable(cause, config)
+        # The credentials are refreshed before the request is sent.
+        if not isinstance(problem, NoResponse) or isinstance(cause, TransportError):
+            raise problem from None
+        if not problem.sent:
+            raise ConfigError(
+                f"vertex.region: {problem}. Check that {config.vertex.region} is a region of "
+                "Vertex AI, such as us-central1, and that this machine has access to the Internet"
+            ) from None
+        raise (possibly_submitted(problem, name, link) if name else problem) from None
 
 
 def _parent(config: PipelineConfig) -> str:
@@ -237,13 +245,7 @@ def _readable(error: Exception, config: PipelineConfig) -> Exception:
             f"vertex.project: the Google Cloud credentials are not valid ({message}); run {LOGIN}"
         )
     if isinstance(error, requests.exceptions.RequestException):
-        problem = no_response(error.args[0] if error.args else error)
-        if problem.sent:
-            return problem
-        return ConfigError(
-            f"vertex.region: {problem}. Check that {vertex.region} is a region of Vertex AI, such "
-            "as us-central1, and that this machine has access to the Internet"
-        )
+        return no_response(error.args[0] if error.args else error)
     if isinstance(error, _TRANSIENT):
         return NoResponse(message)
     if isinstance(error, exceptions.Unauthorized | exceptions.Forbidden):

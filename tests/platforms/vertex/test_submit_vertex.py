@@ -2,10 +2,12 @@
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
-from google.auth.exceptions import RefreshError
+from google.auth.exceptions import RefreshError, TransportError
 from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
 
 from core.errors import ConfigError
+from pipeline.config import PipelineConfig
+from platforms.follow import NoResponse
 from platforms.vertex import client as vertex_client
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import JOB, vertex_state
@@ -130,6 +132,27 @@ def test_an_unknown_region(vertex, monkeypatch):
     monkeypatch.setattr(vertex_client, "RETRY_SECONDS", 0.1)
     with pytest.raises(ConfigError, match=r"vertex.region: .*\. Check that us-central1"):
         vertex()
+
+
+def test_a_lost_connection_does_not_end_the_following(vertex, monkeypatch):
+    config = PipelineConfig.model_validate(vertex.settings)
+    connect_to(monkeypatch, "http://x-aiplatform.invalid", AnonymousCredentials())
+    run = vertex_client.VertexRun(config, vertex_client.connect(config), "r")
+    with pytest.raises(NoResponse):
+        run.status()
+
+
+def test_credentials_that_cannot_be_refreshed_submit_nothing(vertex, monkeypatch):
+    class Offline(AnonymousCredentials):
+        def before_request(self, request, method, url, headers):
+            raise TransportError("no route to oauth2.googleapis.com")
+
+    connect_to(monkeypatch, vertex.server.url, Offline())
+    monkeypatch.setattr(vertex_client, "RETRY_SECONDS", 0.1)
+    assert vertex() == 1
+    assert vertex.lines == [
+        "the credentials cannot be refreshed: no route to oauth2.googleapis.com"
+    ]
 
 
 def test_expired_credentials(vertex, monkeypatch):
