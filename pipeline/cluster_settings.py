@@ -127,8 +127,8 @@ class Kubeflow(Section):
     """LocalQueue of Kueue that admits the training; None: no queue."""
     training_pod: dict[str, Any] = {}
     """Fields of the spec of every training pod, in the words of Kubernetes: `nodeSelector`,
-    `tolerations`, `priorityClassName`, `terminationGracePeriodSeconds` (60 by default; the time for
-    a last checkpoint)."""
+    `tolerations`, `priorityClassName` (for a TrainJob in `kubeflow/training.yaml` instead),
+    `terminationGracePeriodSeconds` (60 by default; the time for a last checkpoint)."""
 
     @field_validator("training_pod")
     @classmethod
