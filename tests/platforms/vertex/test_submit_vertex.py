@@ -1,11 +1,14 @@
 """Submitting to Vertex AI: the generated client of its REST API against a real server."""
 
 import pytest
+import requests
+from google.api_core.exceptions import RetryError
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import RefreshError, TransportError
 from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
+from urllib3 import exceptions
 
-from core.errors import ConfigError
+from core.errors import ConfigError, UserError
 from pipeline.config import PipelineConfig
 from platforms.follow import NoResponse
 from platforms.vertex import client as vertex_client
@@ -153,6 +156,19 @@ def test_credentials_that_cannot_be_refreshed_submit_nothing(vertex, monkeypatch
     assert vertex.lines == [
         "the credentials cannot be refreshed: no route to oauth2.googleapis.com"
     ]
+
+
+def test_a_request_that_was_sent_before_the_connection_was_lost_may_have_created_a_run(vertex):
+    config = PipelineConfig.model_validate(vertex.settings)
+    reset = requests.ConnectionError(exceptions.ProtocolError("Connection reset by peer"))
+    down = exceptions.NewConnectionError(None, "Network is unreachable")
+    lost = requests.ConnectionError(exceptions.MaxRetryError(None, "/", down))
+    for attempts, message in (([lost], "Check that us-central1"), ([reset, lost], "is unknown")):
+        with (
+            pytest.raises(UserError, match=message),
+            vertex_client.readable_errors(config, "run-1", "link", attempts),
+        ):
+            raise RetryError("timeout", cause=lost)
 
 
 def test_expired_credentials(vertex, monkeypatch):
