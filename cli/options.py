@@ -112,22 +112,3 @@ def write_output(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--output: {file} cannot be written: {error.strerror}") from None
-
-
-ManifestOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        metavar="FILE",
-        help="Output file \\[default: standard output].",
-        callback=check_local,
-    ),
-]
-
-
-def write_manifest(text: str, output: Path | None) -> None:
-    """Write a manifest to `output`, or without one to standard output."""
-    if output:
-        write_output(output, text)
-    else:
-        print(text, end="")

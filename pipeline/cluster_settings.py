@@ -90,19 +90,6 @@ class Volume(Section):
         return value
 
 
-class Toleration(Section):
-    """A Kubernetes toleration of a node's taint."""
-
-    key: str | None = None
-    """Key of the taint; None with `Exists`: every taint."""
-    operator: Literal["Equal", "Exists"] = "Equal"
-    """Comparison of `value` with the taint."""
-    value: str | None = None
-    """Value of the taint."""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Effect of the taint; None: every effect."""
-
-
 JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]
 RUNTIME = "amazon-reviews"
 """Name of the ClusterTrainingRuntime of TrainJobs."""
@@ -140,8 +127,8 @@ class Kubeflow(Section):
     """LocalQueue of Kueue that admits the training; None: no queue."""
     training_pod: dict[str, Any] = {}
     """Fields of the spec of every training pod, in the words of Kubernetes: `nodeSelector`,
-    `tolerations`, `priorityClassName`, `terminationGracePeriodSeconds` (60 by default; the time for
-    a last checkpoint)."""
+    `tolerations`, `priorityClassName` (for a TrainJob in `kubeflow/training.yaml` instead),
+    `terminationGracePeriodSeconds` (60 by default; the time for a last checkpoint)."""
 
     @field_validator("training_pod")
     @classmethod

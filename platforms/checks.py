@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Literal
 
@@ -159,6 +161,21 @@ def _check_kubeflow(config: PipelineConfig) -> None:
                 f"{key}: {path} is not accessible from the pods of Kubeflow; set "
                 "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"
             )
+    if config.kubeflow.training_pod:
+        _check_pod(config.kubeflow.training_pod)
+
+
+def _check_pod(fields: Iterable[str]) -> None:
+    """Raise ConfigError if a field of a pod's spec does not exist: Kubernetes would ignore it."""
+    # This import takes a second.
+    from kubernetes.client import V1PodSpec
+
+    known = set(V1PodSpec.attribute_map.values())
+    for name in fields:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ConfigError(f"kubeflow.training_pod.{name}: no field of a pod's spec{hint}")
 
 
 def _check_vertex(config: PipelineConfig) -> None:

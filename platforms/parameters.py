@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from components.properties import RUN_PARAMETERS
 from components.review_example_gen.inputs import SAMPLE
 from core.errors import ConfigError
-from core.settings import with_parameters
+from core.settings import first_problem, with_parameters
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget
 from platforms.targets import check_target
@@ -96,7 +98,13 @@ def check_run(executor_input: dict[str, Any]) -> None:
     values = executor_input.get("inputs", {}).get("parameterValues", {})
     if SETTINGS_KEY not in values:
         return
-    config = PipelineConfig.model_validate_json(values.pop(SETTINGS_KEY))
+    try:
+        config = PipelineConfig.model_validate_json(values.pop(SETTINGS_KEY))
+    except ValidationError as error:
+        raise ConfigError(
+            "the code of the image is not that with which the pipeline was compiled "
+            f"({first_problem(error, PipelineConfig)}); build the image and compile again"
+        ) from None
     given = {name: values.pop(name) for name in RUN_PARAMETERS if name != "input_base"}
     for name, value in given.items():
         # All numbers in the JSON of an ExecutorInput are floats.

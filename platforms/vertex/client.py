@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,12 @@ _TRANSIENT = (
     exceptions.TooManyRequests,
     requests.exceptions.RequestException,
     TransportError,
+)
+_ERRORS = (
+    exceptions.GoogleAPICallError,
+    exceptions.RetryError,
+    requests.exceptions.RequestException,
+    GoogleAuthError,
 )
 
 
@@ -93,12 +99,12 @@ class VertexRun:
         """See `platforms.follow.Run`."""
         resource = f"{_parent(self.config)}/pipelineJobs/{self.name}"
         try:
-            with readable_errors(self.config):
-                job = self.client.get_pipeline_job(
-                    name=resource, retry=None, timeout=REQUEST_SECONDS
-                )
-        except ConfigError as error:
-            raise SubmitError(str(error)) from None
+            job = self.client.get_pipeline_job(name=resource, retry=None, timeout=REQUEST_SECONDS)
+        except _ERRORS as error:
+            problem = _readable(error, self.config)
+            if isinstance(problem, NoResponse):
+                raise problem from None
+            raise SubmitError(str(problem)) from None
         state = types.PipelineState(job.state).name.removeprefix("PIPELINE_STATE_")
         details = job.job_detail.task_details
         return Status(state, tuple(_task(detail) for detail in details), job.error.message)
@@ -117,13 +123,20 @@ def start(config: PipelineConfig, package: Package, values: dict[str, Any], name
         "pipeline_job": _pipeline_job(config, package, values, name),
         "pipeline_job_id": name,
     }
-    retry = Retry(if_exception_type(*_TRANSIENT), maximum=8.0, timeout=RETRY_SECONDS)
-    with (
-        readable_errors(config, name, run.link),
-        # No other run has this id: an earlier attempt succeeded, and its response was lost.
-        contextlib.suppress(exceptions.Conflict),
-    ):
-        run.client.create_pipeline_job(request=request, retry=retry, timeout=REQUEST_SECONDS)
+    attempts: list[Exception] = []
+    retry = Retry(
+        if_exception_type(*_TRANSIENT),
+        maximum=8.0,
+        timeout=RETRY_SECONDS,
+        on_error=attempts.append,
+    )
+    with readable_errors(config, name, run.link, attempts):
+        try:
+            run.client.create_pipeline_job(request=request, retry=retry, timeout=REQUEST_SECONDS)
+        except exceptions.Conflict:
+            # No other run has this id: an earlier attempt succeeded, and its response was lost.
+            if not attempts:
+                raise
     return run
 
 
@@ -180,12 +193,15 @@ def delete_schedules(config: PipelineConfig, name: str, ids: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def readable_errors(config: PipelineConfig, name: str = "", link: str = "") -> Iterator[None]:
+def readable_errors(
+    config: PipelineConfig, name: str = "", link: str = "", attempts: Sequence[Exception] = ()
+) -> Iterator[None]:
     """Convert the exceptions of a request to errors of one line that name the setting to check.
 
     Args:
       config: the settings of the submission.
       name, link: the name of what the request creates, if it does, and the page that shows it.
+      attempts: the errors of the attempts of the same request.
 
     Raises:
       ConfigError: a setting or the credentials are wrong.
@@ -194,17 +210,21 @@ def readable_errors(config: PipelineConfig, name: str = "", link: str = "") -> I
     """
     try:
         yield
-    except (
-        exceptions.GoogleAPICallError,
-        exceptions.RetryError,
-        requests.exceptions.RequestException,
-        GoogleAuthError,
-    ) as error:
+    except _ERRORS as error:
         # A RetryError has only the timeout in its message, and the last error as its cause.
-        problem = _readable(getattr(error, "cause", None) or error, config)
-        if isinstance(problem, NoResponse) and name:
-            raise possibly_submitted(problem, name, link) from None
-        raise problem from None
+        cause = getattr(error, "cause", None) or error
+        problem = _readable(cause, config)
+        if not isinstance(problem, NoResponse):
+            raise problem from None
+        problems = [problem, *(_readable(each, config) for each in attempts)]
+        if any(isinstance(each, NoResponse) and each.sent for each in problems):
+            raise (possibly_submitted(problem, name, link) if name else problem) from None
+        if isinstance(cause, TransportError):
+            raise problem from None
+        raise ConfigError(
+            f"vertex.region: {problem}. Check that {config.vertex.region} is a region of Vertex "
+            "AI, such as us-central1, and that this machine has access to the Internet"
+        ) from None
 
 
 def _parent(config: PipelineConfig) -> str:
@@ -231,19 +251,13 @@ def _readable(error: Exception, config: PipelineConfig) -> Exception:
     """Return an error of one line; see `readable_errors`."""
     vertex, message = config.vertex, _message(error)
     if isinstance(error, TransportError):
-        return NoResponse(f"the credentials cannot be refreshed: {message}")
+        return NoResponse(f"the credentials cannot be refreshed: {message}", sent=False)
     if isinstance(error, GoogleAuthError):
         return ConfigError(
             f"vertex.project: the Google Cloud credentials are not valid ({message}); run {LOGIN}"
         )
     if isinstance(error, requests.exceptions.RequestException):
-        problem = no_response(error.args[0] if error.args else error)
-        if problem.sent:
-            return problem
-        return ConfigError(
-            f"vertex.region: {problem}. Check that {vertex.region} is a region of Vertex AI, such "
-            "as us-central1, and that this machine has access to the Internet"
-        )
+        return no_response(error.args[0] if error.args else error)
     if isinstance(error, _TRANSIENT):
         return NoResponse(message)
     if isinstance(error, exceptions.Unauthorized | exceptions.Forbidden):

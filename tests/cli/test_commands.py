@@ -81,21 +81,14 @@ CLUSTER = (
 )
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("compile", "--target", "kubeflow", *CLUSTER),
-    ],
-    ids=lambda words: words[0],
-)
-def test_an_output_that_cannot_be_written_is_2_and_one_line(command, tmp_path):
+def test_an_output_that_cannot_be_written_is_2_and_one_line(tmp_path):
     file = tmp_path / "file"
     file.touch()
     for output, problem in (
         (tmp_path, f"{tmp_path} is a folder; name a file"),
         (file / "x.yaml", f"{file / 'x.yaml'} cannot be written: "),
     ):
-        words = [*command, "--output", str(output)]
+        words = ["compile", "--target", "kubeflow", *CLUSTER, "--output", str(output)]
         done = subprocess.run(
             [sys.executable, "-c", LOADED, *words], capture_output=True, text=True
         )

@@ -69,6 +69,11 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
             "cluster.resources={Trainer: {gpus: 2}},training.jit_compile=true",
             "training.jit_compile: true compiles the step of a single device, not of mirrored (",
         ),
+        (
+            "kubeflow",
+            "kubeflow.training_pod={nodeSelector: {a: b}, toleration: []}",
+            "kubeflow.training_pod.toleration: no field of a pod's spec; did you mean tolerations?",
+        ),
         ("kubeflow", "beam.runner=dataflow", "vertex.project: not set"),
         ("kubeflow", "beam.runner=dataflow,vertex.project=p", "vertex.region: not"),
     ],

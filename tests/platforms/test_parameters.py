@@ -6,7 +6,7 @@ import sys
 import pytest
 import yaml
 
-from core.errors import UserError
+from core.errors import ConfigError, UserError
 from platforms import entrypoint
 from platforms.compile import compile_pipeline
 from platforms.parameters import SETTINGS_KEY, check_parameters, check_run
@@ -72,6 +72,12 @@ def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(tmp_path, 
     check_run({"inputs": {"parameterValues": values}})
     assert "input_base" in values
     assert not {"epochs", "strategy", "min_accuracy", SETTINGS_KEY} & set(values)
+
+
+def test_an_image_with_other_settings_is_one_line():
+    values = {SETTINGS_KEY: '{"data": {"colour": 1}}'}
+    with pytest.raises(ConfigError, match=r"the image .*\(data.colour: unknown key.*; build"):
+        check_run({"inputs": {"parameterValues": values}})
 
 
 @pytest.mark.slow

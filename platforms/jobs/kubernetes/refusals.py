@@ -71,7 +71,7 @@ _REMEDIES = [
         (
             r"^Unschedulable",
             _TEMPORARY,
-            "the replica starts when a node satisfies cluster.resources.Trainer, "
+            "the replica starts when a node satisfies cluster.resources.Trainer and "
             "kubeflow.training_pod",
         ),
         (r"^SchedulingGated", _TEMPORARY, "the replica starts when its queue admits it"),

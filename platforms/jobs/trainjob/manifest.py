@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+from core.errors import InputError
 from pipeline.cluster_settings import RUNTIME
 from platforms.jobs.jobset.manifest import host_names
 from platforms.jobs.kubernetes.pod_template import (
@@ -26,6 +27,19 @@ NODE = "node"
 """Name of the replicated job and of its container; the Trainer's webhook requires this name."""
 
 _MANAGER = "amazon-reviews/training"
+_PATCHED = (
+    "affinity",
+    "imagePullSecrets",
+    "initContainers",
+    "nodeSelector",
+    "schedulingGates",
+    "securityContext",
+    "serviceAccountName",
+    "terminationGracePeriodSeconds",
+    "tolerations",
+    "volumes",
+)
+"""The fields of a pod's spec that a TrainJob can set; the API server drops any other field."""
 
 
 def make_manifest(
@@ -35,7 +49,16 @@ def make_manifest(
 
     A TrainJob has one group of equal nodes. The number of a node determines its task: first the
     chief, then the workers, then the parameter servers.
+
+    Raises:
+      InputError: a TrainJob cannot set a field of `kubeflow.training_pod`.
     """
+    for name in settings.pod:
+        if name not in _PATCHED:
+            raise InputError(
+                f"kubeflow.training_pod.{name}: a TrainJob cannot set it; set it in the runtime, "
+                "kubeflow/training.yaml, or change kubeflow.training_job"
+            )
     groups = replicas_of(job.training, settings.gpus)
     metadata = job_metadata(job, settings)
     addresses = iter(host_names(metadata["name"], NODE, sum(group.count for group in groups)))

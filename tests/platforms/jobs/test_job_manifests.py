@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from core import exit_codes
+from core.errors import InputError
 from platforms.jobs.choice import KINDS
 from platforms.jobs.jobset.status import JobSet
 from platforms.jobs.kubernetes.pods import Pod
@@ -124,6 +125,13 @@ def test_each_pod_has_the_configured_resources_and_nodes(kind, training):
         assert volume["persistentVolumeClaim"]["claimName"] == "reviews"
         assert mount == {"name": volume["name"], "mountPath": "/data"}
         assert template["metadata"]["labels"]["sidecar.istio.io/inject"] == "false"
+
+
+def test_a_field_that_a_trainjob_cannot_set_is_an_error():
+    settings = make_settings(pod={"priorityClassName": "high"})
+    assert JobSet().make_manifest(make_job(**MULTI_WORKER), JOB_FILE, settings)
+    with pytest.raises(InputError, match=r"^kubeflow.training_pod.priorityClassName: a TrainJob"):
+        TrainJob().make_manifest(make_job(**MULTI_WORKER), JOB_FILE, settings)
 
 
 @pytest.mark.parametrize("settings", [ALL_SETTINGS, make_settings()])

@@ -1,11 +1,16 @@
 """Submitting to Vertex AI: the generated client of its REST API against a real server."""
 
 import pytest
+import requests
+from google.api_core.exceptions import RetryError
 from google.auth.credentials import AnonymousCredentials
-from google.auth.exceptions import RefreshError
+from google.auth.exceptions import RefreshError, TransportError
 from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
+from urllib3 import exceptions
 
-from core.errors import ConfigError
+from core.errors import ConfigError, UserError
+from pipeline.config import PipelineConfig
+from platforms.follow import NoResponse
 from platforms.vertex import client as vertex_client
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import JOB, vertex_state
@@ -130,6 +135,40 @@ def test_an_unknown_region(vertex, monkeypatch):
     monkeypatch.setattr(vertex_client, "RETRY_SECONDS", 0.1)
     with pytest.raises(ConfigError, match=r"vertex.region: .*\. Check that us-central1"):
         vertex()
+
+
+def test_a_lost_connection_does_not_end_the_following(vertex, monkeypatch):
+    config = PipelineConfig.model_validate(vertex.settings)
+    connect_to(monkeypatch, "http://x-aiplatform.invalid", AnonymousCredentials())
+    run = vertex_client.VertexRun(config, vertex_client.connect(config), "r")
+    with pytest.raises(NoResponse):
+        run.status()
+
+
+def test_credentials_that_cannot_be_refreshed_submit_nothing(vertex, monkeypatch):
+    class Offline(AnonymousCredentials):
+        def before_request(self, request, method, url, headers):
+            raise TransportError("no route to oauth2.googleapis.com")
+
+    connect_to(monkeypatch, vertex.server.url, Offline())
+    monkeypatch.setattr(vertex_client, "RETRY_SECONDS", 0.1)
+    assert vertex() == 1
+    assert vertex.lines == [
+        "the credentials cannot be refreshed: no route to oauth2.googleapis.com"
+    ]
+
+
+def test_a_request_that_was_sent_before_the_connection_was_lost_may_have_created_a_run(vertex):
+    config = PipelineConfig.model_validate(vertex.settings)
+    reset = requests.ConnectionError(exceptions.ProtocolError("Connection reset by peer"))
+    down = exceptions.NewConnectionError(None, "Network is unreachable")
+    lost = requests.ConnectionError(exceptions.MaxRetryError(None, "/", down))
+    for attempts, message in (([lost], "Check that us-central1"), ([reset, lost], "is unknown")):
+        with (
+            pytest.raises(UserError, match=message),
+            vertex_client.readable_errors(config, "run-1", "link", attempts),
+        ):
+            raise RetryError("timeout", cause=lost)
 
 
 def test_expired_credentials(vertex, monkeypatch):
