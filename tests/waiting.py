@@ -1,6 +1,8 @@
-"""A function that waits for a condition in another thread or process."""
+"""Functions that wait for other threads and processes."""
 
 import time
+
+import psutil
 
 
 def wait(condition, seconds=120):
@@ -9,3 +11,11 @@ def wait(condition, seconds=120):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def alive(process):
+    """Return whether a psutil process runs; it may end at any moment."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -20,7 +20,7 @@ from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
 from platforms.flink import check_local
 from tests.exhaustive import exhaustive
-from tests.waiting import wait
+from tests.waiting import alive, wait
 from tools.flink_cluster import FlinkCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("flink")]
@@ -216,7 +216,3 @@ def test_nothing_is_staged_and_workers_remain_between_two_stages(master, tmp_pat
 
 def is_forked(process):
     return "forkserver" in process.cmdline()[-1] and "forkserver" in process.parent().cmdline()[-1]
-
-
-def alive(process):
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

@@ -15,7 +15,7 @@ from apache_beam.portability.api import (
 
 from core import processes
 from core.flink import worker_pool
-from tests.waiting import wait
+from tests.waiting import alive, wait
 
 
 class Provision(beam_provision_api_pb2_grpc.ProvisionServiceServicer):
@@ -68,10 +68,6 @@ def test_workers_start_stop_and_end_with_a_killed_pool(provision, tmp_path):
         assert alive(second)
         pool.kill()
     wait(lambda: not any(alive(each) for each in below))
-
-
-def alive(process):
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 def test_a_worker_that_ends_or_does_not_become_ready_is_an_error(monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 from core import processes
 from pipeline.code_version import PACKAGES
-from tests.waiting import wait
+from tests.waiting import alive, wait
 
 BIN = Path(sys.executable).parent
 PARENT = """
@@ -58,7 +58,7 @@ def test_a_child_ends_with_its_parent_in_any_state(tmp_path, state):
         child = psutil.Process(int(parent.stdout.readline()))
         wait(lambda: child.status() in (psutil.STATUS_STOPPED, psutil.STATUS_SLEEPING))
         parent.kill()
-    wait(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    wait(lambda: not alive(child))
 
 
 def test_a_child_whose_parent_has_already_ended_ends_at_once():

@@ -62,7 +62,6 @@ def test_data_of_one_class_stop_at_the_gate_and_the_report_has_the_reason(tmp_pa
     assert "The run failed. DataGate: the data does not fit the schema: train: label: " in page
     assert '<th scope="row">a.txt</th><td>200</td>' in page
     assert re.search(r'<li class="missed">train: label: .*unique values', page)
-    assert "Words per review" in page
     assert "DataGate</th><td>failed</td>" in page
     assert "Not available" not in page
 

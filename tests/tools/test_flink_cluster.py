@@ -13,7 +13,7 @@ from core.flink import rest
 from pipeline.config import load_config
 from platforms.beam import beam_args
 from tests.checkout import CHECKOUT
-from tests.waiting import wait
+from tests.waiting import alive, wait
 
 CLUSTER = [sys.executable, "-m", "tools.flink_cluster"]
 JOB = CHECKOUT / "tests" / "core" / "flink_job.py"
@@ -50,10 +50,6 @@ def test_the_printed_command_uses_the_cluster_and_ctrl_c_ends_it(tmp_path):
             assert cluster.communicate(timeout=120)[0] == "the cluster has ended\n"
         assert cluster.returncode == 0
         wait(lambda: not any(alive(each) for each in processes))
-
-
-def alive(process):
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 @pytest.mark.parametrize("option", ["--task-managers", "--slots"])
