@@ -268,7 +268,7 @@ def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_pa
         results.append(json.loads(line.removeprefix("RESULT ")))
     seen, counts = zip(*results, strict=True)
     assert all(seen), "a worker read nothing"
-    batching = BatchSpec(NGRAMS, TRANSFORM, 50)
+    batching = BatchSpec(NGRAMS, job.transform, 50)
     everything = Split.find(job.train_files).shards(1)[0]
     expected = Counter(
         tuple(sorted(row))
@@ -278,7 +278,7 @@ def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_pa
     assert sum(expected.values()) == sum(FILES["train"] if "*" in train else FILES["train"][:1])
     assert Counter(tuple(row) for rows in seen for row in rows) == expected
 
-    totals = np.zeros([2, TRANSFORM.ngram_buckets])
+    totals = np.zeros([2, job.transform.ngram_buckets])
     for inputs, label in make_dataset(everything, batching):
         for row, [positive] in zip(inputs[features.NGRAMS].to_list(), label.numpy(), strict=True):
             np.add.at(totals[int(positive)], row, 1)
