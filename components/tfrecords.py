@@ -68,10 +68,9 @@ class ShardWriter:
         if self._running is not None:
             self._running.result()
         parts, self._parts, self._size = self._parts, [], 0
-        self._running = self._pool.submit(self._compress, parts)
-
-    def _compress(self, parts: Sequence[bytes]) -> None:
-        self._file.write(self._deflate.compress(b"".join(parts)))
+        self._running = self._pool.submit(
+            lambda: self._file.write(self._deflate.compress(b"".join(parts)))
+        )
 
 
 @lru_cache(maxsize=1 << 16)

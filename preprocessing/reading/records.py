@@ -112,7 +112,7 @@ class Batch:
 
     def fill(self) -> None:
         """Append to the further columns the missing values of reviews that were added without."""
-        for name, missing, _ in features.further_columns():
+        for name, missing, _ in features.COLUMNS[2:]:
             self.further[name] += [missing] * (len(self.texts) - len(self.further[name]))
 
 
