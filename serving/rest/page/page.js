@@ -7,6 +7,7 @@ const EXPLAINED = 20; // reviews whose words are shown
 const LONGEST = 5000; // characters of a review that /explain accepts
 const LISTED = 6; // words in the table of a review
 const NOTABLE = 0.05; // least effect of a word that is marked
+const DECIDED = 0.6; // least probability of an answer that is not undecided
 
 const $ = (id) => document.getElementById(id);
 const explanations = new Map(); // "version review" -> answer of /explain
@@ -70,7 +71,9 @@ async function update() {
     // The answers on the page are those of an earlier text.
     show([], []);
     $("summary").textContent = "";
-    const reason = error instanceof TypeError ? "the server cannot be reached" : error.message;
+    // A SyntaxError is the answer of a proxy, which is not JSON.
+    const isSilent = error instanceof TypeError || error instanceof SyntaxError;
+    const reason = isSilent ? "the server does not answer" : error.message;
     $("problem").textContent = `No answer: ${reason}`;
   }
 }
@@ -86,8 +89,12 @@ async function explain(review, version, signal) {
 }
 
 function verdict({ label, probability }) {
-  const shown = (100 * probability).toFixed(1);
-  return `${label === 1 ? "Positive" : "Negative"}: probability of being positive ${shown} %`;
+  const likely = label === 1 ? probability : 1 - probability;
+  const shown = (100 * likely).toFixed(1);
+  const answer = label === 1 ? "positive" : "negative";
+  return likely < DECIDED
+    ? `Undecided: ${answer} with a probability of ${shown} %`
+    : `${answer === "positive" ? "Positive" : "Negative"}: probability ${shown} %`;
 }
 
 function show(reviews, predictions) {
@@ -98,7 +105,9 @@ function show(reviews, predictions) {
     const meter = make("meter");
     meter.value = predictions[n].probability;
     meter.setAttribute("aria-hidden", "true"); // the text beside it has the same number
-    answer.append(verdict(predictions[n]), " ", meter);
+    // The summary of a single review is its verdict.
+    if (reviews.length > 1) answer.append(verdict(predictions[n]), " ");
+    answer.append(meter);
     item.append(answer);
     return item;
   });
@@ -118,7 +127,10 @@ function showWords(item, { parts }) {
   item.querySelector(".review").replaceChildren(...marked);
   const words = parts.filter(({ effect }) => effect !== undefined && kind(effect));
   words.sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
-  if (!words.length) return;
+  if (!words.length) {
+    item.append(make("p", "No word changes the answer much: the model may not know these words.", "legend"));
+    return;
+  }
   const table = make("table");
   table.append(make("caption", "Words that contributed most"));
   const head = table.createTHead().insertRow();
