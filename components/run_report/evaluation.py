@@ -18,11 +18,14 @@ from components.evaluator.metrics import (
     EXAMPLE_COUNT,
     METRICS,
     Check,
+    Confusion,
     Interval,
+    Measured,
     Metric,
-    accuracy_interval,
+    constant_answer,
     difference_interval,
     ratio,
+    wilson,
 )
 
 
@@ -71,6 +74,7 @@ class Evaluation(NamedTuple):
 
     Attributes:
       examples: number of reviews in the test split.
+      constant_answer: the accuracy of a constant answer, as a clause.
       metrics: the metrics of all reviews.
       slices: the accuracy of each slice.
       checks: the thresholds, next to the values of the candidate.
@@ -81,10 +85,11 @@ class Evaluation(NamedTuple):
     """
 
     examples: int
+    constant_answer: str
     metrics: list[Figure]
     slices: list[SliceAccuracy]
     checks: list[Check]
-    confusion: list[list[int]]
+    confusion: Confusion
     roc: list[tuple[float, float, float]]
     bins: list[Bin]
 
@@ -99,33 +104,27 @@ def read_evaluation(uri: str) -> Evaluation:
       ValueError: the evaluation is not complete.
     """
     whole, *others = read(uri)
-    own, base = whole.models[CANDIDATE], whole.models.get(BASELINE, {})
-    negative, positive = map(sum, whole.confusion)
+    own, base = whole.models[CANDIDATE], whole.models.get(BASELINE)
     slices = []
     for each in others:
-        values = each.models.get(CANDIDATE, {})
-        if values.get(EXAMPLE_COUNT):
-            accuracy, labels = values[ACCURACY], map(sum, each.confusion)
-            slices.append(
-                SliceAccuracy(
-                    *each.slice,
-                    int(values[EXAMPLE_COUNT]),
-                    accuracy,
-                    accuracy_interval(accuracy, *labels),
-                )
-            )
+        model = each.models.get(CANDIDATE)
+        if model and model.values.get(EXAMPLE_COUNT):
+            examples, accuracy = int(model.values[EXAMPLE_COUNT]), model.values[ACCURACY]
+            interval = wilson(round(accuracy * examples), examples)
+            slices.append(SliceAccuracy(*each.slice, examples, accuracy, interval))
     slices.sort(key=lambda each: (each.feature, _first_number(each.value)))
     plots = read_plots(uri)
     return Evaluation(
-        examples=int(own[EXAMPLE_COUNT]),
+        examples=int(own.values[EXAMPLE_COUNT]),
+        constant_answer=constant_answer(own.confusion),
         metrics=[
-            _figure(metric, own[metric.name], base.get(metric.name), negative, positive)
+            _figure(metric, own, base)
             for metric in METRICS
-            if metric.title and metric.name in own
+            if metric.title and metric.name in own.values
         ],
         slices=slices,
         checks=read_checks(uri),
-        confusion=whole.confusion,
+        confusion=own.confusion,
         roc=[_point(matrix) for matrix in plots.confusion_matrix_at_thresholds.matrices]
         if plots
         else [],
@@ -150,16 +149,20 @@ def _point(matrix: Any) -> tuple[float, float, float]:
     )
 
 
-def _figure(
-    metric: Metric, value: float, baseline: float | None, negative: int, positive: int
-) -> Figure:
-    interval, difference = None, None
-    if metric.interval and negative and positive and math.isfinite(value):
-        interval = metric.interval(value, negative, positive)
-        if baseline is not None:
-            other = metric.interval(baseline, negative, positive)
-            difference = difference_interval(value, interval, baseline, other)
-    return Figure(metric.title, value, interval, baseline, difference)
+def _figure(metric: Metric, own: Measured, base: Measured | None) -> Figure:
+    value, interval = _value(metric, own)
+    other, other_interval = _value(metric, base) if base else (None, None)
+    difference = None
+    if interval and other is not None and other_interval:
+        difference = difference_interval(value, interval, other, other_interval)
+    return Figure(metric.title, value, interval, other, difference)
+
+
+def _value(metric: Metric, model: Measured) -> tuple[float, Interval | None]:
+    value = model.values.get(metric.name, math.nan)
+    if not metric.interval or not math.isfinite(value):
+        return value, None
+    return value, metric.interval(value, model.confusion)
 
 
 def _first_number(name: str) -> int:

@@ -104,6 +104,7 @@ def write_run(folder, reviews=REVIEWS):
 
 EVALUATION = Evaluation(
     examples=1000,
+    constant_answer="always answering positive would give 0.5000",
     metrics=[
         Figure("accuracy", 0.9, Interval(0.88, 0.92), 0.85, Interval(0.0212, 0.0788)),
         Figure("recall", 0.8),
@@ -126,7 +127,7 @@ CHECK = {
     "results": [
         {"name": "process", "value": "finished", "threshold": None, "unit": "", "passed": True},
         {"name": "p99_ms", "value": 310.4, "threshold": 250, "unit": "ms", "passed": False},
-        {"name": "golden", "value": 0.975, "threshold": 0.6, "unit": "", "passed": True},
+        {"name": "golden_positive", "value": 0.975, "threshold": 0.6, "unit": "", "passed": True},
     ],
     "golden_mistakes": [{"text": "It <b>lasts</b>", "label": "positive", "probability": 0.3127}],
 }

@@ -52,8 +52,8 @@ def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
             [
                 "process finished passed",
                 "p99_ms 310.4 ms 250 failed",
-                "golden 0.975 0.6 passed",
-                "It <b>lasts</b> (positive, probability 0.313)",
+                "golden_positive 0.975 0.6 passed",
+                "It <b>lasts</b> (labelled positive, answered negative with probability 0.687)",
             ],
         ),
         (
@@ -99,7 +99,7 @@ def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
         (
             "mistakes",
             [
-                "labelled negative, probability of positive 0.987 fine a<&'\" dull",
+                "labelled negative, answered positive with probability 0.987 fine a<&'\" dull",
                 "N-grams: not fine +1.25, dull -0.50",
             ],
         ),
