@@ -41,7 +41,7 @@ COMMIT_TIME = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 COUNT_LINES = git ls-files -z $(1) | xargs -0 cat | wc -l
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all test-fast flink flink-cluster mutants docs reference lint format lock audit package sbom \
+.PHONY: help install run test test-all test-fast test-cluster flink flink-cluster mutants docs reference lint format lock audit package sbom \
 	weight clean clean-runs distclean
 
 help: ## list the targets (this is the default)
@@ -61,6 +61,9 @@ test-all: lint ## test more settings and failures too, the image, the wheel and 
 
 test-fast: install ## run the tests that start no TFX component, train little and need no real data
 	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)
+
+test-cluster: install ## test on the cluster of the current kube context, see CONTRIBUTING.md
+	@$(BIN)/python -m pytest -m cluster tests/cluster $(PYTEST_ARGS)
 
 # Cosmic Ray changes the file in place, so it works in a clone of the last commit.
 mutants: install ## insert faults into a file, and list those that its tests do not find (hours)

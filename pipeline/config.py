@@ -91,10 +91,10 @@ class Data(Section):
     input_base: Annotated[str, Field(min_length=1)] | None = None
     """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
-    """Format of the files; `auto` detects the format of each file."""
+    """Format of the files; `auto` detects the format of each file. csv has any separator."""
     columns: dict[str, str | None] = {}
     """`label`, `title` and `text` -> the column of csv, jsonl and parquet files; without one it is
-    found by its name."""
+    found by its name. With `title: null` no title is read."""
     label_scale: Literal["auto", "stars", "zero_one", "one_two"] = "auto"
     """Meaning of numeric labels; `auto` decides it once for all files."""
     neutral: Literal["leave_out", "negative", "positive"] = "leave_out"

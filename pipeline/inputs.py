@@ -27,7 +27,12 @@ def read_options(config: PipelineConfig) -> ReadOptions:
     data = config.data
     return ReadOptions(
         format=data.format,
-        columns={column: name for column, name in data.columns.items() if name},
+        # Without a title is a way to read files; without a label or a text is none.
+        columns={
+            column: name or None
+            for column, name in data.columns.items()
+            if name or column == "title"
+        },
         label_scale=data.label_scale,
         neutral=data.neutral,
     )

@@ -30,13 +30,14 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Deselect the tests that are marked exhaustive, unless --exhaustive is given."""
-    if config.getoption("--exhaustive"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+    """Deselect exhaustive tests without --exhaustive, and tests of a cluster without -m cluster."""
+    marks = set() if config.getoption("--exhaustive") else {"exhaustive"}
+    if config.option.markexpr != "cluster":
+        marks.add("cluster")
+    left_out = [item for item in items if any(map(item.get_closest_marker, marks))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_ignore_collect(collection_path, config):

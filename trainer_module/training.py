@@ -166,7 +166,7 @@ def build_model(
         net = module.build(
             _hyperparameters(training), job.transform, static_shapes=inputs.static_shapes
         )
-        model = Trainable(net, loss)
+        model = Trainable(net, loss, training.seed)
         model.compile(
             optimizer=module.optimizer(rate),
             jit_compile=_jit_compile(training, strategy),

@@ -6,16 +6,19 @@ data, one file may contain only the labels 1 and 2, and only another file shows 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import takewhile
 
 from core.errors import InputError
-from preprocessing.reading.columns import Layout
+from preprocessing.reading.columns import Layout, NoReviews
 from preprocessing.reading.copies import refuse_copies
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
+from preprocessing.reading.globs import compile_glob
 from preprocessing.reading.labels import NEUTRAL, SCALES, TWO_NUMBERS, WORDS
 from preprocessing.reading.records import ReadOptions
 
@@ -36,12 +39,49 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
             group contain the same reviews.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        found = list(pool.map(lambda file: inspect(file.path, options), files))
+        inspections = list(pool.map(lambda file: _inspect(file, options), files))
+        found = [item for item in inspections if isinstance(item, Inspection)]
+        for file, item in zip(files, inspections, strict=True):
+            if isinstance(item, NoReviews):
+                read = {other.path for other in found}
+                raise InputError(f"{item}{_leave_out(file, files, read)}") from item
         layouts = _with_common_titles(_with_scale(found, options))
         if options.labels == "required":
             _refuse_settings_without_effect(found, layouts, options)
             refuse_copies(files, layouts, pool)
     return layouts
+
+
+def _inspect(file: SourceFile, options: ReadOptions) -> Inspection | NoReviews:
+    try:
+        return inspect(file.path, options)
+    except NoReviews as error:
+        return error
+
+
+def _leave_out(file: SourceFile, files: Sequence[SourceFile], read: set[str]) -> str:
+    """Return how to leave out a file that is no reviews; empty if no file is reviews.
+
+    Args:
+      file: the file.
+      files: all files of the input.
+      read: the paths of the files that are reviews.
+    """
+    of_group = [other.path for other in files if other.group == file.group]
+    wanted = [path for path in of_group if path in read]
+    if not wanted:
+        return ""
+    first, name = "; if it contains no reviews, ", os.path.basename(wanted[0])
+    suffixes = ["." + ".".join(name.split(".")[number:]) for number in (-1, -2)]
+    names = [os.path.basename(path) for path in wanted]
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    beginning = "".join(letters[0] for letters in same)
+    for glob in (f"**/{name}", *(f"**/*{suffix}" for suffix in suffixes), f"**/{beginning}*"):
+        matches = compile_glob(glob).fullmatch
+        if [path for path in of_group if matches(path)] == wanted:
+            split = "train" if file.group == "all" else file.group
+            return f"{first}leave it out: set data.splits={{{split}: '{glob}'}}"
+    return f"{first}move it out of the folder"
 
 
 def detect_format(path: str, options: ReadOptions) -> Layout:
@@ -200,10 +240,14 @@ def _way(layout: Layout) -> str:
     if layout.columns is None:
         # Without labels, fastText is plain text.
         return f"{format}: label {scale}" if layout.labels == "required" else "lines of text"
+    format += layout.dialect.with_separator
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
-        return f"CSV without a header: label {scale}{title}, text"
+        return f"{format} without a header: label {scale}{title}, text"
     label, title, text = (f"`{name}`" if name else "-" for name in layout.columns[:3])
     labels = f"label {label} {scale}, " if layout.labels == "required" else ""
     further = "".join(f", `{name}`" for name in layout.columns.further if name)
-    return f"{format}: {labels}title {title}, text {text}{further}"
+    unused = ", ".join(f"`{name}`" for name in layout.unused)
+    return f"{format}: {labels}title {title}, text {text}{further}" + (
+        f"; not read: {unused}" if unused else ""
+    )

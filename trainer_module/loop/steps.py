@@ -31,11 +31,16 @@ class Trainable(tf_keras.Model):
     Args:
       net: the functional model whose layers this one has.
       loss: the loss of each Example.
+      seed: determines the random numbers of the layers, such as dropout, in each step.
     """
 
-    def __init__(self, net: tf_keras.Model, loss: Loss):
+    def __init__(self, net: tf_keras.Model, loss: Loss, seed: int = 0):
         super().__init__(net.input, net.output, name=net.name)
         self.loss_of_examples = loss
+        self.random = StepRandom(seed)
+        for layer in self._flatten_layers():
+            if hasattr(layer, "_random_generator"):
+                layer._random_generator = self.random
         strategy = tf.distribute.get_strategy()
         by_coordinator = isinstance(strategy, tf.distribute.ParameterServerStrategy)
         running = [] if by_coordinator else [tf_keras.metrics.Mean(name) for name in NAMES]
@@ -58,11 +63,42 @@ class Trainable(tf_keras.Model):
         return step_means(test_step(self)(data))
 
 
+class StepRandom:
+    """The random numbers of dropout, which follow from the seed and the number of the step.
+
+    Keras's own generators have a state that no checkpoint contains, so a resumed training would
+    drop other units than one that was not interrupted. This class has the methods of
+    `tf_keras.backend.RandomGenerator` that the layers of our models call.
+    """
+
+    def __init__(self, seed: int):
+        self._seed = seed
+        self._of_step: Any = None
+        self._drawn = 0
+
+    def start(self, step: tf.Tensor) -> None:
+        """Begin a step of this replica. A trace of the step takes the numbers in this order."""
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        self._of_step = tf.stack([tf.cast(step, tf.int32), tf.cast(replica, tf.int32)])
+        self._drawn = 0
+
+    def dropout(self, inputs: tf.Tensor, rate: float, noise_shape: Any = None) -> tf.Tensor:
+        """See `tf.nn.dropout`."""
+        self._drawn += 1
+        seed = tf.random.experimental.stateless_fold_in(self._of_step, self._seed)
+        seed = tf.random.experimental.stateless_fold_in(seed, self._drawn)
+        return tf.nn.experimental.stateless_dropout(inputs, rate, seed, noise_shape=noise_shape)
+
+    def _maybe_init(self) -> None:
+        """Keras calls this when it builds a layer."""
+
+
 def train_step(model: Trainable) -> Step:
     """Return a training step, which also updates the model's metrics."""
 
     def step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        model.random.start(model.optimizer.iterations)
         with tf.GradientTape() as tape:
             logit = model(inputs, training=True)
             sums = _sums(model, label, logit, weight)

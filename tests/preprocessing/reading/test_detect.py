@@ -73,12 +73,13 @@ def test_columns_are_found(
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_columns_that_are_set(folder: Path, kind: str) -> None:
-    columns = {"stars": [1, 5], "rating": [5, 1], "head": ["h", "i"], "text": ["a", "b"]}
+    columns = {"given": [1, 5], "rating": [5, 1], "head": ["h", "i"], "text": ["a", "b"]}
     path = write(folder, "configured", as_file(kind, columns | {"title": ["t", "u"]}))
     for options, expect in [
         (ReadOptions(), Columns("rating", "title", "text")),
-        (ReadOptions(columns={"label": "stars"}), Columns("stars", "title", "text")),
-        (ReadOptions(columns={"label": "stars", "text": "head"}), Columns("stars", None, "head")),
+        (ReadOptions(columns={"label": "given"}), Columns("given", "title", "text")),
+        (ReadOptions(columns={"label": "given", "text": "head"}), Columns("given", None, "head")),
+        (ReadOptions(columns={"title": None}), Columns("rating", None, "text")),
         (ReadOptions(columns={"title": "head"}), Columns("rating", "head", "text")),
         (ReadOptions(columns={"text": "head"}), Columns("rating", "title", "head")),
     ]:
@@ -86,7 +87,7 @@ def test_columns_that_are_set(folder: Path, kind: str) -> None:
     for setting in ("label", "title", "text"):
         with pytest.raises(InputError) as error:
             read_reviews(path, ReadOptions(columns={setting: "Stars"}))
-        one_line(error, path, f"data.columns.{setting}", "'Stars'", "stars, rating, head, text")
+        one_line(error, path, f"data.columns.{setting}", "'Stars'", "given, rating, head, text")
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -111,6 +112,43 @@ def test_columns_that_are_not_found(folder: Path, kind: str) -> None:
 def test_csv_without_a_header(folder: Path, content: str, expect: list[Any]) -> None:
     path = write(folder, "headerless", content)
     assert [tuple(record)[:3] for record in read(path)] == expect
+
+
+@pytest.mark.parametrize("separator", "\t;|,")
+@pytest.mark.parametrize("first", ["", "sep={}\r\n"])
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_other_separators_and_line_ends(folder: Path, separator: str, first: str, end: str) -> None:
+    rows = [("id", "rating", "title", "text"), (7, 5, "A, b; c|d\te", 'two\nlines of "x"')]
+    data = csv_text([*rows, ("", "", "", ""), (8, 1, "t", "b")]).replace('","', f'"{separator}"')
+    path = write(folder, "dialect.txt", (first.format(separator) + data).replace("\r\n", end))
+    assert got(read(path)) == [(1, 'A, b; c|d\te: two\nlines of "x"'), "no_text", (0, "t: b")]
+
+
+def test_a_quote_in_a_tsv_file_without_quoting_is_a_character(folder: Path) -> None:
+    lines = ["star_rating\treview_headline\treview_body", '5\t"Nice\t5" wide', '1\tA "b"\tc']
+    path = write(folder, "amazon.tsv", "\n".join(lines))
+    assert got(read(path)) == [(1, '"Nice: 5" wide'), (0, 'A "b": c')]
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("a;b\n1;x\n", ["its columns, separated by semicolons, are a, b;"]),
+        ("7,Lamp,5,fine\n8,Lamp,1,weak\n", ["no header", "add a line"]),
+    ],
+)
+def test_a_message_describes_the_csv_file(folder: Path, content: str, parts: list[str]) -> None:
+    path = write(folder, "unknown.csv", content)
+    with pytest.raises(InputError) as error:
+        read_reviews(path)
+    one_line(error, path, *parts)
+
+
+def test_the_escaped_line_breaks_of_polarity_files_are_read(folder: Path) -> None:
+    path = write(folder, "train.csv", r'"2","a\nb","c\n\nd"')
+    assert got(read(path)) == [(1, "a\nb: c\n\nd")]
+    path = write(folder, "header.csv", "label,text\n2," + r"C:\new" + "\n1,b\n")
+    assert got(read(path)) == [(1, r"C:\new"), (0, "b")]
 
 
 def test_a_broken_first_record_does_not_hide_a_headerless_file(folder: Path) -> None:
@@ -256,10 +294,6 @@ def test_files_of_no_known_format(folder: Path, content: bytes, parts: list[str]
 
 
 def test_files_that_contradict_the_options(folder: Path) -> None:
-    array = write(folder, "array.json", '[{"rating": 5, "text": "x"},\n{"rating"\n')
-    with pytest.raises(InputError) as error:
-        read_reviews(array)
-    one_line(error, array, "one object a line")
     for kind, content in (("jsonl", "a,b\n"), ("csv", "__label__1 x\n"), ("parquet", "a")):
         path = write(folder, "other", content)
         with pytest.raises(InputError) as error:

@@ -247,6 +247,28 @@ def test_a_later_number_of_another_scale_has_a_reason_of_its_own(
     assert len(labels_of(configured)) == 2_000
 
 
+@pytest.mark.parametrize(
+    ("reviews", "other", "glob"),
+    [
+        (["a.jsonl"], "meta_a.jsonl", "**/a.jsonl"),
+        (["a.csv", "b.csv"], "c.json", "**/*.csv"),
+        (["part-1.csv", "part-2.csv"], "test.csv", "**/part-*"),
+    ],
+)
+def test_a_file_without_reviews_is_named_with_a_glob_that_leaves_it_out(
+    tmp_path: Path, reviews: list[str], other: str, glob: str
+) -> None:
+    for number, name in enumerate(reviews):
+        write(tmp_path, name, content("jsonl", [0, 1], f"of file {number}"))
+    path = write(tmp_path, other, '{"title": "A lamp", "asin": "B01"}\n')
+    with pytest.raises(InputError) as error:
+        scales(tmp_path)
+    one_line(error, path, "leave it out", f"data.splits={{train: '{glob}'}}")
+    assert len(decide_layouts(find_sources(str(tmp_path), {"train": glob}), ReadOptions())) == len(
+        reviews
+    )
+
+
 def test_a_title_that_only_the_head_of_another_file_has_is_read(tmp_path: Path) -> None:
     write(tmp_path, "a.jsonl", '{"rating": 5, "text": "a"}\n')
     write(tmp_path, "b.jsonl", '{"rating": 1, "title": "t", "text": "b"}\n')

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from core.errors import InputError
 from preprocessing.reading import detect as detection
+from preprocessing.reading.columns import COMMAS
 from preprocessing.reading.formats.csv import csv_records
 from preprocessing.reading.records import ReadOptions, Rejected, Review
 from tests.preprocessing.reading.review_files import (
@@ -135,7 +136,7 @@ def test_every_line_of_any_bytes_is_accounted_for(
 @given(data=st.text('",ab1\n\r', max_size=40))
 def test_every_line_of_any_csv_is_in_one_record(data: str) -> None:
     following = 1
-    for record in csv_records(io.BytesIO(data.encode())):
+    for record in csv_records(io.BytesIO(data.encode()), COMMAS):
         position, fields = record[0], [] if isinstance(record, Rejected) else record[1]
         assert position == following
         following += 1 + sum(field.count("\n") for field in fields)

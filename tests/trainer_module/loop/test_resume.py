@@ -166,6 +166,29 @@ def test_a_training_that_ended_with_an_epoch_resumes_with_the_next_one(
     assert [len(figure["seconds_per_epoch"]) for figure in figures] == [3, 3]
 
 
+@pytest.mark.parametrize(
+    ("loop", "model", "hyperparameters"),
+    [
+        ("custom", "text_cnn", {"dropout": 0.5}),
+        ("fit", "cnn_lstm", {"dropout": 0.5, "recurrent_dropout": 0.2}),
+        exhaustive("fit", "transformer", {"dropout": 0.5}),
+        exhaustive("custom", "wide_and_deep", {"dropout": 0.5, "word_dropout": 0.5}),
+    ],
+)
+def test_a_resumed_training_drops_the_same_units(
+    records, tmp_path, script, loop, model, hyperparameters
+):
+    def trained(place):
+        training = {"loop": loop, "model": model, "hyperparameters": hyperparameters}
+        return fit(make_job(records, tmp_path / place, **training), None).model.get_weights()
+
+    script.term_at_step = STEPS + 2
+    with pytest.raises(SystemExit):
+        trained("parts")
+    for one, other in zip(trained("parts"), trained("whole"), strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
+
+
 SLOW = """
 import os, signal, sys, time
 from trainer_module import task

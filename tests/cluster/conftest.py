@@ -1,0 +1,126 @@
+"""The cluster of the current kube context, and the settings of a user of it."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import urllib3
+from kubernetes.client import CoreV1Api
+from kubernetes.client.exceptions import ApiException
+
+from core.errors import InputError
+from pipeline.config import load_config
+from platforms.jobs.client import connect
+from platforms.kubeflow.client import connect as connect_to_kubeflow
+
+
+@pytest.fixture(scope="session")
+def core_api():
+    """The API server of the current kube context."""
+    try:
+        api = CoreV1Api(connect())
+        api.list_namespace(limit=1, _request_timeout=10)
+    except (InputError, ApiException, urllib3.exceptions.HTTPError) as error:
+        pytest.skip(f"the kube context has no cluster: {error}")
+    return api
+
+
+@pytest.fixture(scope="session")
+def settings_file(core_api):
+    """The settings file with the image, the bucket and the endpoint of the cluster."""
+    if not os.environ.get("CLUSTER_CONFIG"):
+        pytest.skip("CLUSTER_CONFIG is not set; see CONTRIBUTING.md")
+    return Path(os.environ["CLUSTER_CONFIG"]).absolute()
+
+
+@pytest.fixture(scope="session")
+def kubeflow(settings_file, core_api, tmp_path_factory):
+    """A `KubeflowUser`."""
+    return KubeflowUser(settings_file, core_api, tmp_path_factory.mktemp("cluster"))
+
+
+class KubeflowUser:
+    """A user of Kubeflow Pipelines with `amazon-reviews`, in an empty folder.
+
+    Attributes:
+      config: the settings.
+      client: a `kfp.Client`.
+      experiment: the id of the experiment of the pipeline.
+    """
+
+    def __init__(self, file, api, folder):
+        # A limit that no file reaches: the runs of an earlier session are not in the cache.
+        limit = f"data.max_examples.train={10**9 + int(time.time())}"
+        self._file, self._api, self.folder, self._common = file, api, folder, ["--set", limit]
+        self.config = load_config(str(file))
+        self.client, self.experiment = connect_to_kubeflow(self.config)
+
+    def start(self, command, *words):
+        """Start a command for the cluster; return its process."""
+        program = Path(sys.executable).with_name("amazon-reviews")
+        target = ["--target", "kubeflow", "--config", self._file, *self._common]
+        return subprocess.Popen(
+            [program, command, *target, *words],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def __call__(self, command, *words, code=0):
+        """Run a command for the cluster; return what it printed."""
+        process = self.start(command, *words)
+        printed, _ = process.communicate()
+        assert process.returncode == code, printed
+        return printed
+
+    def newest(self):
+        """Return the newest run of the experiment."""
+        page = self.client.list_runs(
+            experiment_id=self.experiment, page_size=1, sort_by="created_at desc"
+        )
+        return page.runs[0]
+
+    def pods(self, run_id, **selectors):
+        """Return the pods of the run."""
+        return self._api.list_namespaced_pod(
+            self.config.kubeflow.namespace, label_selector=f"pipeline/runid={run_id}", **selectors
+        ).items
+
+    def executors(self, run_id):
+        """Return task -> the pod that ran it; a task with a cache hit has none."""
+        found = {}
+        for pod in self.pods(run_id):
+            name = pod.metadata.annotations["workflows.argoproj.io/node-name"]
+            task = re.search(r"\.root\.(\w+)\.executor", name)
+            if task:
+                found[task[1]] = pod.metadata.name
+        return found
+
+    def log(self, pod):
+        """Return the log of a step so far."""
+        return self._api.read_namespaced_pod_log(
+            pod, self.config.kubeflow.namespace, container="main"
+        )
+
+    def wait_for_log(self, run_id, task, text):
+        """Wait until the log of a task contains `text`."""
+
+        def log():
+            pod = self.executors(run_id).get(task)
+            return self.log(pod) if pod else ""
+
+        wait_for(lambda: text in log())
+
+
+def wait_for(condition):
+    """Return what `condition()` returns once it is true; fail after a quarter of an hour."""
+    deadline = time.monotonic() + 900
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(2)
+    return found
