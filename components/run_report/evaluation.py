@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from components.evaluator.files import (
@@ -27,6 +28,7 @@ from components.evaluator.metrics import (
     ratio,
     wilson,
 )
+from trainer_module.export import THRESHOLD
 
 
 class Figure(NamedTuple):
@@ -69,6 +71,13 @@ class Bin(NamedTuple):
     observed: float
 
 
+class Undecided(NamedTuple):
+    """The reviews whose probability is near the threshold, from 0.3 to 0.7."""
+
+    examples: int
+    accuracy: float
+
+
 class Evaluation(NamedTuple):
     """The figures of one evaluation.
 
@@ -82,6 +91,7 @@ class Evaluation(NamedTuple):
       roc: (false positive rate, true positive rate, threshold), by descending threshold; empty in
         an evaluation by an earlier version, as are `bins`.
       bins: the calibration.
+      undecided: None if there are no such reviews.
     """
 
     examples: int
@@ -92,6 +102,7 @@ class Evaluation(NamedTuple):
     confusion: Confusion
     roc: list[tuple[float, float, float]]
     bins: list[Bin]
+    undecided: Undecided | None = None
 
 
 def read_evaluation(uri: str) -> Evaluation:
@@ -114,6 +125,8 @@ def read_evaluation(uri: str) -> Evaluation:
             slices.append(SliceAccuracy(*each.slice, examples, accuracy, interval))
     slices.sort(key=lambda each: (each.feature, _first_number(each.value)))
     plots = read_plots(uri)
+    points = plots.confusion_matrix_at_thresholds.matrices if plots else []
+    buckets = plots.calibration_histogram_buckets.buckets if plots else []
     return Evaluation(
         examples=int(own.values[EXAMPLE_COUNT]),
         constant_answer=constant_answer(own.confusion),
@@ -125,19 +138,27 @@ def read_evaluation(uri: str) -> Evaluation:
         slices=slices,
         checks=read_checks(uri),
         confusion=own.confusion,
-        roc=[_point(matrix) for matrix in plots.confusion_matrix_at_thresholds.matrices]
-        if plots
-        else [],
+        roc=[_point(matrix) for matrix in points],
         bins=[
             Bin(
                 bucket.total_weighted_refined_prediction.value / bucket.num_weighted_examples.value,
                 bucket.total_weighted_label.value / bucket.num_weighted_examples.value,
             )
-            for bucket in plots.calibration_histogram_buckets.buckets
-        ]
-        if plots
-        else [],
+            for bucket in buckets
+        ],
+        undecided=_undecided(buckets),
     )
+
+
+def _undecided(buckets: Iterable[Any]) -> Undecided | None:
+    examples = right = 0
+    for bucket in buckets:
+        lower = bucket.lower_threshold_inclusive
+        if 0.3 <= lower < 0.7:
+            here, positive = bucket.num_weighted_examples.value, bucket.total_weighted_label.value
+            examples += round(here)
+            right += round(positive if lower >= THRESHOLD else here - positive)
+    return Undecided(examples, right / examples) if examples else None
 
 
 def _point(matrix: Any) -> tuple[float, float, float]:

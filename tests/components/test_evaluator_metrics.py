@@ -106,7 +106,7 @@ def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
 
 
 def test_confusion_matrices_and_thresholds_are_those_of_tfma(oracle):
-    _, theirs, ours = oracle
+    reviews, theirs, ours = oracle
     wanted, found = (
         {each.slice: each.models[CANDIDATE].confusion for each in files.read(folder)}
         for folder in (theirs, ours)
@@ -119,7 +119,11 @@ def test_confusion_matrices_and_thresholds_are_those_of_tfma(oracle):
     assert tfma.load_validation_result(ours).validation_ok
     earlier, now = read_evaluation(theirs), read_evaluation(ours)
     assert [each.name for each in earlier.metrics] == [each.name for each in now.metrics]
-    assert earlier._replace(metrics=[]) == now._replace(metrics=[], roc=[], bins=[])
+    assert earlier._replace(metrics=[]) == now._replace(metrics=[], roc=[], bins=[], undecided=None)
+    near = reviews[(reviews["probability"] >= 0.3) & (reviews["probability"] < 0.7)]
+    assert now.undecided.examples == pytest.approx(len(near), abs=3)
+    right = ((near["probability"] > 0.5) == near["label"]).mean()
+    assert now.undecided.accuracy == pytest.approx(right, abs=0.02)
 
 
 def test_functions_of_tfma_read_our_files(oracle):

@@ -9,7 +9,7 @@ from components.evaluator import files
 from components.evaluator.files import CANDIDATE, WHOLE
 from components.evaluator.metrics import METRICS, Check, Counts, Interval
 from components.evaluator.settings import Evaluation as EvaluationSettings
-from components.run_report.evaluation import Bin, Evaluation, Figure, SliceAccuracy
+from components.run_report.evaluation import Bin, Evaluation, Figure, SliceAccuracy, Undecided
 from components.run_report.history import Sources, Step
 from components.run_report.input_data import Balance
 from components.run_report.mistakes import Explanations, Mistake
@@ -120,6 +120,7 @@ EVALUATION = Evaluation(
     confusion=[[450, 50], [40, 460]],
     roc=[(n / 400, min(1.0, n / 100), 1 - n / 400) for n in range(401)],
     bins=[Bin(n / 10 + 0.05, n / 10) for n in range(10)],
+    undecided=Undecided(40, 0.6),
 )
 CHECK = {
     "passed": False,
