@@ -6,8 +6,8 @@ const PAUSE = 150; // milliseconds between the last key press and a request
 const EXPLAINED = 20; // reviews whose words are shown
 const LONGEST = 5000; // characters of a review that /explain accepts
 const LISTED = 6; // words in the table of a review
+const UNDECIDED = 0.7; // probability of an answer below which the model is undecided
 const NOTABLE = 0.05; // least effect of a word that is marked
-const DECIDED = 0.6; // least probability of an answer that is not undecided
 
 const $ = (id) => document.getElementById(id);
 const explanations = new Map(); // "version review" -> answer of /explain
@@ -88,13 +88,14 @@ async function explain(review, version, signal) {
   return explanations.get(key);
 }
 
-function verdict({ label, probability }) {
-  const likely = label === 1 ? probability : 1 - probability;
-  const shown = (100 * likely).toFixed(1);
-  const answer = label === 1 ? "positive" : "negative";
-  return likely < DECIDED
-    ? `Undecided: ${answer} with a probability of ${shown} %`
-    : `${answer === "positive" ? "Positive" : "Negative"}: probability ${shown} %`;
+function ofAnswer({ label, probability }) {
+  return label === 1 ? probability : 1 - probability;
+}
+
+function verdict(prediction) {
+  const shown = `probability ${(100 * ofAnswer(prediction)).toFixed(1)} %`;
+  const undecided = ofAnswer(prediction) < UNDECIDED ? ", undecided" : "";
+  return `${prediction.label === 1 ? "Positive" : "Negative"}: ${shown}${undecided}`;
 }
 
 function show(reviews, predictions) {
@@ -103,7 +104,7 @@ function show(reviews, predictions) {
     item.append(make("p", review, "review"));
     const answer = make("p", undefined, "verdict");
     const meter = make("meter");
-    meter.value = predictions[n].probability;
+    meter.value = ofAnswer(predictions[n]);
     meter.setAttribute("aria-hidden", "true"); // the text beside it has the same number
     // The summary of a single review is its verdict.
     if (reviews.length > 1) answer.append(verdict(predictions[n]), " ");

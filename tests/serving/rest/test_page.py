@@ -170,8 +170,7 @@ def test_what_the_model_cannot_judge_and_a_server_that_has_ended(browser, tmp_pa
     with running(tmp_path / "serving") as server:
         page = Page(browser, server)
         page.press("bad phone")
-        undecided = "Undecided: negative with a probability of 55.0 %"
-        wait_until(lambda: page.text("summary") == undecided)
+        wait_until(lambda: page.text("summary") == "Negative: probability 55.0 %, undecided")
         wait_until(lambda: "the model may not know these words" in page.text("answers"))
     page.press(" again")
     wait_until(lambda: page.text("problem") == "No answer: the server does not answer")
