@@ -37,6 +37,8 @@ def test_the_sample_pipeline_ends_with_a_pushed_model(kubeflow, sample):
     executors = kubeflow.executors(run.run_id)
     assert set(executors) == CACHED | NEVER_CACHED | {"Trainer"}
     assert "Model pushed" in kubeflow.log(executors["Pusher"])
+    accounts = {pod.spec.service_account_name for pod in kubeflow.pods(run.run_id)}
+    assert accounts == {kubeflow.config.kubeflow.service_account or "pipeline-runner"}
 
 
 @pytest.mark.parametrize(
