@@ -158,7 +158,7 @@ def load_yaml(text: str) -> Any:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """SafeLoader that refuses a repeated key.
+    """SafeLoader that refuses a repeated key, and reads 1e-3 as a number, as YAML 1.2 and JSON do.
 
     It checks the nodes before PyYAML merges the mappings of `<<`. So a key may override a key that
     is merged.
@@ -179,3 +179,8 @@ class _StrictLoader(yaml.SafeLoader):
                 )
             lines[name] = line
         return node
+
+
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)

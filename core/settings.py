@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -85,8 +86,14 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
             return f"{key}: was removed; {removed[name]}"
         known = list(inner.model_fields) if inner else []
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+        close = close or [key for key in _keys(section) if key.endswith(f".{name}")]
         hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
         text = f"{key}: unknown key, {hint}"
+    elif problem["type"] == "literal_error":
+        value, known = problem["input"], re.findall("'([^']*)'", problem["ctx"]["expected"])
+        close = difflib.get_close_matches(str(value), known, n=1, cutoff=0.7)
+        hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
+        text = f"{key}: unknown value {value!r}, {hint}"
     else:
         message = problem["msg"].removeprefix("Value error, ")
         value = problem["input"]
@@ -94,6 +101,14 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         text = f"{key}: {message}{seen}" if key else message
     more = len(problems) - 1
     return text + (f" (and {more} more)" if more else "")
+
+
+def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield `section.key` for the keys of all sections."""
+    for name, field in section.model_fields.items():
+        yield f"{prefix}{name}"
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _keys(field.annotation, f"{prefix}{name}.")
 
 
 def _section_at(

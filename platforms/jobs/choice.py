@@ -6,12 +6,13 @@ from absl import logging
 from kubernetes.client import ApiClient
 
 from core.errors import InputError
-from platforms.jobs.jobset.status import JobSet
-from platforms.jobs.kubernetes.client import JobClient, RetryPolicy
-from platforms.jobs.kubernetes.kind import JobKind
-from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from platforms.jobs.tfjob.status import TFJob
-from platforms.jobs.trainjob.status import TrainJob
+from pipeline.cluster_settings import RUNTIME
+from platforms.jobs.client import JobClient, RetryPolicy
+from platforms.jobs.jobset import JobSet
+from platforms.jobs.kind import JobKind
+from platforms.jobs.settings import KubernetesJobSettings
+from platforms.jobs.tfjob import TFJob
+from platforms.jobs.trainjob import RUNTIME_KIND, RUNTIMES, TrainJob
 
 KINDS: tuple[JobKind, ...] = (TFJob(), TrainJob(), JobSet())
 """The kinds in the order in which `auto` prefers them."""
@@ -31,8 +32,7 @@ def choose_kind(
         if settings.kind == kind.name:
             return kind
         if settings.kind == "auto":
-            client = JobClient(api, kind, settings.namespace, retries)
-            reason = kind.missing(client, settings)
+            reason = _missing(JobClient(api, kind, settings.namespace, retries))
             if not reason:
                 because = f" ({'; '.join(reasons)})" if reasons else ""
                 logging.info("kubeflow.training_job auto: %s%s", kind.name, because)
@@ -42,3 +42,16 @@ def choose_kind(
         f"this cluster cannot train on several machines: {'; '.join(reasons)}. Install JobSet, "
         "Kubeflow Trainer 2 or the Kubeflow training operator v1"
     )
+
+
+def _missing(client: JobClient) -> str:
+    """Return the reason why the cluster cannot run jobs of a kind; empty if it can."""
+    if not client.is_served():
+        return f"no {client.kind.title} CRD"
+    if isinstance(client.kind, TrainJob):
+        try:
+            if not client.has_cluster_object(RUNTIMES, RUNTIME):
+                return f"no {RUNTIME_KIND} {RUNTIME}"
+        except InputError as error:
+            return str(error)
+    return ""

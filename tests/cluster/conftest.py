@@ -14,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError
 from pipeline.config import load_config
-from platforms.jobs.kubernetes.client import connect
+from platforms.jobs.client import connect
 from platforms.kubeflow.client import connect as connect_to_kubeflow
 
 

@@ -45,6 +45,13 @@ def test_one_number_caps_every_split(tmp_path):
     assert config.data.max_examples == {"train": 100, "eval": 100, "test": 100}
 
 
+@pytest.mark.parametrize(
+    ("text", "number"), [("1e-3", 0.001), ("2E4", 20000), ("-1.5e2", -150), ("1e", "1e")]
+)
+def test_powers_of_ten_are_numbers(text, number):
+    assert parse_overrides(f"key={text}") == [("key", number)]
+
+
 def test_paths_follow_root_and_become_absolute(tmp_path):
     config = load(tmp_path, "paths: {root: here}")
     assert config.paths.root == os.path.abspath("here")
@@ -70,7 +77,13 @@ def test_urls_are_left_alone(tmp_path):
         ),
         ("", "training.epochs=true", "training.epochs: Input should be a valid integer, not True"),
         ("", "training.epochs=0", "training.epochs: Input should be greater than or equal to 1"),
-        ("", "training.strategy=gpu", "training.strategy: Input should be 'auto', 'one_device'"),
+        (
+            "",
+            "training.strategy=gpu",
+            "training.strategy: unknown value 'gpu', known here: auto, o",
+        ),
+        ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
+        ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
         ("", "training.strategy=one_device,training.devices=2", "2 devices need training.strategy"),
         ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
         (
@@ -100,7 +113,11 @@ def test_urls_are_left_alone(tmp_path):
         ),
         ("", "evaluation.min_accuracy=1.5", "evaluation.min_accuracy: Input should be less than"),
         ("data: {input_base: x, splits: {test: a}}", "", "splits names no train files"),
-        ("data: {splits: {trian: a}}", "", "data.splits.trian: Input should be 'train'"),
+        (
+            "data: {splits: {trian: a}}",
+            "",
+            "data.splits.trian: unknown value 'trian', did you mean train?",
+        ),
         ("- 1", "", "settings are a mapping"),
         ("a: [", "", "line 1: not valid YAML"),
         (

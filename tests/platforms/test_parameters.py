@@ -15,7 +15,11 @@ from trainer_module.settings import Training
 
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 WRONG = {
-    "unknown strategy": ({}, "strategy=mirored", "parameter strategy: .*'mirrored'.*, not 'mirore"),
+    "unknown strategy": (
+        {},
+        "strategy=mirored",
+        "parameter strategy: .*'mirored', did you mean mir",
+    ),
     "no epoch": ({}, "epochs=0", "parameter epochs: .*greater than or equal to 1, not 0"),
     "percent": ({}, "min_accuracy=92", "parameter min_accuracy: .*less than or equal to 1, not 92"),
     "no folder": ({}, "input_base=", "parameter input_base: .*at least 1 character"),
@@ -87,7 +91,12 @@ def test_an_image_with_other_settings_is_one_line():
         ("ReviewExampleGen", "", {"epochs": 2.5}, "parameter epochs: Input should be a valid int"),
         ("ReviewExampleGen", "", {"min_accuracy": 92}, "parameter min_accuracy: Input should be"),
         ("ReviewExampleGen", "", {"input_base": "/data"}, "parameter input_base: /data is not acc"),
-        ("Trainer", "", {"strategy": "mirored"}, "parameter strategy: Input should be 'auto'"),
+        (
+            "Trainer",
+            "",
+            {"strategy": "mirored"},
+            "parameter strategy: unknown value 'mirored', did you mean mirrored?",
+        ),
         ("Trainer", "", {"epochs": 0}, "parameter epochs: Input should be greater than"),
         ("Trainer", "", {"epochs": 2.5}, "parameter epochs: must be an integer, not 2.5"),
         (

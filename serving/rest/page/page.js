@@ -6,6 +6,7 @@ const PAUSE = 150; // milliseconds between the last key press and a request
 const EXPLAINED = 20; // reviews whose words are shown
 const LONGEST = 5000; // characters of a review that /explain accepts
 const LISTED = 6; // words in the table of a review
+const UNDECIDED = 0.7; // probability of an answer below which the model is undecided
 const NOTABLE = 0.05; // least effect of a word that is marked
 
 const $ = (id) => document.getElementById(id);
@@ -85,9 +86,14 @@ async function explain(review, version, signal) {
   return explanations.get(key);
 }
 
-function verdict({ label, probability }) {
-  const shown = (100 * probability).toFixed(1);
-  return `${label === 1 ? "Positive" : "Negative"}: probability of being positive ${shown} %`;
+function ofAnswer({ label, probability }) {
+  return label === 1 ? probability : 1 - probability;
+}
+
+function verdict(prediction) {
+  const shown = `probability ${(100 * ofAnswer(prediction)).toFixed(1)} %`;
+  const undecided = ofAnswer(prediction) < UNDECIDED ? ", undecided" : "";
+  return `${prediction.label === 1 ? "Positive" : "Negative"}: ${shown}${undecided}`;
 }
 
 function show(reviews, predictions) {
@@ -96,7 +102,7 @@ function show(reviews, predictions) {
     item.append(make("p", review, "review"));
     const answer = make("p", undefined, "verdict");
     const meter = make("meter");
-    meter.value = predictions[n].probability;
+    meter.value = ofAnswer(predictions[n]);
     meter.setAttribute("aria-hidden", "true"); // the text beside it has the same number
     answer.append(verdict(predictions[n]), " ", meter);
     item.append(answer);

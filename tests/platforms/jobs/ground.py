@@ -3,11 +3,11 @@
 import sys
 import threading
 
-from platforms.jobs.kubernetes import run as job_run
-from platforms.jobs.kubernetes.client import JobClient, RetryPolicy, connect
-from platforms.jobs.kubernetes.follow import Terms
+from platforms.jobs import follow as job_run
+from platforms.jobs.client import JobClient, RetryPolicy, connect
+from platforms.jobs.follow import Terms
 from tests.platforms.jobs.kubelet import REPOSITORY
-from tests.platforms.jobs.manifests import containers, make_job, make_settings
+from tests.platforms.jobs.manifests import jobs_of, make_job, make_settings
 
 # Short pauses between retries, and long timeouts for a slow machine.
 QUICK = RetryPolicy(
@@ -50,7 +50,7 @@ class Ground:
     def manifest(self, script="", **training):
         training = {"strategy": "multi_worker_mirrored", "workers": 2} | training
         manifest = self.kind.make_manifest(make_job(**training), "job.json", make_settings())
-        for container in containers(manifest):
+        for container in _containers(manifest):
             container["command"] = [
                 sys.executable,
                 "-uc",
@@ -82,6 +82,12 @@ class Ground:
     @property
     def jobs(self):
         return list(self.server.jobs.values())
+
+
+def _containers(manifest):
+    if manifest["kind"] == "TrainJob":
+        return [manifest["spec"]["trainer"]]
+    return [template["spec"]["containers"][0] for _, _, template in jobs_of(manifest)]
 
 
 def lines(log):

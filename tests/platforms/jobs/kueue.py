@@ -1,6 +1,6 @@
 """A test double of Kueue, which suspends the jobs with its label until their queue admits them."""
 
-from platforms.jobs.kubernetes.pod_template import QUEUE_LABEL
+from platforms.jobs.pod_template import QUEUE_LABEL
 
 
 class Kueue:

@@ -1,6 +1,6 @@
 """Replicas that the cluster ends: for a pod of a higher priority, for a spot node, for a queue."""
 
-from platforms.jobs.kubernetes.pod_template import QUEUE_LABEL
+from platforms.jobs.pod_template import QUEUE_LABEL
 from tests.platforms.jobs.ground import in_background, lines
 from tests.platforms.jobs.kueue import Kueue
 from tests.waiting import wait

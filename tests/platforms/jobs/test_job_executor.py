@@ -9,8 +9,8 @@ import time
 import pytest
 
 from core.errors import InputError
-from platforms.jobs.kubernetes import run as job_run
-from platforms.jobs.kubernetes.settings import KUBERNETES_JOB_KEY, KubernetesJobSettings
+from platforms.jobs import follow as job_run
+from platforms.jobs.settings import KUBERNETES_JOB_KEY, KubernetesJobSettings
 from tests.exhaustive import exhaustive
 from tests.trainer_module import conftest
 
@@ -23,7 +23,7 @@ prepared = conftest.prepared
 def executor():
     # If a test captures the log at INFO during this import, the log keeps TFX's failed imports
     # with all their frames, and Python crashes when it frees them.
-    from platforms.jobs.kubernetes_trainer import KubernetesExecutor
+    from platforms.jobs.trainers import KubernetesExecutor
 
     return KubernetesExecutor
 

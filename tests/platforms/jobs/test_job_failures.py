@@ -6,11 +6,11 @@ import re
 import pytest
 
 from core.errors import InputError
+from platforms.jobs import follow as job_follow
+from platforms.jobs import logs as job_logs
 from platforms.jobs.choice import KINDS
-from platforms.jobs.kubernetes import follow as job_follow
-from platforms.jobs.kubernetes import logs as job_logs
-from platforms.jobs.kubernetes.client import JobClient
-from platforms.jobs.kubernetes.follow import JobFailed
+from platforms.jobs.client import JobClient
+from platforms.jobs.follow import JobFailed
 from tests.platforms.jobs.ground import in_background, lines
 from tests.waiting import wait
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from core.errors import InputError
-from platforms.jobs.kubernetes import refusals as job_refusals
-from platforms.jobs.kubernetes.follow import JobFailed
+from platforms.jobs import refusals as job_refusals
+from platforms.jobs.follow import JobFailed
 from tests.platforms.jobs.ground import in_background, lines
 from tests.platforms.jobs.kubernetes_http import forbidden, status
 from tests.pod_security import refusal

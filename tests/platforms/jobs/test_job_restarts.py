@@ -5,12 +5,13 @@ import logging
 import pytest
 
 from pipeline.cluster_settings import RUNTIME
-from platforms.jobs.jobset import manifest as job_set_manifest
-from platforms.jobs.jobset.status import JobSet
-from platforms.jobs.kubernetes.follow import JobFailed
-from platforms.jobs.kubernetes.pods import Pod
-from platforms.jobs.trainjob.status import TrainJob
+from platforms.jobs import jobset as job_set_manifest
+from platforms.jobs.follow import JobFailed
+from platforms.jobs.jobset import JobSet
+from platforms.jobs.pods import Pod
+from platforms.jobs.trainjob import TrainJob
 from tests.platforms.jobs.ground import Ground, in_background, lines
+from tests.platforms.jobs.manifests import pod_with
 from tests.waiting import wait
 
 
@@ -51,10 +52,7 @@ def test_the_greatest_permanent_code_fails_the_job(ground):
     ],
 )
 def test_only_the_code_of_a_signal_is_a_kill(code, text):
-    state = {"terminated": {"exitCode": code, "reason": "Error"}}
-    status = {"phase": "Failed", "containerStatuses": [{"name": "trains", "state": state}]}
-    pod = {"metadata": {"name": "pod", "uid": "1"}, "status": status}
-    assert Pod.read(pod, "chief", "trains").end_text == text
+    assert Pod.read(pod_with(code, "trains"), "chief", "trains").end_text == text
 
 
 class TestRestartsOfTheWholeJobSet:

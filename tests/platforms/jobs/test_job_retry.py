@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from platforms.jobs.kubernetes.follow import JobFailed
+from platforms.jobs.follow import JobFailed
 from tests.platforms.jobs.ground import in_background, lines
 from tests.platforms.jobs.kubelet import REPOSITORY
 from tests.waiting import wait
@@ -96,9 +96,9 @@ def test_a_lost_response_creates_no_second_job(ground, log):
 LAUNCHER = """
 import json, sys
 from absl import logging
-from platforms.jobs.kubernetes import run as job_run
-from platforms.jobs.kubernetes.client import JobClient, connect
-from platforms.jobs.kubernetes.follow import Terms
+from platforms.jobs import follow as job_run
+from platforms.jobs.client import JobClient, connect
+from platforms.jobs.follow import Terms
 from platforms.jobs.choice import KINDS
 
 logging.set_verbosity(logging.INFO)

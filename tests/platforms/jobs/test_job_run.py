@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from platforms.jobs.kubernetes import logs as job_logs
-from platforms.jobs.kubernetes.client import JobClient, connect
-from platforms.jobs.kubernetes.errors import Unreachable
-from platforms.jobs.kubernetes.follow import JobFailed
+from platforms.jobs import logs as job_logs
+from platforms.jobs.client import JobClient, Unreachable, connect
+from platforms.jobs.follow import JobFailed
 from tests.platforms.jobs.ground import QUICK, in_background, lines
 from tests.platforms.jobs.kubernetes_http import forbidden, status
 from tests.waiting import wait

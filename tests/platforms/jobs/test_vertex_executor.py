@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
-from platforms.jobs.custom_job.settings import CUSTOM_JOB_KEY, CustomJobSettings
+from platforms.jobs.settings import CUSTOM_JOB_KEY, CustomJobSettings
 from tests.platforms.jobs.test_job_executor import Step
 from tests.platforms.jobs.vertex_replicas import Replicas
 from tests.platforms.vertex.vertex_server import serving
@@ -53,7 +53,7 @@ def replicas(monkeypatch):
 
 @pytest.fixture
 def step(prepared, tmp_path):
-    from platforms.jobs.custom_job.trainer import CustomJobExecutor
+    from platforms.jobs.trainers import CustomJobExecutor
 
     return VertexStep(CustomJobExecutor, prepared, tmp_path)
 

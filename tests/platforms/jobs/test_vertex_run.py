@@ -14,10 +14,9 @@ from google.cloud.aiplatform_v1.types import JobState
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError
-from platforms.jobs.custom_job import run as vertex_run
-from platforms.jobs.custom_job.job import LABEL, make_custom_job
-from platforms.jobs.custom_job.run import CustomJobFailed
-from platforms.jobs.custom_job.settings import CustomJobSettings
+from platforms.jobs import custom_job as vertex_run
+from platforms.jobs.custom_job import LABEL, CustomJobFailed, make_custom_job
+from platforms.jobs.settings import CustomJobSettings
 from tests.platforms.jobs.ground import in_background, lines
 from tests.platforms.jobs.kubelet import REPOSITORY
 from tests.platforms.jobs.manifests import make_job
@@ -261,7 +260,7 @@ import json, sys
 from absl import logging
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob
-from platforms.jobs.custom_job import run as vertex_run
+from platforms.jobs import custom_job as vertex_run
 from tests.platforms.vertex.vertex_connection import connect_to
 
 logging.set_verbosity(logging.INFO)

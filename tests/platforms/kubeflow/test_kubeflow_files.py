@@ -6,15 +6,20 @@ import pytest
 
 from pipeline.cluster_settings import RUNTIME
 from platforms.jobs.choice import KINDS
-from platforms.jobs.jobset.manifest import index_variable, job_policies, job_set_policies
-from platforms.jobs.kubernetes.pod_template import LABELS, bare_pod, pod_metadata
-from platforms.jobs.trainjob.manifest import NODE
+from platforms.jobs.jobset import index_variable, job_policies, job_set_policies
+from platforms.jobs.pod_template import LABELS, bare_pod, pod_metadata
+from platforms.jobs.trainjob import NODE
 from tests import core_kinds
 from tests.checkout import CHECKOUT
 from tests.crd import problems
 from tests.kubeflow_files import objects, training_runtime
-from tests.platforms.jobs.job_sets import of_train_job
-from tests.platforms.jobs.manifests import JOB_FILE, PARAMETER_SERVER, make_job, make_settings
+from tests.platforms.jobs.manifests import (
+    JOB_FILE,
+    PARAMETER_SERVER,
+    jobs_of,
+    make_job,
+    make_settings,
+)
 from tests.pod_security import violations
 
 
@@ -86,20 +91,13 @@ def test_the_runtime_restarts_and_ends_the_pods_of_a_trainjob_like_those_of_a_jo
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_training_pods_of_all_kinds_accept_only_each_other(kind):
-    runtime, policy = objects("training.yaml")
+    _, policy = objects("training.yaml")
     assert core_kinds.problems(policy) == []
     [rule] = policy["spec"]["ingress"]
     selector = policy["spec"]["podSelector"]["matchLabels"]
     assert selector.items() <= LABELS.items()
     assert rule["from"] == [{"podSelector": {"matchLabels": selector}}]
     assert rule["ports"] == [{"protocol": "TCP", "port": 2222}]
-    settings = make_settings()
-    manifest = kind.make_manifest(make_job(**PARAMETER_SERVER), JOB_FILE, settings)
-    if kind.name == "tfjob":
-        templates = [each["template"] for each in manifest["spec"]["tfReplicaSpecs"].values()]
-    else:
-        train = kind.name == "trainjob"
-        spec = of_train_job(manifest, {RUNTIME: runtime}) if train else manifest["spec"]
-        templates = [each["template"]["spec"]["template"] for each in spec["replicatedJobs"]]
-    for template in templates:
+    manifest = kind.make_manifest(make_job(**PARAMETER_SERVER), JOB_FILE, make_settings())
+    for _, _, template in jobs_of(manifest):
         assert selector.items() <= template["metadata"]["labels"].items()

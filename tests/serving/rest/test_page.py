@@ -81,9 +81,9 @@ def test_a_review_is_answered_while_it_is_typed(page):
     # The text field has the focus, so that a user can type at once.
     assert page.focused() == "reviews"
     page.press("a bad phone")
-    wait_until(lambda: page.text("summary") == "Negative: probability of being positive 10.0 %")
+    wait_until(lambda: page.text("summary") == "Negative: probability 90.0 %")
     page.press(", good case")
-    wait_until(lambda: page.text("summary") == "Positive: probability of being positive 90.0 %")
+    wait_until(lambda: page.text("summary") == "Positive: probability 90.0 %")
     wait_until(lambda: page.all("#answers table"))
     [word] = page.all("#answers tbody tr")
     assert word.text == "good more positive (+4.39)"

@@ -12,9 +12,8 @@ import urllib3
 from absl import logging
 from kubernetes.client.exceptions import ApiException
 
-from platforms.jobs.kubernetes.client import JobClient
-from platforms.jobs.kubernetes.errors import Forbidden
-from platforms.jobs.kubernetes.pods import Pod
+from platforms.jobs.client import Forbidden, JobClient
+from platforms.jobs.pods import Pod
 
 LINES_KEPT = 20
 

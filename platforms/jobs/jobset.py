@@ -6,9 +6,17 @@ import json
 import math
 from typing import Any
 
-from platforms.jobs.kubernetes import restarts
-from platforms.jobs.kubernetes.pod_template import (
+from platforms.jobs.kind import (
+    SUCCEEDED,
+    Condition,
+    ExpectedPod,
+    JobKind,
+    replica_name,
+    true_conditions,
+)
+from platforms.jobs.pod_template import (
     MOST_RESTARTS,
+    PERMANENT,
     PORT,
     SECONDS_KEPT,
     Replicas,
@@ -16,35 +24,68 @@ from platforms.jobs.kubernetes.pod_template import (
     pod_template,
     replicas_of,
 )
-from platforms.jobs.kubernetes.settings import KubernetesJobSettings
+from platforms.jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import INDEX_VARIABLE, VARIABLE
 from trainer_module.settings import TrainingJob
 
-API_GROUP, API_VERSION = "jobset.x-k8s.io", "v1alpha2"
 CONTAINER = "tensorflow"
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+POD_LABEL = "jobset.sigs.k8s.io/jobset-name"
+REPLICATED_JOB_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 
 
-def make_manifest(
-    job: TrainingJob, job_file: str, settings: KubernetesJobSettings
-) -> dict[str, Any]:
-    """Return the JobSet of a training; see `JobKind.make_manifest`."""
-    groups = replicas_of(job.training, settings.gpus)
-    metadata = job_metadata(job, settings)
-    cluster = {
-        group.task: host_names(metadata["name"], group.task, group.count) for group in groups
-    }
-    return {
-        "apiVersion": f"{API_GROUP}/{API_VERSION}",
-        "kind": "JobSet",
-        "metadata": metadata,
-        "spec": {
-            **job_set_policies(chief=groups[0].task),
-            "replicatedJobs": [
-                _replicated_job(group, cluster, job_file, settings) for group in groups
-            ],
-        },
-    }
+class JobSet(JobKind):
+    """A JobSet, which gives each pod a stable host name; TF_CONFIG is in its manifest."""
+
+    name = "jobset"
+    title = "JobSet"
+    group, version, plural = "jobset.x-k8s.io", "v1alpha2", "jobsets"
+    container = CONTAINER
+    pod_label = POD_LABEL
+    controller = "the JobSet controller"
+
+    def make_manifest(
+        self, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
+    ) -> dict[str, Any]:
+        groups = replicas_of(job.training, settings.gpus)
+        metadata = job_metadata(job, settings)
+        cluster = {
+            group.task: host_names(metadata["name"], group.task, group.count) for group in groups
+        }
+        return {
+            "apiVersion": f"{self.group}/{self.version}",
+            "kind": self.title,
+            "metadata": metadata,
+            "spec": {
+                **job_set_policies(chief=groups[0].task),
+                "replicatedJobs": [
+                    _replicated_job(group, cluster, job_file, settings) for group in groups
+                ],
+            },
+        }
+
+    def conditions(self, job: dict[str, Any]) -> list[Condition]:
+        return conditions(job, "Completed")
+
+    def accepted(self, job: dict[str, Any]) -> bool:
+        status = job.get("status", {})
+        return bool(status.get("replicatedJobsStatus") or status.get("conditions"))
+
+    def expected_pods(self, job: dict[str, Any]) -> list[ExpectedPod]:
+        return [
+            expected_pod(
+                replica_name(each["name"], index), job["metadata"]["name"], each["name"], index
+            )
+            for each in job["spec"]["replicatedJobs"]
+            for index in range(each["template"]["spec"]["parallelism"])
+        ]
+
+    def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
+        labels = pod["metadata"].get("labels", {})
+        return replica_name(labels.get(REPLICATED_JOB_LABEL, ""), pod_index(pod))
+
+    def chief_of(self, job: dict[str, Any]) -> str:
+        return replica_name(job["spec"]["replicatedJobs"][0]["name"], 0)
 
 
 def job_set_policies(chief: str) -> dict[str, Any]:
@@ -76,13 +117,13 @@ def job_set_policies(chief: str) -> dict[str, Any]:
 def job_policies(container: str) -> dict[str, Any]:
     """Return the fields of a Job's spec that decide which pods are replaced.
 
-    An exit code in `restarts.PERMANENT` fails the Job. After any other code, or an eviction, the
+    An exit code in `PERMANENT` fails the Job. After any other code, or an eviction, the
     pod is replaced. The new pod has the same host name. The other pods continue.
 
     Args:
       container: the container whose exit code counts.
     """
-    codes = {"containerName": container, "values": [*restarts.PERMANENT]}
+    codes = {"containerName": container, "values": [*PERMANENT]}
     return {
         "completionMode": "Indexed",
         # The limit concerns only failures without an exit code: pods that a rule ignores do not
@@ -138,3 +179,22 @@ def _replicated_job(
             }
         },
     }
+
+
+def conditions(job: dict[str, Any], success: str) -> list[Condition]:
+    """Return the true conditions of an object; `success` is the type with which it succeeds."""
+    return [
+        Condition(SUCCEEDED if each["type"] == success else each["type"], each.get("message", ""))
+        for each in true_conditions(job)
+    ]
+
+
+def pod_index(pod: dict[str, Any]) -> str:
+    """Return the index of a pod in its Job."""
+    return str(pod["metadata"].get("annotations", {}).get(INDEX_ANNOTATION, ""))
+
+
+def expected_pod(replica: str, job_set: str, replicated_job: str, index: int) -> ExpectedPod:
+    """Return a pod of a replicated job. The Job of the pod adds a random suffix to its name."""
+    job = f"{job_set}-{replicated_job}-0"
+    return ExpectedPod(replica, f"{job}-{index}", whole=False, owner=("Job", job))

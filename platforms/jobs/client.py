@@ -1,4 +1,4 @@
-"""The requests to the Kubernetes API that a job requires, with timeouts and retries."""
+"""The requests to the Kubernetes API that a job requires, with retries, and errors of one line."""
 
 from __future__ import annotations
 
@@ -16,23 +16,33 @@ from kubernetes.client import ApiClient, Configuration, CoreV1Api, CustomObjects
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
-from core.errors import InputError
-from platforms.jobs.kubernetes.errors import (
-    AlreadyExists,
-    NotFound,
-    NotServed,
-    Unreachable,
-    message_of,
-    one_line,
-    refusal,
-    retry_after,
-)
-from platforms.jobs.kubernetes.kind import JobKind
-from platforms.jobs.kubernetes.pods import Event, Pod
+from core.errors import InputError, ServerError
+from platforms.jobs.kind import JobKind
+from platforms.jobs.pods import Event, Pod
 
 # Status codes after which a request is repeated, of the server or of a proxy. The Python client
 # uses 0 for TLS errors.
 _TRANSIENT = (0, 408, 429, 500, 502, 503, 504)
+
+
+class Forbidden(InputError):
+    """A request that the API denies for lack of permissions; the message is one line."""
+
+
+class Unreachable(ServerError, RuntimeError):
+    """An API that did not respond before the timeout; the message is one line."""
+
+
+class NotServed(InputError):
+    """A request for a kind that the cluster does not have; the message is one line."""
+
+
+class NotFound(Exception):
+    """A request for an object that does not exist."""
+
+
+class AlreadyExists(Exception):
+    """A request to create a job with the name of an existing job."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +174,7 @@ class JobClient:
         return any(each["name"] == self.kind.plural for each in found.get("resources") or [])
 
     def has_cluster_object(self, plural: str, name: str) -> bool:
-        """See `kind.Lookup`."""
+        """Return whether a cluster-scoped object exists in the API group of the kind."""
         try:
             self._call("get", plural, lambda: self._request(f"{self._group_path}/{plural}/{name}"))
         except (NotServed, NotFound):
@@ -230,7 +240,7 @@ class JobClient:
             )
         except ApiException as error:
             if error.status == 403 or self._has_no_credentials(error):
-                raise refusal(error, self.kind, "get", "pods/log", self.namespace) from None
+                raise _refusal(error, self.kind, "get", "pods/log", self.namespace) from None
             raise
 
     @property
@@ -268,9 +278,9 @@ class JobClient:
             except ApiException as error:
                 refused = error.status not in (*_TRANSIENT, 401)
                 if refused or self._has_no_credentials(error):
-                    raise refusal(error, self.kind, verb, resource, self.namespace) from None
-                last_error = f"{error.status} {message_of(error)}"
-                requested_pause = min(retry_after(error), self._retries.longest_pause)
+                    raise _refusal(error, self.kind, verb, resource, self.namespace) from None
+                last_error = f"{error.status} {_message_of(error)}"
+                requested_pause = min(_retry_after(error), self._retries.longest_pause)
             except (urllib3.exceptions.HTTPError, json.JSONDecodeError) as error:
                 last_error = f"{type(error).__name__}: {one_line(error)}"
             seconds = max(pause, requested_pause)
@@ -293,3 +303,70 @@ class JobClient:
         which the client reads again every minute, and a starting API server may reject tokens.
         """
         return error.status == 401 and not self._accepted
+
+
+def _refusal(
+    error: ApiException, kind: JobKind, verb: str, resource: str, namespace: str
+) -> Exception:
+    """Convert an error after which a retry is useless.
+
+    Args:
+      error: the error of the client library.
+      kind: the kind of the job.
+      verb, resource: the request, such as `create` and `tfjobs`.
+      namespace: the namespace of the request.
+
+    Returns:
+      A NotFound, NotServed, AlreadyExists, Forbidden or InputError.
+    """
+    status, message = _status(error), _message_of(error)
+    request = f"{verb} {resource} in namespace {namespace}"
+    if error.status == 401:
+        return Forbidden(
+            f"Kubernetes rejects the credentials to {request}: {message}; {kind.permissions}"
+        )
+    # Quotas and admission webhooks also respond with 403, and no Role would help.
+    if error.status == 403 and "cannot" in message:
+        return Forbidden(
+            f"Kubernetes does not allow this step to {request}: {message}; {kind.permissions}"
+        )
+    if error.status == 404:
+        if status.get("details", {}).get("kind") == "namespaces":
+            return InputError(f"there is no namespace {namespace} in this cluster")
+        if verb != "create" and status.get("reason") == "NotFound":
+            return NotFound()
+        return NotServed(
+            f"no {kind.title} CRD in this cluster: install {kind.controller} "
+            f"({request}: {error.status} {message})"
+        )
+    if error.status == 409 and status.get("reason") == "AlreadyExists":
+        return AlreadyExists()
+    return InputError(
+        f"Kubernetes refuses to {request}: {error.status} {message}{kind.remedy(message)}"
+    )
+
+
+def _message_of(error: ApiException) -> str:
+    """Return the server's explanation of an error in one line."""
+    body = error.body.decode(errors="replace") if error.body else ""
+    return " ".join(str(_status(error).get("message") or body or error.reason).split())[:1000]
+
+
+def _retry_after(error: ApiException) -> float:
+    """Return the seconds in the header Retry-After of an error; 0.0 without the header."""
+    text = (error.headers or {}).get("Retry-After", "")
+    return float(text) if text.isdigit() else 0.0
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an exception without line breaks and without a period at the end."""
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _status(error: ApiException) -> dict[str, Any]:
+    """Return the Status object in the body of an error; empty if there is none."""
+    try:
+        status = json.loads(error.body or b"")
+    except ValueError:
+        return {}
+    return status if isinstance(status, dict) and status.get("kind") == "Status" else {}

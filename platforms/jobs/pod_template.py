@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.cluster_settings import TEMPORARY_FOLDER
-from platforms.jobs.kubernetes.settings import KubernetesJobSettings
+from platforms.jobs.settings import KubernetesJobSettings
 from platforms.jobs.step import job_name
 from trainer_module.cluster.resources import has_peers
 from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
@@ -17,6 +17,15 @@ from trainer_module.settings import Training, TrainingJob
 MOST_RESTARTS = 10
 """Limit of the restarts of one replica without a new checkpoint. The controllers do not count the
 restarts of a replica that was killed."""
+PERMANENT = range(1, 128)
+"""The exit codes with which a replica fails its job. After any greater code it is restarted.
+
+This is the rule of the training operator for a TFJob (`restartPolicy: ExitCode`), and no setting of
+a TFJob changes it. The manifests of the other kinds contain these codes.
+
+`trainer_module.task` ends with 1 or 2 if a restart does not help. Codes that a restart can help are
+143 after SIGTERM and a checkpoint, 138 after the loss of another replica, and 137 after SIGKILL.
+"""
 SECONDS_KEPT = 24 * 3600
 """Seconds after which Kubernetes deletes a finished job and its pods, with their logs."""
 GRACE_SECONDS = 60

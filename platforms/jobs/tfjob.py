@@ -1,23 +1,25 @@
-"""The status of a TFJob and the names of its pods."""
+"""A training as a TFJob (kubeflow.org/v1) of the Kubeflow training operator v1."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from platforms.jobs.kubernetes.kind import (
-    Condition,
-    ExpectedPod,
-    JobKind,
-    replica_name,
-    true_conditions,
+from platforms.jobs.kind import Condition, ExpectedPod, JobKind, replica_name, true_conditions
+from platforms.jobs.pod_template import (
+    MOST_RESTARTS,
+    SECONDS_KEPT,
+    job_metadata,
+    pod_template,
+    replicas_of,
 )
-from platforms.jobs.kubernetes.settings import KubernetesJobSettings
-from platforms.jobs.tfjob import manifest
-from trainer_module.cluster.tf_config import CHIEF, WORKER
+from platforms.jobs.settings import KubernetesJobSettings
+from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import TrainingJob
 
 TYPE_LABEL = "training.kubeflow.org/replica-type"
 INDEX_LABEL = "training.kubeflow.org/replica-index"
+_TYPES = {CHIEF: "Chief", WORKER: "Worker", PS: "PS"}
 
 
 class TFJob(JobKind):
@@ -25,15 +27,39 @@ class TFJob(JobKind):
 
     name = "tfjob"
     title = "TFJob"
-    group, version, plural = manifest.API_GROUP, manifest.API_VERSION, "tfjobs"
-    container = manifest.CONTAINER
+    group, version, plural = "kubeflow.org", "v1", "tfjobs"
+    # The operator sets TF_CONFIG in the container of this name, whose exit code counts.
+    container = "tensorflow"
     pod_label = "training.kubeflow.org/job-name"
     controller = "the Kubeflow training operator v1"
 
     def make_manifest(
         self, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
     ) -> dict[str, Any]:
-        return manifest.make_manifest(job, job_file, settings)
+        return {
+            "apiVersion": f"{self.group}/{self.version}",
+            "kind": self.title,
+            "metadata": job_metadata(job, settings),
+            "spec": {
+                "runPolicy": {
+                    # Failed pods are kept, with their logs.
+                    "cleanPodPolicy": "Running",
+                    # With 0 the operator would not restart a preempted pod.
+                    "backoffLimit": MOST_RESTARTS,
+                    "ttlSecondsAfterFinished": SECONDS_KEPT,
+                    "activeDeadlineSeconds": math.ceil(settings.timeout_seconds),
+                },
+                "tfReplicaSpecs": {
+                    _TYPES[group.task]: {
+                        "replicas": group.count,
+                        # The operator restarts a pod unless its exit code is in `PERMANENT`.
+                        "restartPolicy": "ExitCode",
+                        "template": pod_template(self.container, job_file, settings, group.gpus),
+                    }
+                    for group in replicas_of(job.training, settings.gpus)
+                },
+            },
+        }
 
     def conditions(self, job: dict[str, Any]) -> list[Condition]:
         return [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-from platforms.jobs.kubernetes.settings import KubernetesJobSettings
+from platforms.jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import CHIEF
 from trainer_module.settings import TrainingJob
 
@@ -48,24 +48,6 @@ class ExpectedPod:
         return f'"{self.prefix}"' in message or (not self.whole and f'"{self.prefix}-' in message)
 
 
-class Lookup(Protocol):
-    """The requests to a cluster that `JobKind.missing` sends."""
-
-    def is_served(self) -> bool:
-        """Return whether the API has the kind."""
-
-    def has_cluster_object(self, plural: str, name: str) -> bool:
-        """Return whether a cluster-scoped object exists in the API group of the kind.
-
-        Args:
-          plural: the resource, such as `clustertrainingruntimes`.
-          name: the name of the object.
-
-        Raises:
-          InputError: the API server refuses the request.
-        """
-
-
 class JobKind(abc.ABC):
     """One kind of job. A subclass makes the manifest and interprets the status and the pods.
 
@@ -94,12 +76,6 @@ class JobKind(abc.ABC):
             "the service account of the step requires a Role with the verbs create, get and delete "
             f"on {self.plural} ({self.group}), list on pods and events, and get on pods/log"
         )
-
-    def missing(self, client: Lookup, settings: KubernetesJobSettings) -> str:
-        """Return the reason why the cluster cannot run jobs of this kind; empty if it can."""
-        if client.is_served():
-            return ""
-        return f"no {self.title} CRD"
 
     def remedy(self, message: str) -> str:
         """Return a text to append to the API server's message about a refused job; may be empty."""

@@ -10,10 +10,9 @@ from typing import Any
 
 from absl import logging
 
-from platforms.jobs.kubernetes.client import JobClient
-from platforms.jobs.kubernetes.errors import Forbidden
-from platforms.jobs.kubernetes.kind import ExpectedPod
-from platforms.jobs.kubernetes.pods import Event, Pod
+from platforms.jobs.client import Forbidden, JobClient
+from platforms.jobs.kind import ExpectedPod
+from platforms.jobs.pods import Event, Pod
 
 _USUAL_SECONDS = 30.0
 """Seconds in which a controller usually creates the pods of a job, and a node starts a pod."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from platforms.jobs.kubernetes import restarts
+from platforms.jobs.pod_template import PERMANENT
 from trainer_module.cluster import exits
 
+_SIGNALS = frozenset(signal.Signals)
 _SECONDS = len("2026-11-22T09:00:00")
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing")
 
@@ -84,7 +86,7 @@ class Pod:
     @property
     def failed_permanently(self) -> bool:
         """True if the pod failed and its controller does not replace it."""
-        return self.failed and self.exit_code in restarts.PERMANENT
+        return self.failed and self.exit_code in PERMANENT
 
     @property
     def lost_peer(self) -> bool:
@@ -99,7 +101,7 @@ class Pod:
         if self.exit_code is None:
             return f"was terminated ({self.reason or 'no reason from Kubernetes'})"
         reason = f", {self.reason}" if self.reason not in ("", "Error", "Completed") else ""
-        verb = "was killed," if restarts.is_kill(self.exit_code) else "ended with"
+        verb = "was killed," if self.exit_code - 128 in _SIGNALS else "ended with"
         return f"{verb} exit code {self.exit_code}{reason}"
 
 

@@ -1,1 +1,0 @@
-"""A training as a CustomJob of Vertex AI."""

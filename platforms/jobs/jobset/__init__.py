@@ -1,1 +1,0 @@
-"""A training as a JobSet, without any operator of Kubeflow."""

@@ -1,1 +1,0 @@
-"""A training as a TFJob of Kubeflow's training operator."""

@@ -1,1 +1,0 @@
-"""A training as a TrainJob of Kubeflow Trainer v2."""

@@ -1,0 +1,311 @@
+"""Training jobs under the training operator, JobSet and Kubeflow Trainer of a real cluster.
+
+Every step has the permissions of the guide, and every pod is in a namespace that enforces the Pod
+Security Standard `restricted`. $CLUSTER_FOLDER is a folder which this machine and the nodes of the
+cluster have under the same path.
+"""
+
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.errors import InputError
+from pipeline.config import load_config
+from platforms.jobs.choice import KINDS, choose_kind
+from platforms.jobs.client import connect
+from platforms.jobs.follow import JobFailed
+from tests.checkout import CHECKOUT
+from tests.cluster.training_ground import Cluster, Ground
+from tests.waiting import wait
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def cluster(settings_file):
+    folder = os.environ.get("CLUSTER_FOLDER")
+    if not folder:
+        pytest.skip("CLUSTER_FOLDER is not set; see CONTRIBUTING.md")
+    with Cluster(Path(folder), load_config(str(settings_file)).cluster.image) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def step_config(cluster):
+    """A kube config with the permissions of the guide."""
+    cluster.allow_reading_the_runtime("step")
+    return cluster.kube_config("step")
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def ground(cluster, step_config, kind, log, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", step_config)
+    folder = cluster.folder / secrets.token_hex(4)
+    folder.mkdir()
+    folder.chmod(0o777)
+    return Ground(cluster, kind, folder)
+
+
+def shows(log, text):
+    """Return whether a line of the log contains a text."""
+    return any(text in record.getMessage() for record in log.records)
+
+
+def running(ground, manifest):
+    return {name for name, pod in ground.pods(manifest).items() if pod.phase == "Running"}
+
+
+def end(ground, thread, raised):
+    """Let the pods end; the step must succeed."""
+    ground.release("end")
+    thread.join(300)
+    assert raised == [] and not thread.is_alive()
+
+
+def test_auto_reads_what_the_cluster_has(cluster, step_config, monkeypatch, log):
+    monkeypatch.setenv("KUBECONFIG", step_config)
+    settings = Ground(cluster, KINDS[0], cluster.folder).settings(kind="auto")
+    assert choose_kind(connect(), settings).name == "tfjob"
+    monkeypatch.setattr("platforms.jobs.choice.KINDS", KINDS[1:])
+    assert choose_kind(connect(), settings).name == "trainjob"
+
+
+def test_the_replicas_find_each_other_and_the_servers_end_with_the_chief(ground, log):
+    script = (
+        "for host in sum(config['cluster'].values(), []):\n"
+        "    while True:\n"
+        "        try: socket.gethostbyname(host.split(':')[0]); break\n"
+        "        except OSError: time.sleep(1)\n"
+        "print('I am', me)\n"
+        "wait_for('end' if me == 'chief 0' else 'never')"
+    )
+    manifest = ground.manifest(script, strategy="parameter_server")
+    thread, raised = ground.start(manifest)
+    for replica in ("chief", "worker 0", "worker 1", "ps 0"):
+        name = f"{replica} 0" if replica == "chief" else replica
+        wait(lambda line=f"[{replica}] I am {name}": shows(log, line))
+    end(ground, thread, raised)
+    wait(lambda: not running(ground, manifest))
+
+
+def test_replicas_that_are_killed_are_restarted_and_the_others_stay(ground, log):
+    script = (
+        "codes = {'worker 0': 128, 'worker 1': 137, 'worker 2': 255}\n"
+        "print('start of', me)\n"
+        "if me in codes and is_first():\n"
+        "    wait_for('kill')\n"
+        "    os._exit(codes[me])\n"
+        "print('ready', me)\n"
+        "wait_for('end')"
+    )
+    manifest = ground.manifest(script, workers=4)
+    thread, raised = ground.start(manifest)
+    wait(lambda: len(running(ground, manifest)) == 4)
+    before = ground.pods(manifest)
+    ground.release("kill")
+    for number in range(3):
+        wait(lambda line=f"[worker {number}] ready worker {number}": shows(log, line))
+        assert shows(log, f"worker {number} was restarted")
+    assert ground.pods(manifest)["chief"].uid == before["chief"].uid
+    end(ground, thread, raised)
+
+
+def test_an_evicted_replica_is_replaced_and_the_others_stay(ground, log):
+    manifest = ground.manifest("print('ready', is_first())\nwait_for('end')")
+    thread, raised = ground.start(manifest)
+    wait(lambda: shows(log, "[worker 0] ready True") and shows(log, "[chief] ready True"))
+    before = ground.pods(manifest)
+    ground.evict(manifest, "worker 0")
+    wait(lambda: shows(log, "[worker 0] ready False"))
+    assert ground.pods(manifest)["chief"].uid == before["chief"].uid
+    assert shows(log, "worker 0 was restarted")
+    end(ground, thread, raised)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "message"),
+    [
+        (
+            127,
+            JobFailed,
+            r"worker 0 ended with exit code 127: ValueError: no such thing",
+        ),
+        (2, InputError, r"^training\.epochs: 0 is too few$"),
+    ],
+)
+def test_an_error_ends_the_job_and_names_the_replica(ground, code, error, message):
+    script = (
+        "if me == 'worker 0':\n"
+        "    print('training.epochs: 0 is too few')\n"
+        f"    if {code} == 127: print('ValueError: no such thing')\n"
+        f"    sys.exit({code})\n"
+        "time.sleep(600)"
+    )
+    manifest = ground.manifest(script)
+    with pytest.raises(error, match=message):
+        ground.follow(manifest)
+    # The failed job is kept for inspection, and its other pods end.
+    wait(lambda: not running(ground, manifest))
+    assert ground.job(manifest)
+
+
+QUOTA = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"service_account": "nobody"}, "is refused by Kubernetes: .*nobody.*create the serv"),
+        (
+            {"image": "missing.invalid/missing:1"},
+            "not run yet: (ErrImage|ImagePull).*cluster.image",
+        ),
+        (
+            {"volume_claim": "missing"},
+            "does not run yet: .* not found; create the Persist",
+        ),
+        (
+            {"pod": {"securityContext": {"runAsUser": 0}}},
+            r"is refused by Kubernetes: .*violates PodSecurity",
+        ),
+    ],
+    ids=["service account", "image", "volume", "pod security"],
+)
+def test_a_replica_that_can_never_start_ends_the_job(ground, log, settings, text):
+    manifest = ground.manifest(**settings)
+    with pytest.raises(JobFailed, match=text):
+        ground.follow(manifest, refused_seconds=5)
+    wait(lambda: ground.job(manifest) is None)
+
+
+@pytest.mark.parametrize("cause", ["quota", "node"])
+def test_a_replica_that_may_start_later_is_waited_for(ground, log, cause):
+    settings, text = {}, "exceeded quota"
+    if cause == "quota":
+        ground.cluster.apply({**QUOTA, "spec": {"hard": {"pods": "0"}}})
+    else:
+        settings, text = {"pod": {"nodeSelector": {"pool": "none"}}}, "Unschedulable"
+    manifest = ground.manifest(**settings)
+    try:
+        with pytest.raises(JobFailed, match=f"did not end within.*{text}"):
+            ground.follow(manifest, timeout_seconds=25, refused_seconds=2)
+    finally:
+        ground.cluster.apply({**QUOTA, "spec": {"hard": {"pods": "100"}}})
+    assert shows(log, text)
+    wait(lambda: ground.job(manifest) is None)
+
+
+def test_a_job_that_somebody_suspends_continues_and_one_that_somebody_deletes_ends(ground, log):
+    manifest = ground.manifest("print('ready', is_first())\nwait_for('end')")
+    thread, raised = ground.start(manifest, refused_seconds=2)
+    wait(lambda: shows(log, "[worker 0] ready True") and shows(log, "[chief] ready True"))
+    ground.suspend(manifest, True)
+    wait(lambda: not ground.pods(manifest) and shows(log, "is suspended; it starts when its queue"))
+    ground.suspend(manifest, False)
+    wait(lambda: shows(log, "[worker 0] ready False") and shows(log, "[chief] ready False"))
+    assert thread.is_alive()
+    ground.client.delete(manifest["metadata"]["name"])
+    thread.join(120)
+    assert "was deleted by somebody else while it trained" in str(raised[0])
+
+
+def test_a_controller_that_is_away_is_named(ground, log):
+    manifest = ground.manifest()
+    with (
+        ground.cluster.controller_away(ground.kind),
+        pytest.raises((JobFailed, InputError), match=f"{ground.kind.controller} runs|webhook"),
+    ):
+        ground.follow(manifest, refused_seconds=5)
+
+
+PROGRAM = """
+import json, sys
+from absl import logging
+from platforms.jobs.choice import KINDS
+from platforms.jobs.client import JobClient, connect
+from platforms.jobs.follow import Terms, run
+
+logging.set_verbosity(logging.INFO)
+manifest = json.load(open(sys.argv[1]))
+[kind] = [kind for kind in KINDS if kind.title == manifest["kind"]]
+client = JobClient(connect(), kind, manifest["metadata"]["namespace"])
+run(client, manifest, Terms(600, 600, 0.5, lambda: True, lambda: ""))
+"""
+
+
+def test_a_retried_step_follows_its_job_and_a_cancelled_one_deletes_it(ground, log):
+    manifest = ground.manifest("print('I am', me)\nwait_for('end')")
+    file = ground.folder / "manifest.json"
+    file.write_text(json.dumps(manifest))
+
+    def step():
+        return subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, file],
+            cwd=CHECKOUT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    killed = step()
+    for line in killed.stdout:
+        if "[chief] I am chief 0" in line:
+            break
+    killed.kill()
+    killed.wait()
+    uid = ground.job(manifest)["metadata"]["uid"]
+    cancelled = step()
+    for line in cancelled.stdout:
+        if "[chief] I am chief 0" in line:
+            break
+    assert ground.job(manifest)["metadata"]["uid"] == uid
+    cancelled.send_signal(signal.SIGTERM)
+    rest, _ = cancelled.communicate(timeout=120)
+    assert cancelled.returncode == 143 and f"Deleting {ground.kind.title}" in rest
+    wait(lambda: ground.job(manifest) is None)
+    # The next attempt starts again, and a job that succeeded is not repeated.
+    thread, raised = ground.start(manifest)
+    end(ground, thread, raised)
+    ground.follow(manifest)
+    assert len([each for each in log.records if "Created" in each.getMessage()]) == 1
+    ground.is_done = lambda: False
+    ground.follow(manifest)
+    assert shows(log, "of an earlier attempt, which succeeded")
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "message"),
+    [
+        ("create", "jobsets", "does not allow this step to create jobsets"),
+        ("get", "jobsets", "does not allow this step to get jobsets"),
+        ("delete", "jobsets", "may still exist: Kubernetes does not allow this step to delete"),
+        ("list", "pods", "Neither logs nor states of the pods are shown: .* list pods"),
+        ("list", "events", "The reasons of refused pods are not shown: .* list events"),
+        ("get", "pods/log", "The log of chief cannot be shown: .* get pods/log"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS[-1:], ids=["jobset"])
+def test_the_guide_names_no_permission_too_many(
+    cluster, ground, log, monkeypatch, verb, resource, message
+):
+    account = f"no-{verb}-{resource.replace('/', '-')}"
+    monkeypatch.setenv("KUBECONFIG", cluster.kube_config(account, without=(verb, resource)))
+    poor = Ground(cluster, ground.kind, ground.folder)
+    settings = {"service_account": "nobody"} if resource == "events" else {}
+    manifest = poor.manifest("wait_for('end')", **settings)
+    thread, raised = poor.start(manifest, timeout_seconds=20)
+    thread.join(120)
+    found = "\n".join([*(each.getMessage() for each in log.records), *map(str, raised)])
+    assert re.search(message, found)

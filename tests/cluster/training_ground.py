@@ -1,0 +1,287 @@
+"""A namespace of a real cluster in which training jobs run, with scripts in place of a training."""
+
+import contextlib
+import copy
+import os
+import re
+import secrets
+import threading
+from pathlib import Path
+
+import yaml
+from kubernetes import client, config, dynamic
+
+from platforms.jobs.choice import KINDS
+from platforms.jobs.client import JobClient, connect
+from platforms.jobs.follow import Terms, run
+from platforms.jobs.settings import KubernetesJobSettings
+from tests.checkout import CHECKOUT
+from tests.kubeflow_files import objects
+from tests.waiting import wait
+from trainer_module.settings import Training, TrainingJob
+
+ACCOUNT = "step"
+CLAIM = "reviews-training"
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+PREAMBLE = """
+import json, os, signal, socket, sys, time
+from trainer_module.cluster.tf_config import set_tf_config
+set_tf_config(os.environ)
+config = json.loads(os.environ.get("TF_CONFIG", "null"))
+me = "{type} {index}".format(**config["task"]) if config else "alone"
+def wait_for(word):
+    while not os.path.exists(os.path.join(FOLDER, word)): time.sleep(0.1)
+def is_first():
+    known = os.path.join(FOLDER, me)
+    if os.path.exists(known): return False
+    open(known, "w").close()
+    return True
+"""
+
+
+class Cluster:
+    """The cluster of the current kube context, and a namespace that forbids unrestricted pods.
+
+    Attributes:
+      namespace: the name of the namespace.
+      folder: a folder that this machine and the pods share under the same path.
+      image: the image of the pods.
+    """
+
+    def __init__(self, folder: Path, image: str):
+        config.load_kube_config(config_file=os.environ.get("KUBECONFIG") or None)
+        self.image = image
+        self.namespace = f"amazon-reviews-test-{secrets.token_hex(4)}"
+        self.folder = folder / self.namespace
+        self.folder.mkdir()
+        self.folder.chmod(0o777)
+        self.core = client.CoreV1Api()
+        self.custom = client.CustomObjectsApi()
+        self._api = dynamic.DynamicClient(client.ApiClient())
+        self._host = client.Configuration.get_default_copy()
+
+    def __enter__(self):
+        metadata = {"name": self.namespace, "labels": RESTRICTED}
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        size = {"storage": "1Gi"}
+        volume = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+        path = {"hostPath": {"path": str(self.folder)}, "capacity": size}
+        bound = {"claimRef": {"namespace": self.namespace, "name": CLAIM}}
+        named = {"metadata": {"name": self.namespace}, "spec": {**volume, **path, **bound}}
+        self.apply({"apiVersion": "v1", "kind": "PersistentVolume", **named})
+        claimed = {**volume, "resources": {"requests": size}, "volumeName": self.namespace}
+        claim = {"metadata": {"name": CLAIM}, "spec": claimed}
+        self.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim})
+        runtime, policy = objects("training.yaml")
+        policy["metadata"].pop("namespace")
+        for each in (runtime, policy):
+            self.apply(each)
+        self.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+        return self
+
+    def __exit__(self, *unused):
+        self.core.delete_namespace(self.namespace)
+        self.core.delete_persistent_volume(self.namespace)
+        client.RbacAuthorizationV1Api().delete_cluster_role_binding(self.namespace)
+        client.RbacAuthorizationV1Api().delete_cluster_role(self.namespace)
+
+    def apply(self, manifest):
+        """Create or change an object, in the namespace if its kind has one."""
+        manifest = copy.deepcopy(manifest)
+        kind = self._api.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
+        if kind.namespaced:
+            manifest["metadata"]["namespace"] = self.namespace
+        self._api.server_side_apply(
+            kind, manifest, manifest["metadata"]["name"], self.namespace, field_manager="tests"
+        )
+
+    def kube_config(self, account, without=()):
+        """Return the path of a kube config with a token of an account with the guide's Role.
+
+        Args:
+          account: the name of the account, which is created.
+          without: a verb and a resource that the Role lacks.
+        """
+        role, binding = role_of_the_guide()
+        for rule in role["rules"]:
+            if without and without[1] in rule["resources"]:
+                role["rules"].remove(rule)
+                more = [{**rule, "resources": [each]} for each in rule["resources"]]
+                for each in more:
+                    if each["resources"] == [without[1]]:
+                        each["verbs"] = [verb for verb in rule["verbs"] if verb != without[0]]
+                role["rules"] += [each for each in more if each["verbs"]]
+                break
+        role["metadata"]["name"] = binding["metadata"]["name"] = account
+        binding["roleRef"]["name"] = account
+        binding["subjects"] = [
+            {"kind": "ServiceAccount", "name": account, "namespace": self.namespace}
+        ]
+        self.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}})
+        self.apply(role)
+        self.apply(binding)
+        request = client.AuthenticationV1TokenRequest(
+            spec=client.V1TokenRequestSpec(audiences=[], expiration_seconds=7200)
+        )
+        token = self.core.create_namespaced_service_account_token(account, self.namespace, request)
+        cluster = {"server": self._host.host}
+        if self._host.ssl_ca_cert:
+            cluster["certificate-authority"] = self._host.ssl_ca_cert
+        file = self.folder / f"{account}.kubeconfig"
+        content = {
+            "current-context": "test",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": {"token": token.status.token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        }
+        file.write_text(yaml.safe_dump(content))
+        return str(file)
+
+    def allow_reading_the_runtime(self, account):
+        """Bind the ClusterRole that the guide names for `auto`."""
+        named = {"metadata": {"name": self.namespace}}
+        rule = {"apiGroups": ["trainer.kubeflow.org"], "resources": ["clustertrainingruntimes"]}
+        role = {"kind": "ClusterRole", **named, "rules": [{**rule, "verbs": ["get"]}]}
+        group = "rbac.authorization.k8s.io"
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": self.namespace}
+        reference = {"apiGroup": group, "kind": "ClusterRole", "name": self.namespace}
+        binding = {"kind": "ClusterRoleBinding", **named, "roleRef": reference}
+        for each in (role, {**binding, "subjects": [subject]}):
+            self.apply({"apiVersion": f"{group}/v1", **each})
+
+    @contextlib.contextmanager
+    def controller_away(self, kind):
+        """Stop the Deployment of a controller, and start it again."""
+        name = {"tfjob": "training-operator", "jobset": "jobset-controller"}.get(
+            kind.name, "kubeflow-trainer-controller"
+        )
+        apps = client.AppsV1Api()
+        [found] = [
+            each.metadata
+            for each in apps.list_deployment_for_all_namespaces().items
+            if each.metadata.name.startswith(name)
+        ]
+        place = (found.name, found.namespace)
+        apps.patch_namespaced_deployment_scale(*place, {"spec": {"replicas": 0}})
+        try:
+            wait(lambda: not apps.read_namespaced_deployment(*place).status.ready_replicas)
+            yield
+        finally:
+            apps.patch_namespaced_deployment_scale(*place, {"spec": {"replicas": 1}})
+            wait(lambda: apps.read_namespaced_deployment(*place).status.ready_replicas)
+
+
+class Ground:
+    """Jobs of one kind whose pods run a script."""
+
+    def __init__(self, cluster, kind, folder):
+        self.cluster, self.kind, self.folder = cluster, kind, folder
+        self.client = JobClient(connect(), kind, cluster.namespace)
+        self.is_done = lambda: True
+
+    def manifest(self, script="", *, strategy="multi_worker_mirrored", workers=2, **settings):
+        """Return a manifest whose pods run a script after PREAMBLE."""
+        job = TrainingJob(
+            train_files=[],
+            eval_files=[],
+            transform_graph="",
+            serving_model_dir=str(self.folder),
+            model_run_dir=str(self.folder),
+            checkpoint_dir=str(self.folder),
+            training=Training(strategy=strategy, workers=workers),
+        )
+        manifest = self.kind.make_manifest(job, "job.json", self.settings(**settings))
+        command = ["python", "-uc", f"FOLDER = {str(self.folder)!r}{PREAMBLE}{script}"]
+        for container in _containers(manifest):
+            container["command"] = command
+        return manifest
+
+    def settings(self, **settings):
+        given = {
+            "kind": self.kind.name,
+            "image": self.cluster.image,
+            "namespace": self.cluster.namespace,
+            "volume_claim": CLAIM,
+            "volume_mount": str(self.cluster.folder),
+            "timeout_seconds": 600.0,
+            "poll_seconds": 0.5,
+            "pod": {"terminationGracePeriodSeconds": 3},
+        }
+        return KubernetesJobSettings(**{**given, **settings})
+
+    def release(self, word):
+        """Let the pods continue that `wait_for` this word."""
+        (self.folder / word).touch()
+
+    def follow(self, manifest, timeout_seconds=600.0, refused_seconds=300.0):
+        """Run a job as the step does."""
+        terms = Terms(timeout_seconds, refused_seconds, 0.5, self.is_done, lambda: "")
+        run(self.client, manifest, terms)
+
+    def start(self, manifest, **limits):
+        """Run a job in a thread; return the thread and the list of what it raises."""
+        return in_background(lambda: self.follow(manifest, **limits))
+
+    def job(self, manifest):
+        return self.client.get(manifest["metadata"]["name"])
+
+    def pods(self, manifest):
+        """Return the pods of a job by their replicas, the newest of each."""
+        job = self.job(manifest)
+        pods = self.client.pods(job) if job else []
+        return {each.replica: each for each in sorted(pods, key=lambda pod: pod.created_at)}
+
+    def change(self, manifest, spec):
+        """Change the spec of a job as a user does."""
+        kind = self.kind
+        place = (kind.group, kind.version, self.cluster.namespace, kind.plural)
+        name = manifest["metadata"]["name"]
+        self.cluster.custom.patch_namespaced_custom_object(*place, name, {"spec": spec})
+
+    def suspend(self, manifest, suspended):
+        spec = {"suspend": suspended}
+        self.change(manifest, {"runPolicy": spec} if self.kind.name == "tfjob" else spec)
+
+    def evict(self, manifest, replica):
+        """Evict a pod as `kubectl drain` does."""
+        name = self.pods(manifest)[replica].name
+        metadata = client.V1ObjectMeta(name=name, namespace=self.cluster.namespace)
+        eviction = client.V1Eviction(metadata=metadata)
+        self.cluster.core.create_namespaced_pod_eviction(name, self.cluster.namespace, eviction)
+
+
+def _containers(manifest):
+    if manifest["kind"] == "TrainJob":
+        return [manifest["spec"]["trainer"]]
+    if manifest["kind"] == "TFJob":
+        templates = [each["template"] for each in manifest["spec"]["tfReplicaSpecs"].values()]
+    else:
+        jobs = manifest["spec"]["replicatedJobs"]
+        templates = [each["template"]["spec"]["template"] for each in jobs]
+    return [each["spec"]["containers"][0] for each in templates]
+
+
+def role_of_the_guide():
+    """Return the Role and the RoleBinding of the guide to Kubeflow."""
+    guide = (CHECKOUT / "docs/how-to/kubeflow.md").read_text(encoding="utf-8")
+    [text] = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", guide, re.DOTALL)
+    return list(yaml.safe_load_all(text))
+
+
+def in_background(act):
+    """Call `act` in a thread; return the thread and the list of the exceptions that it raised."""
+    raised = []
+
+    def call():
+        try:
+            act()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    return thread, raised
+
+
+def kind_named(name):
+    return next(each for each in KINDS if each.name == name)
