@@ -76,7 +76,7 @@ def test_a_parameter_and_the_cache_and_the_volume(kubeflow, sample):
 def test_an_unchanged_run_trains_nothing_and_can_be_cancelled(kubeflow, sample):
     process = kubeflow.start("submit", "--wait")
     run_id = next(filter(None, map(run_in, process.stdout)))
-    wait_for(lambda: "Evaluator" in kubeflow.executors(run_id))
+    wait_for(lambda: "LatestBlessedModel" in kubeflow.executors(run_id))
     kubeflow.client.terminate_run(run_id)
     lines = process.stdout.read()
     assert process.wait() == 1
