@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from core.errors import InputError
@@ -61,6 +61,7 @@ COMMAS = Dialect()
 class Layout:
     """The complete instructions for reading one file, without the `auto` values of `ReadOptions`.
 
+    `label_scale` is one of `labels.SCALES`, unless `label_map` has the meaning of the labels.
     `header` is the header of a CSV file; None for a CSV file without a header and other formats.
     `unused` has the columns that are not read although they have the name of a part of a review.
     `scale_is_guessed` is True if the scale was inferred from some of the labels. `labels` is
@@ -69,8 +70,8 @@ class Layout:
 
     format: str
     columns: Columns | None = None
-    label_scale: str = "one_two"
-    neutral: str = "leave_out"
+    label_scale: str = "1 and 2"
+    label_map: Mapping[str, int | None] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
     dialect: Dialect = COMMAS
     unused: tuple[str, ...] = ()

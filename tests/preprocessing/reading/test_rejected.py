@@ -20,7 +20,6 @@ from preprocessing.reading.lines import MAX_LINE_BYTES
 from preprocessing.reading.records import ReadOptions, Review
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
-    POLARITY,
     csv_text,
     expected,
     got,
@@ -56,7 +55,8 @@ def test_rejected_fasttext_lines(folder: Path) -> None:
         (b"__label__neutral word", "Neutral"),
     ]
     path = write(folder, "wrong.txt", b"\r\n".join(line for line, _ in lines))
-    assert reasons(read(path, POLARITY)) == [reason for _, reason in lines]
+    labels = ReadOptions(label_map={"1": 0, "2": 1, "positive": 1, "neutral": None})
+    assert reasons(read(path, labels)) == [reason for _, reason in lines]
 
 
 def test_texts_of_fasttext_lines(folder: Path) -> None:

@@ -23,6 +23,7 @@ from tests.preprocessing.reading.review_files import (
     ROW,
     ROWS,
     TEXT,
+    ZERO_ONE,
     csv_text,
     expected,
     got,
@@ -64,7 +65,7 @@ def test_csv_round_trip(
     table = [("id", "label", "title", "content"), *[("7", *row) for row in rows]]
     data = ("\ufeff" * bom + csv_text(table, ending)).encode()
     path = write(folder, f"x{suffix}", COMPRESS[suffix](data))
-    records = read(path, ReadOptions(label_scale="zero_one"))
+    records = read(path, ReadOptions(label_map=ZERO_ONE))
     assert got(records) == expected(rows)
     # A record starts at the line after the records before it.
     heights = [1 + (title + body).count("\n") for _, title, body in rows]
@@ -109,7 +110,7 @@ def test_parquet_round_trip(folder: Path, suffix: str, rows: list[tuple[int, str
         }
     )
     path = write(folder, f"p{suffix}", COMPRESS[suffix](data))
-    records = read(path, ReadOptions(label_scale="zero_one"))
+    records = read(path, ReadOptions(label_map=ZERO_ONE))
     assert got(records) == expected(rows)
     assert [record.position for record in records] == list(range(1, len(rows) + 1))
 
