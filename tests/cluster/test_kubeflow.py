@@ -65,6 +65,8 @@ def test_the_pages_of_kubeflow_get_the_results(sample, metadata, name, type_, ke
 
 def test_a_parameter_and_the_cache_and_the_volume(kubeflow, sample):
     volume = kubeflow.config.kubeflow.volume
+    if volume is None:
+        pytest.skip("kubeflow.volume is not set")
     serving = f"paths.serving={volume.mount}/serving"
     lines = kubeflow("submit", "--wait", "--parameter", "epochs=1", "--set", serving)
     executors = kubeflow.executors(run_in(lines))
