@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -85,9 +86,12 @@ def run(client: JobClient, manifest: dict[str, Any], terms: Terms) -> None:
     name = manifest["metadata"]["name"]
     with sigterm_raises():
         try:
-            uid = _create_or_find(client, manifest, terms)
-            if not _Follow(client, name, uid, terms).until_end():
-                _delete(client, name)
+            follow = _Follow(client, name, terms)
+            end = _End.RESTART
+            while end == _End.RESTART:
+                end = follow.until_end(_create_or_find(client, manifest, terms))
+                if end != _End.KEEP:
+                    _delete(client, name)
         except (SystemExit, KeyboardInterrupt, JobAborted):
             _delete(client, name)
             raise
@@ -163,14 +167,21 @@ def _delete(client: JobClient, name: str) -> None:
         )
 
 
+class _End(enum.Enum):
+    """What happens to a job whose training is over, or which lost a replica."""
+
+    KEEP = "it has ended"
+    DELETE = "its training is over, but it has not ended"
+    RESTART = "it failed because it lost a replica"
+
+
 class _Follow:
     """The state of the loop that polls a job until its end."""
 
-    def __init__(self, client: JobClient, name: str, uid: str, terms: Terms):
+    def __init__(self, client: JobClient, name: str, terms: Terms):
         self._client = client
         self._kind = client.kind
         self._name = name
-        self._uid = uid
         self._terms = terms
         self._last_progress = ""
         self._started = time.monotonic()
@@ -186,11 +197,8 @@ class _Follow:
         self._refused_since: float | None = None
         self._logged: dict[str, str] = {}
 
-    def until_end(self) -> bool:
-        """Follow the job; return when the training is over and its logs are copied.
-
-        Returns:
-          True if the job has ended; False if it has not, and the caller must delete it.
+    def until_end(self, uid: str) -> _End:
+        """Follow the job with a uid; return when it has ended or its training is over.
 
         Raises:
           InputError, JobFailed, Unreachable: see `run`.
@@ -200,7 +208,7 @@ class _Follow:
             job = self._client.get(self._name)
             if (
                 job is None
-                or job["metadata"]["uid"] != self._uid
+                or job["metadata"]["uid"] != uid
                 or "deletionTimestamp" in job["metadata"]
             ):
                 self._logs.finish(_SECONDS_FOR_LOGS)
@@ -215,14 +223,19 @@ class _Follow:
                 elif self._chief_succeeded(job):
                     # The chief is the last replica to end, after it has written the model.
                     logging.warning("%s: %s, but the training was over", self._label, end.message)
+                elif self._kind.fails_after_loss(end) and self._has_only_losses():
+                    self._check_limits()
+                    logging.warning("%s: %s; starting it again", self._label, end.message)
+                    self._logs = Logs(self._client)
+                    return _End.RESTART
                 else:
                     self._fail(f"failed: {end.message}")
-                return True
+                return _End.KEEP
             if self._chief_trains_alone(job):
                 # The other replicas have ended, so the model exists, and the restarted chief would
                 # have no peers.
                 logging.warning("%s: the chief was lost when the training was over", self._label)
-                return False
+                return _End.DELETE
             self._update_refusals(job)
             self._check_limits()
             time.sleep(self._terms.poll_seconds)
@@ -323,6 +336,10 @@ class _Follow:
         """
         lost = self._lost.get(replica)
         return lost is not None and lost.lost_peer, -self._restarts[replica]
+
+    def _has_only_losses(self) -> bool:
+        """Return whether pods exist, and none of them failed with an error."""
+        return bool(self._pods) and not any(pod.failed_permanently for pod in self._pods)
 
     def _chief_succeeded(self, job: dict[str, Any]) -> bool:
         chief = self._kind.chief_of(job)
