@@ -6,8 +6,8 @@ A module has a Typer `app` with one command, or with several that become subcomm
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from typing import Any
+from importlib import import_module, metadata
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -32,9 +32,10 @@ COMMANDS = {
 class Commands(TyperGroup):
     """The group of all commands."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands, in the order of `--help`."""
-        return list(COMMANDS)
+    def __init__(self, **arguments: Any):
+        """Name the commands, for `--help` and for the suggestion after a wrong name."""
+        super().__init__(**arguments)
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the module of a command and return the command; None for an unknown name."""
@@ -42,6 +43,10 @@ class Commands(TyperGroup):
             return None
         command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
         command.name = cmd_name
+        for one in (command, *getattr(command, "commands", {}).values()):
+            # Typer keeps the line breaks of a docstring, which fit one width only.
+            paragraphs = (one.help or "").split("\n\n")
+            one.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
         return command
 
     def invoke(self, ctx: Any) -> Any:
@@ -58,13 +63,28 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Train, evaluate and push a sentiment model from raw Amazon reviews.",
+    epilog="Example: amazon-reviews run --set training.epochs=3",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        print(f"amazon-reviews {metadata.version('amazon-reviews')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _commands() -> None:
+def _commands(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Make Typer build a group although no command is registered yet."""

@@ -26,7 +26,7 @@ SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
 app = make_app()
 
 
-@app.command()
+@app.command(epilog="Example: amazon-reviews compile --target kubeflow --config mine.yaml")
 def compile(
     target: TargetOption,
     output: Annotated[

@@ -29,7 +29,7 @@ def _data() -> None:
     """Make Typer build a group although there is one command."""
 
 
-@app.command()
+@app.command(epilog="Example: amazon-reviews data fetch --config amazon")
 def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """Download the Kaggle set (4,000,000 reviews, 492 MB) into data.input_base.
 

@@ -25,7 +25,7 @@ app = make_app("Build and push the image that every step on a cluster runs in.")
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
 
-@app.command()
+@app.command(epilog="Example: amazon-reviews image build --config mine.yaml")
 def build(
     gpu: Annotated[
         bool, typer.Option("--gpu", help="Include TensorFlow's CUDA libraries.")
@@ -53,7 +53,7 @@ def build(
     _run(build_command(tool or _find_tool(), settings, checkout, gpu=gpu, base=base))
 
 
-@app.command()
+@app.command(epilog="Example: amazon-reviews image push --config mine.yaml")
 def push(
     tool: Annotated[
         Pusher | None, typer.Option(help="Tool that built the image \\[default: as for build].")

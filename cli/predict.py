@@ -1,27 +1,46 @@
-"""`amazon-reviews predict`."""
+"""`amazon-reviews predict`: predictions for single reviews, or for files of reviews."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cli.options import ConfigOption, SetOption, make_app
+from core import exit_codes, progress
+from core.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipeline.config import PipelineConfig
+    from serving.batch.run import Summary
     from serving.predictor import Prediction
 
 app = make_app()
 
+_STREAM = "-"
+_FORMATS = ("csv", "jsonl", "parquet")
+_SECONDS_BETWEEN_LINES = 10.0
 
-@app.command()
+
+@app.command(epilog='Example: amazon-reviews predict "Great phone" "It broke after a day"')
 def predict(
     texts: Annotated[
         list[str] | None, typer.Argument(help="Reviews \\[default: the lines of standard input].")
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object for each review.")
+    ] = False,
     inputs: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,29 +70,38 @@ def predict(
     """Print the last pushed model's label and probability for each review.
 
     Each line of standard input is classified as it arrives. Exit code 2: there is no model or no
-    review, or a review is not UTF-8 (the others are classified). 130: interrupted.
+    review, or a review is blank or not UTF-8 (the others are classified). 130: interrupted.
 
     With --input and --output, files are scored: the output has the file, position, probability and
     label of each review. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is
     2. The output appears when it is complete; after a kill the same command resumes.
     """
-    from cli.console import silent_stderr
-    from cli.model import last_pushed_model
-    from core import exit_codes
-    from core.errors import InputError
-    from core.imports import large_imports
     from pipeline.config import load_config
-    from serving.answers import answer, read_arguments, read_lines
-    from serving.rest.client import find_server
 
     settings = load_config(config, overrides or ())
     if inputs or output or format:
-        from cli.score import score
-
+        if as_json:
+            raise InputError("--json applies to single reviews: name a .jsonl file with --output")
         # A shell expands a glob to several words, of which the option takes the first.
-        if not score([*(inputs or ()), *(texts or ())], output, format, settings):
-            raise typer.Exit(exit_codes.BAD_INPUT)
-        return
+        is_complete = _score([*(inputs or ()), *(texts or ())], output, format, settings)
+    else:
+        is_complete = _answer(texts, as_json, settings)
+    if not is_complete:
+        raise typer.Exit(exit_codes.BAD_INPUT)
+
+
+def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig) -> bool:
+    """Print a prediction for each text or line of standard input; return whether all were usable.
+
+    Raises:
+      InputError: there is no review.
+    """
+    from cli.console import silent_stderr
+    from cli.model import last_pushed_model
+    from core.imports import large_imports
+    from serving.answers import answer, read_arguments, read_lines
+    from serving.rest.client import find_server
+
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
         from serving.predictor import Predictor
@@ -94,18 +122,158 @@ def predict(
         with silent_stderr():
             return predictor.predict(reviews)
 
+    def report(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
     try:
         # Rich would replace the tabs between the columns by spaces.
-        unusable = answer(
-            chain([first], batches),
-            predictions,
-            sys.stdout.buffer,
-            report=lambda line: print(line, file=sys.stderr, flush=True),
-        )
+        return not answer(chain([first], batches), predictions, sys.stdout.buffer, report, as_json)
     except BrokenPipeError:
         # The reader of the output, such as `head`, has closed the pipe. Python flushes the rest of
         # the buffer when it exits, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return
-    if unusable:
-        raise typer.Exit(exit_codes.BAD_INPUT)
+        return True
+
+
+def _score(
+    inputs: Sequence[str], output: str | None, format: str | None, config: PipelineConfig
+) -> bool:
+    """Score the reviews of files and print the counts; return whether every line was scored.
+
+    Raises:
+      InputError: the arguments contradict each other.
+      ConfigError: paths.serving cannot be read.
+    """
+    target = _check(inputs, output, format)
+    # TensorFlow logs while it is imported and while it loads a model.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # Beam logs the traceback of an error before it raises the error.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    from rich.console import Console
+
+    from cli.console import silent_stderr
+    from cli.model import last_pushed_model
+    from platforms import flink
+
+    files = [("--input", name) for name in inputs]
+    outputs = [("--output", target), ("paths.serving", config.paths.serving)]
+    flink.check_paths(config, [*files, *outputs])
+    flink.check_local(config)
+    with silent_stderr():
+        from pipeline.inputs import read_options
+        from platforms.beam import beam_args
+        from serving.batch.run import Request, score_files
+
+        model = last_pushed_model(config)
+    request = Request(
+        inputs, target, format or _FORMATS[0], model, read_options(config), beam_args(config)
+    )
+    start = time.monotonic()
+    try:
+        with shown_progress(Console(stderr=True)):
+            summary = score_files(request)
+    except KeyboardInterrupt:
+        kept = "" if target == _STREAM else "; repeat the command to continue, the work is kept"
+        print(f"interrupted{kept}", file=sys.stderr)
+        raise
+    lines = [_counts(summary, target, time.monotonic() - start)]
+    lines += [f"read as {way}" for way in summary.reading]
+    print("\n".join(lines), file=sys.stderr if target == _STREAM else sys.stdout, flush=True)
+    return not summary.rejected
+
+
+def _check(inputs: Sequence[str], output: str | None, format: str | None) -> str:
+    """Check the arguments; return the output as an absolute path or URL, or `-`."""
+    if not inputs:
+        raise InputError("--output requires --input: give files, folders or globs, or - for stdin")
+    if output is None:
+        raise InputError("--input requires --output: give a .csv, .jsonl or .parquet file, or -")
+    if _STREAM in inputs and len(inputs) > 1:
+        raise InputError("--input: - is standard input, and cannot be combined with files")
+    if output == _STREAM:
+        return output
+    if format is not None:
+        raise InputError(
+            f"--format applies to `--output -` only; the suffix of {output} determines its format"
+        )
+    if PurePosixPath(output).suffix.lower().lstrip(".") not in _FORMATS:
+        raise InputError(f"--output: {output} must end in .csv, .jsonl or .parquet, or be -")
+    if "://" in output:
+        return output
+    path = os.path.abspath(os.path.expanduser(output))
+    if os.path.isdir(path):
+        raise InputError(f"--output: {output} is a folder; name a file")
+    return path
+
+
+def _counts(summary: Summary, target: str, seconds: float) -> str:
+    rejected = sum(summary.rejected.values())
+    noun = "review" if summary.reviews == 1 else "reviews"
+    line = f"{summary.reviews:,} {noun} scored in {seconds:.1f} s"
+    if summary.resumed:
+        line += f" (units that were already finished: {summary.resumed})"
+    if target != _STREAM:
+        line += f": {target}"
+    if rejected:
+        reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rejected.items()))
+        place = "above" if target == _STREAM else f"{target}.rejected.jsonl"
+        line += (
+            f"; {rejected:,} {'line' if rejected == 1 else 'lines'} rejected ({reasons}): {place}"
+        )
+    return line
+
+
+@contextmanager
+def shown_progress(console: Console) -> Iterator[None]:
+    """Show the records of `core.progress` as a bar, or without a terminal as some lines."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        refresh_per_second=4,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    handler = _ProgressHandler(bar)
+    progress.LOGGER.addHandler(handler)
+    try:
+        with bar:
+            yield
+    finally:
+        progress.LOGGER.removeHandler(handler)
+
+
+class _ProgressHandler(logging.Handler):
+    """A logging handler that shows the reviews and the bytes of all units of work."""
+
+    def __init__(self, bar: Any):
+        super().__init__(logging.INFO)
+        self._bar = bar
+        self._task = bar.add_task("inspecting the input", total=None)
+        self._done: dict[str, dict[str, int]] = defaultdict(dict)
+        self._last = time.monotonic()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record of `core.progress.LOGGER`."""
+        values = progress.values(record)
+        if values["total"] is not None and values["unit"] == "bytes":
+            self._bar.update(self._task, total=values["total"])
+        # Flink reports its tasks too, which are not shown.
+        self._done[values["unit"]][values["source"]] = values["done"]
+        reviews, size = (sum(self._done[unit].values()) for unit in ("reviews", "bytes"))
+        self._bar.update(self._task, description=f"{reviews:,} reviews", completed=size)
+        now = time.monotonic()
+        if self._bar.disable and now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            self._bar.console.print(f"{reviews:,} reviews, {self._bar.tasks[0].percentage:.0f} %")

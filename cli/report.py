@@ -19,7 +19,7 @@ from cli.options import (
 app = make_app()
 
 
-@app.command()
+@app.command(epilog="Example: amazon-reviews report --output report.html")
 def report(
     run: Annotated[
         str | None,

@@ -12,7 +12,7 @@ from cli.options import ConfigOption, SetOption, make_app, settings_options
 app = make_app()
 
 
-@app.command()
+@app.command(epilog="Example: amazon-reviews run --config mine.yaml --set training.epochs=3")
 def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """Run the pipeline on this machine and show its progress.
 

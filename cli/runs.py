@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +18,15 @@ app = make_app()
 _COLUMNS = ("run", "started", "data", "model", "strategy", "seconds", "accuracy", "result")
 
 
-@app.callback(invoke_without_command=True)
-def runs(context: typer.Context, config: ConfigOption = None, overrides: SetOption = None) -> None:
+@app.callback(invoke_without_command=True, epilog="Example: amazon-reviews runs --json")
+def runs(
+    context: typer.Context,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON array of objects instead of a table.")
+    ] = False,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
     """List the runs in paths.metadata, the newest first.
 
     Exit code 2: there is no run.
@@ -31,16 +39,20 @@ def runs(context: typer.Context, config: ConfigOption = None, overrides: SetOpti
     from pipeline.config import load_config
     from platforms.local.runs import find_runs
 
+    found = find_runs(load_config(config, overrides or ()))
+    if as_json:
+        print(json.dumps([_values(run) for run in found], indent=1))
+        return
     table = Table(box=None, pad_edge=False)
     for name in _COLUMNS:
         justify: Any = "right" if name in ("seconds", "accuracy") else "left"
         table.add_column(name, justify=justify, no_wrap=name == "run")
-    for run in find_runs(load_config(config, overrides or ())):
+    for run in found:
         table.add_row(*_row(run))
     print_table(table)
 
 
-@app.command()
+@app.command(epilog="Example: amazon-reviews runs compare 2026-11-25T10:00 2026-11-25T11:00")
 def compare(
     first: Annotated[str, typer.Argument(help="Id of a run, or its beginning.")],
     second: Annotated[str, typer.Argument(help="Id of another run, or its beginning.")],
@@ -81,20 +93,26 @@ def compare(
     print_table(table)
 
 
-def _row(run: Run) -> list[str]:
+def _values(run: Run) -> dict[str, Any]:
+    """Return the value of each column; None if it is unknown."""
     from platforms.local.runs import result, setting
 
-    def shown(key: str) -> str:
-        value = setting(run, key)
-        return "–" if value is None else str(value)
+    outcome = run.outcome or {}
+    return {
+        "run": run.id,
+        "started": time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)),
+        "data": (setting(run, "data.input_base") or "sample") if run.settings else None,
+        "model": setting(run, "training.model"),
+        "strategy": outcome.get("strategy", setting(run, "training.strategy")),
+        "seconds": round(run.seconds, 1),
+        "accuracy": outcome.get("accuracy"),
+        "result": result(run),
+    }
 
+
+def _row(run: Run) -> list[str]:
+    formats = {"seconds": "{:.0f}", "accuracy": "{:.4f}"}
     return [
-        run.id,
-        time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)),
-        (setting(run, "data.input_base") or "sample") if run.settings else "–",
-        shown("training.model"),
-        run.outcome["strategy"] if run.outcome else shown("training.strategy"),
-        f"{run.seconds:.0f}",
-        f"{run.outcome['accuracy']:.4f}" if run.outcome else "–",
-        result(run),
+        "–" if value is None else formats.get(name, "{}").format(value)
+        for name, value in _values(run).items()
     ]

@@ -14,7 +14,7 @@ from cli.options import ConfigOption, SetOption, make_app
 app = make_app()
 
 
-@app.command()
+@app.command(epilog="Example: amazon-reviews serve --port 8502")
 def serve(
     port: Annotated[
         int | None,

@@ -15,7 +15,7 @@ from core.errors import ConfigError
 app = make_app()
 
 
-@app.command()
+@app.command(epilog="Example: amazon-reviews submit --target kubeflow --config mine.yaml --wait")
 def submit(
     target: TargetOption,
     parameter: Annotated[

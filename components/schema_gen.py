@@ -1,4 +1,4 @@
-"""ReviewSchemaGen: the schema in this package, as an artifact.
+"""SchemaGen: the schema in this package, as an artifact.
 
 TFX's ImportSchemaGen takes a path instead: a path of the machine that compiles does not exist in a
 container, and an edited file with the same path would be a cache hit.
@@ -28,7 +28,7 @@ def schema_fingerprint() -> str:
 
 
 @component
-def ReviewSchemaGen(schema: OutputArtifact[Schema], fingerprint: Parameter[str]) -> None:
+def SchemaGen(schema: OutputArtifact[Schema], fingerprint: Parameter[str]) -> None:
     """The schema of reviews -> `schema`.
 
     Args:

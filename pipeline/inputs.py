@@ -27,7 +27,11 @@ def read_options(config: PipelineConfig) -> ReadOptions:
     data = config.data
     return ReadOptions(
         format=data.format,
-        columns={column: name for column, name in data.columns.items() if name},
-        label_scale=data.label_scale,
-        neutral=data.neutral,
+        # Without a title is a way to read files; without a label or a text is none.
+        columns={
+            column: name or None
+            for column, name in data.columns.items()
+            if name or column == "title"
+        },
+        label_map=data.labels,
     )

@@ -19,7 +19,7 @@ PUSHER = "Pusher"
 
 NODES: dict[str, Callable[[PipelineConfig], bool] | None] = {
     "ReviewExampleGen": None,
-    "ReviewSchemaGen": None,
+    "SchemaGen": None,
     WARM_START: lambda config: config.training.warm_start,
     "StatisticsGen": None,
     "ExampleValidator": None,

@@ -18,7 +18,7 @@ from components.properties import RUN_PARAMETERS
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
-from components.schema_gen import ReviewSchemaGen, schema_fingerprint
+from components.schema_gen import SchemaGen, schema_fingerprint
 from components.serving_check.component import ServingCheck
 from components.statistics.component import SampledStatisticsGen
 from components.trainer import Trainer
@@ -45,7 +45,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     ids = node_ids(config)
     example_gen = _example_gen(config, platform)
     examples = example_gen.outputs["examples"]
-    schema_gen = ReviewSchemaGen(fingerprint=schema_fingerprint())
+    schema_gen = SchemaGen(fingerprint=schema_fingerprint())
     schema = schema_gen.outputs["schema"]
     statistics_gen = SampledStatisticsGen(
         examples=examples,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import BinaryIO, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from core.errors import not_utf8
 from serving.predictor import LABELS, Prediction
@@ -68,16 +69,20 @@ def answer(
     predict: Callable[[list[bytes]], list[Prediction]],
     out: BinaryIO,
     report: Callable[[str], object],
+    as_json: bool = False,
 ) -> int:
-    """Write `LABEL<tab>PROBABILITY<tab>REVIEW` for each review, in the order of the reviews.
+    """Write one line for each review, in the order of the reviews.
 
-    A tab or a line break in the review is written as a space.
+    The line is `LABEL<tab>PROBABILITY<tab>REVIEW`, in which a tab or a line break of the review is
+    a space, or a JSON object. A text that cannot be used has the label and the probability `-`,
+    in JSON null.
 
     Args:
       batches: the reviews. The predictions of a batch are written before the next one is read.
       predict: reviews, UTF-8 -> their predictions.
       out: the output, flushed after each batch.
       report: called with one line for each text that cannot be used.
+      as_json: whether to write JSON.
 
     Returns:
       The number of texts that could not be used.
@@ -87,19 +92,35 @@ def answer(
     """
     unusable = 0
     for batch in batches:
+        contents = [text.content for text in batch if not text.problem]
+        predictions = iter(predict(contents) if contents else ())
         for text in batch:
             if text.problem:
                 unusable += 1
                 report(f"{text.place}: {text.problem}")
-        contents = [text.content for text in batch if not text.problem]
-        if not contents:
-            continue
-        for content, prediction in zip(contents, predict(contents), strict=True):
-            label = LABELS[prediction.label]
-            out.write(f"{label}\t{prediction.probability:.3f}\t".encode())
-            out.write(content.translate(_SPACES) + b"\n")
+            prediction = None if text.problem else next(predictions)
+            out.write((_json if as_json else _row)(text, prediction) + b"\n")
         out.flush()
     return unusable
+
+
+def _row(text: Text, prediction: Prediction | None) -> bytes:
+    start = f"{LABELS[prediction.label]}\t{prediction.probability:.3f}" if prediction else "-\t-"
+    return f"{start}\t".encode() + _shown(text).encode().translate(_SPACES)
+
+
+def _json(text: Text, prediction: Prediction | None) -> bytes:
+    line: dict[str, Any] = {"label": None, "probability": None}
+    if prediction:
+        # A running server and this process print the same digits of a float32.
+        probability = round(prediction.probability, 6)
+        line = {"label": LABELS[prediction.label], "probability": probability}
+    line["text"] = _shown(text)
+    return json.dumps({**line, "problem": text.problem} if text.problem else line).encode()
+
+
+def _shown(text: Text) -> str:
+    return text.content.decode("utf-8", "backslashreplace")
 
 
 def _batches(lines: Sequence[bytes | None], first: int) -> Iterator[list[Text]]:

@@ -34,13 +34,20 @@ from core.files import list_files
 from preprocessing.reading.files import SourceFile, find_sources
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
-from preprocessing.reading.records import CORRUPT_ARCHIVE, OTHER_SCALE, ReadOptions
+from preprocessing.reading.records import (
+    BAD_LABEL,
+    CORRUPT_ARCHIVE,
+    NO_TEXT,
+    OTHER_SCALE,
+    ReadOptions,
+)
 
 REJECTED_KEY = "rejected"
 SUMMARY_FILE = "summary.json"
 FILES_FILE = "files.jsonl"
 LINES_PREFIX = "lines"
 
+_BAD_LABELS = f"rejected/{BAD_LABEL}"
 _FILE_PREFIX = "data_tfrecord"
 _FILES_AT_ONCE = 16
 _SHOWN = 5
@@ -166,7 +173,8 @@ def _check(
     max_rejected_fraction: float,
     rejected_uri: str,
 ) -> None:
-    """Raise InputError if too much of the input is unusable; duplicates do not count.
+    """Raise InputError if too much of the input is unusable; lines without text and duplicates do
+    not count.
 
     A single label that contradicts a guessed scale is too much, because it makes every other label
     doubtful.
@@ -174,18 +182,21 @@ def _check(
     if counts[f"rejected/{OTHER_SCALE}"]:
         raise InputError(
             f"{counts[f'rejected/{OTHER_SCALE}']} of the labels contradict the scale of samples of "
-            "the files: set data.label_scale to stars, zero_one or one_two; the first: "
-            + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
+            "the files: set data.labels to the meaning of all labels, such as {1: 0, 2: 0, 3: "
+            "null, 4: 1, 5: 1}; the first: " + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
         )
     lost = counts[LOST_BYTES]
-    total = counts.total() - lost
+    empty = counts[f"rejected/{NO_TEXT}"]
+    total = counts.total() - lost - empty
     duplicates = counts[f"rejected/{DUPLICATE}"]
-    rejected = sum(n for name, n in counts.items() if name.startswith("rejected/")) - duplicates
+    rejected = sum(n for name, n in counts.items() if name.startswith("rejected/"))
+    rejected -= duplicates + empty
     if rejected > max_rejected_fraction * total:
         raise InputError(
             f"{rejected} of {total} lines ({rejected / total:.1%}) cannot be used, more than "
             f"data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
             + "; ".join(_first_rejected(rejected_uri))
+            + ("; data.labels can set the meaning of labels" if counts[_BAD_LABELS] else "")
         )
     size = sum(file.size for file in files)
     if lost > max_rejected_fraction * size:
@@ -196,7 +207,7 @@ def _check(
         )
     if not counts["examples/train"]:
         raise InputError(
-            f"no review is left for training: of {total} lines {rejected} were rejected, "
+            f"no review is left for training: of {total} lines with text {rejected} were rejected, "
             f"{counts['neutral']} neutral, {duplicates} duplicates of held-out reviews, "
             f"{counts['over_max_examples']} over data.max_examples"
         )
@@ -209,7 +220,8 @@ def _first_rejected(rejected_uri: str, reason: str | None = None) -> list[str]:
         (
             line
             for line in _read_rejected(rejected_uri)
-            if line["reason"] != DUPLICATE and reason in (None, line["reason"])
+            if line["reason"] == reason
+            or (reason is None and line["reason"] not in (DUPLICATE, NO_TEXT))
         ),
         key=lambda line: (line["file"], line["position"]),
     )

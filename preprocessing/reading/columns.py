@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from core.errors import InputError
 from preprocessing import features
 from preprocessing.reading.records import ReadOptions
+
+
+class NoReviews(InputError):
+    """A file in which no reviews were recognised."""
 
 
 class Columns(NamedTuple):
@@ -23,20 +27,54 @@ class Columns(NamedTuple):
     further: tuple[str | None, ...] = ()
 
 
+class Dialect(NamedTuple):
+    """The syntax of a CSV file.
+
+    Attributes:
+      separator: the character between two fields.
+      quoted: whether a field may be in quotes. If not, a quote is a character like any other.
+      ends_with_cr: whether a line ends with CR alone.
+      escaped: whether a backslash and an `n` in a text stand for a line break.
+    """
+
+    separator: str = ","
+    quoted: bool = True
+    ends_with_cr: bool = False
+    escaped: bool = False
+
+    @property
+    def with_separator(self) -> str:
+        """The separator in words, for messages; empty for a comma."""
+        return SEPARATORS[self.separator]
+
+
+SEPARATORS = {
+    ",": "",
+    "\t": " separated by tabs",
+    ";": " separated by semicolons",
+    "|": " separated by |",
+}
+COMMAS = Dialect()
+
+
 @dataclass(frozen=True)
 class Layout:
     """The complete instructions for reading one file, without the `auto` values of `ReadOptions`.
 
+    `label_scale` is one of `labels.SCALES`, unless `label_map` has the meaning of the labels.
     `header` is the header of a CSV file; None for a CSV file without a header and other formats.
+    `unused` has the columns that are not read although they have the name of a part of a review.
     `scale_is_guessed` is True if the scale was inferred from some of the labels. `labels` is
     required or optional, see `ReadOptions`.
     """
 
     format: str
     columns: Columns | None = None
-    label_scale: str = "one_two"
-    neutral: str = "leave_out"
+    label_scale: str = "1 and 2"
+    label_map: Mapping[str, int | None] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
+    dialect: Dialect = COMMAS
+    unused: tuple[str, ...] = ()
     scale_is_guessed: bool = False
     labels: str = "required"
 
@@ -46,6 +84,7 @@ _CONVENTIONS = (
     ("overall", "summary", "reviewText"),  # Amazon reviews until 2018
     ("reviews.rating", "reviews.title", "reviews.text"),  # Datafiniti
     ("star_rating", "review_headline", "review_body"),  # Amazon's own open data
+    ("stars", "review_title", "review_body"),  # the multilingual reviews corpus
     ("Score", "Summary", "Text"),  # Amazon fine food reviews
     ("rating", "title", "text"),  # Amazon reviews 2023
     ("rating", "title", "review"),
@@ -55,6 +94,7 @@ _CONVENTIONS = (
 _LOWER_CONVENTIONS = [
     (label.lower(), title.lower(), text.lower()) for label, title, text in _CONVENTIONS
 ]
+_KNOWN_NAMES = {name for convention in _LOWER_CONVENTIONS for name in convention}
 _LABEL, _TITLE, _TEXT = "label", "title", "text"
 HEADERLESS = Columns(_LABEL, _TITLE, _TEXT)  # names for the columns of a file without a header
 _SHOWN = 30
@@ -63,24 +103,28 @@ _SHOWN = 30
 STAR_COLUMNS = {label for label, _, _ in _LOWER_CONVENTIONS} - {_LABEL}
 
 
-def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
+def find_columns(
+    path: str, present: Sequence[str], options: ReadOptions, separated: str = ""
+) -> Columns:
     """Return the columns to read: those set in `options`, others by their names in known datasets.
 
     Names are compared first with and then without regard to case. The label may be missing if
-    `options.labels` is optional, and further columns may always be missing.
+    `options.labels` is optional, and further columns may always be missing. `separated` describes
+    the separator of the columns, for messages.
 
     Raises:
-        InputError: a column that `options` names is not among `present`; or `options` does not name
+        NoReviews: a column that `options` names is not among `present`; or `options` does not name
             the label or text column, and no known name is among `present`.
     """
     optional = options.labels == "optional"
-    chosen = dict(options.columns)
+    chosen = {part: name for part, name in options.columns.items() if name}
+    columns_are = f"its columns{separated} are {_shown(present)}"
     if optional and chosen.get(_LABEL) not in present:
         chosen.pop(_LABEL, None)
     for setting, name in chosen.items():
         if name not in present:
-            raise InputError(
-                f"{path} has no column '{name}' (data.columns.{setting}): {_columns_text(present)}"
+            raise NoReviews(
+                f"{path} has no column '{name}' (data.columns.{setting}): {columns_are}"
             )
     any_case = {name.lower(): name for name in reversed(present)}
     found = _by_convention({name: name for name in present}, _CONVENTIONS, chosen)
@@ -93,9 +137,9 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     if found is None:
         needed = (_TEXT,) if optional else (_LABEL, _TEXT)
         settings = " and ".join(f"data.columns.{name}" for name in needed if name not in chosen)
-        raise InputError(
-            f"{path} has no columns with known names: {_columns_text(present)}; set {settings}"
-        )
+        raise NoReviews(f"{path} has no columns with known names: {columns_are}; set {settings}")
+    if options.columns.get(_TITLE, _TITLE) is None:
+        found = found._replace(title=None)
     further = (
         chosen.get(name) or next((any_case[known] for known in names if known in any_case), None)
         for name, _, names in features.further_columns()
@@ -140,7 +184,13 @@ def _by_text(any_case: Mapping[str, str], chosen: Mapping[str, str]) -> Columns 
     return Columns(chosen.get(_LABEL), None if title == text else title, text)
 
 
-def _columns_text(present: Sequence[str]) -> str:
+def unused_columns(present: Sequence[str], columns: Columns) -> tuple[str, ...]:
+    """Return the columns that are not read although they have the name of a part of a review."""
+    read = {*columns[:3], *columns.further}
+    return tuple(name for name in present if name.lower() in _KNOWN_NAMES and name not in read)
+
+
+def _shown(present: Sequence[str]) -> str:
     shown = ", ".join(name[:60] for name in present[:_SHOWN]) or "none"
     more = f" and {len(present) - _SHOWN} more" if len(present) > _SHOWN else ""
-    return f"its columns are {shown}{more}"
+    return f"{shown}{more}"

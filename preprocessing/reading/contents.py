@@ -12,6 +12,12 @@ from core.errors import InputError
 
 _UNPACK = "unpack it into another folder, and read that folder"
 _EXPORT = "export its reviews as CSV (UTF-8), and read that file"
+_NEW = "and read only the new file"
+_CONVERT = f"convert it with `iconv -f {{}} -t UTF-8 FILE > NEW_FILE`, {_NEW}"
+_ONE_DOCUMENT = (
+    'convert it to one object on each line with `python3 -c "import pandas; pandas.read_json('
+    "'FILE', orient='{}').to_json('NEW_FILE', orient='records', lines=True)\"`, " + _NEW
+)
 _DOWNLOAD = "download the reviews again, because a server may send a page in place of a file"
 
 _KINDS = [
@@ -57,7 +63,20 @@ _KINDS = [
             "a pointer of Git LFS",
             "get its content with `git lfs pull`",
         ),
-        (rb"\xff\xfe|\xfe\xff", "text in UTF-16", "convert it to UTF-8"),
+        (rb"\xff\xfe\0\0|\0\0\xfe\xff", "text in UTF-32", _CONVERT.format("UTF-32")),
+        (rb"\xff\xfe|\xfe\xff", "text in UTF-16", _CONVERT.format("UTF-16")),
+        # Without a mark: eight ASCII characters.
+        (rb"([\t\n\r -~]\0\0\0){8}", "text in UTF-32", _CONVERT.format("UTF-32LE")),
+        (rb"(\0\0\0[\t\n\r -~]){8}", "text in UTF-32", _CONVERT.format("UTF-32BE")),
+        (rb"([\t\n\r -~]\0){8}", "text in UTF-16", _CONVERT.format("UTF-16LE")),
+        (rb"(\0[\t\n\r -~]){8}", "text in UTF-16", _CONVERT.format("UTF-16BE")),
+        # The orientations of pandas.
+        (rb"\s*\[\s*\{", "a JSON array", _ONE_DOCUMENT.format("records")),
+        (rb"\s*\[\s*\[", "a JSON array", _ONE_DOCUMENT.format("values")),
+        (rb'\s*\{"schema":\s*\{"fields"', "one JSON document", _ONE_DOCUMENT.format("table")),
+        (rb'\s*\{"columns":\s*\[', "one JSON document", _ONE_DOCUMENT.format("split")),
+        (rb'\s*\{"0":\s*\{', "one JSON document", _ONE_DOCUMENT.format("index")),
+        (rb'\s*\{"[^"]{1,60}":\s*\{"0":', "one JSON document", _ONE_DOCUMENT.format("columns")),
     )
 ]
 

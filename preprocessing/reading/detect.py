@@ -12,29 +12,40 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
 from typing import Any, NamedTuple
 
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive, DecompressedStream
-from preprocessing.reading.columns import HEADERLESS, STAR_COLUMNS, Columns, Layout, find_columns
+from preprocessing.reading.columns import (
+    HEADERLESS,
+    SEPARATORS,
+    STAR_COLUMNS,
+    Columns,
+    Dialect,
+    Layout,
+    NoReviews,
+    find_columns,
+    unused_columns,
+)
 from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.formats.jsonl import parse_object
-from preprocessing.reading.formats.parquet import label_values, open_parquet
-from preprocessing.reading.labels import SCALES, is_headerless, numbers_among
+from preprocessing.reading.formats.parquet import check_types, label_values, open_parquet
+from preprocessing.reading.labels import NUMBERS, STARS, canonical, is_headerless, labels_among
 from preprocessing.reading.records import ReadOptions, Rejected, printable
 from preprocessing.reading.samples import csv_sample, samples
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
 _LINES_INSPECTED = 20
+_LONGEST_NAME = 60
+"""Characters of the name of a column; a longer field of the first record is a text."""
 _PARQUET = b"PAR1"
 _NAMES = {
     "fasttext": r"\.ft(\.txt)?",
-    "csv": r"\.csv",
+    "csv": r"\.(csv|tsv|tab)",
     "jsonl": r"\.(jsonl|ndjson|json)",
     "parquet": r"\.(parquet|pq)",
 }
@@ -53,15 +64,15 @@ class Inspection(NamedTuple):
 
     Attributes:
         path: the file.
-        layout: how to read the file; `layouts` decides its scale, unless `numbers` is None.
-        numbers: the numbers from 0 to 5 among the inspected labels, and NEUTRAL for the word
-            `neutral`; None if the column determines the scale, or labels are not read.
+        layout: how to read the file; `layouts` decides its scale, unless `labels` is None.
+        labels: the inspected labels, see `labels.canonical`; None if the column determines the
+            scale, or labels are not read.
         complete: whether all labels of the file were inspected.
     """
 
     path: str
     layout: Layout
-    numbers: frozenset[int] | None
+    labels: frozenset[str] | None
     complete: bool
 
 
@@ -76,15 +87,15 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     samples of the file are inspected.
 
     Raises:
-        InputError: the file cannot be opened, has an unknown format or lacks a column; or the value
-            of an option does not exist.
+        InputError: the file cannot be opened, has an unknown format or lacks a column (`NoReviews`
+            if no reviews were recognised); or the value of an option does not exist.
     """
     check_options(options)
     head = _read_head(path)
     layout, labels = _detect(path, head, options)
     layout = replace(layout, labels=options.labels)
-    numbers = None if labels is None else frozenset(numbers_among(labels))
-    return Inspection(path, layout, numbers, head.is_all)
+    seen = None if labels is None else frozenset(labels_among(labels))
+    return Inspection(path, layout, seen, head.is_all)
 
 
 _Detected = tuple[Layout, Iterable[object] | None]
@@ -102,6 +113,11 @@ def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
         return _fasttext_layout(path, head, options)
     head = head._replace(data=data.removeprefix(codecs.BOM_UTF8))
     found = options.format if options.format != "auto" else _find_format(path, head.data, options)
+    if found in ("fasttext", "jsonl") and b"\n" not in head.data and b"\r" in head.data.strip():
+        raise InputError(
+            f"{path} has lines that end with CR alone: convert it with "
+            r"`tr '\r' '\n' < FILE > NEW_FILE`"
+        )
     if found == "fasttext":
         return _fasttext_layout(path, head, options)
     if found == "jsonl":
@@ -115,8 +131,6 @@ def check_options(options: ReadOptions) -> None:
     """Raise InputError if the value of an option does not exist."""
     for setting, value, known in (
         ("data.format", options.format, ("auto", *FORMATS)),
-        ("data.label_scale", options.label_scale, ("auto", *SCALES)),
-        ("data.neutral", options.neutral, ("leave_out", "negative", "positive")),
         ("labels", options.labels, ("required", "optional")),
     ):
         if value not in known:
@@ -166,10 +180,11 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         and re.search(r"\.txt" + _ARCHIVE, path.lower())
     ):
         return "fasttext"  # plain text, a review on each line
-    if by_name is None and options.columns and len(next(_good_records(head), [])) > 1:
+    dialect, first = _widest(head)
+    if by_name is None and len(first) > 1 and (options.columns or _regular(head, dialect) > 2):
         return "csv"  # the only other format with columns; a missing column is reported later
-    if by_name is None or (by_name == "jsonl" and lines and lines[0].lstrip().startswith(b"[")):
-        raise InputError(
+    if by_name is None:
+        raise NoReviews(
             f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
             f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
             "data.columns)"
@@ -187,8 +202,9 @@ def _format_of_name(path: str) -> str | None:
 
 def _known_scale(options: ReadOptions, column: str | None) -> str | None:
     if options.labels == "optional":
-        return "one_two"  # the labels are not read, so the scale does not matter
-    return "stars" if column is not None and column.lower() in STAR_COLUMNS else None
+        return STARS  # the labels are not read, so the scale does not matter
+    is_known = column is not None and column.lower() in STAR_COLUMNS and not options.label_map
+    return STARS if is_known else None
 
 
 def _layout(
@@ -206,13 +222,13 @@ def _fasttext_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
         for lines in () if head.is_all else samples(path):
             yield from fasttext.first_labels(lines)
 
-    return _layout(Layout("fasttext", neutral=options.neutral), None, options, labels())
+    return _layout(Layout("fasttext"), None, options, labels())
 
 
 def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
     objects = list(_objects(head.data))
     if not objects:
-        raise InputError(
+        raise NoReviews(
             f"{path} has no JSON object at its start, it starts with "
             f"'{printable(head.data)[:60]}': a JSON lines file has one object on each line; for "
             "another format set data.format"
@@ -225,7 +241,8 @@ def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
         for lines in () if head.is_all else samples(path):
             yield from (fields.get(columns.label or "") for fields in _objects(lines))
 
-    layout = Layout("jsonl", columns, neutral=options.neutral)
+    unused = unused_columns(present, columns)
+    layout = Layout("jsonl", columns, unused=unused)
     return _layout(layout, columns.label, options, labels())
 
 
@@ -241,48 +258,89 @@ def _parquet_layout(path: str, options: ReadOptions) -> _Detected:
         with open_bytes(path) as stream:
             file = open_parquet(path, stream)
             columns = find_columns(path, file.schema_arrow.names, options)
+            check_types(path, file, columns)
+            unused = unused_columns(file.schema_arrow.names, columns)
             is_known = _known_scale(options, columns.label) is not None
             labels = [] if is_known else label_values(file, columns.label or "")
     except CorruptArchive as damage:
         raise InputError(f"{damage}; download it again") from damage
-    layout = Layout("parquet", columns, neutral=options.neutral)
+    layout = Layout("parquet", columns, unused=unused)
     return _layout(layout, columns.label, options, labels)
 
 
 def _csv_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
-    columns, header = _csv_columns(path, head.data, options)
-    if header is None:
-        at, name = 0, None
-    else:
-        name = columns.label
-        at = [field.strip() for field in header].index(name) if name else 0
+    columns, header, dialect = _csv_columns(path, head.data, options)
+    names = [field.strip() for field in header or ()]
+    name = columns.label if header else None
+    at, unused = names.index(name) if name else 0, unused_columns(names, columns)
     width = len(header or [column for column in columns[:3] if column])
 
     def labels() -> Iterator[object]:
-        yield from (fields[at] for fields in _good_records(head.data) if len(fields) == width)
+        for fields in _good_records(head.data, dialect):
+            if len(fields) == width and tuple(fields) != header:
+                yield fields[at]
         for lines in () if head.is_all else samples(path):
-            yield from (fields[at] for fields in csv_sample(lines, width))
+            yield from (fields[at] for fields in csv_sample(lines, width, dialect))
 
-    layout = Layout("csv", columns, neutral=options.neutral, header=header)
+    layout = Layout("csv", columns, header=header, dialect=dialect, unused=unused)
     return _layout(layout, name, options, labels())
 
 
 def _csv_columns(
     path: str, head: bytes, options: ReadOptions
-) -> tuple[Columns, tuple[str, ...] | None]:
-    """Return the columns of a CSV file, and its header; None for a file without a header."""
-    records = list(_good_records(head, _LINES_INSPECTED)) or [[]]
-    try:
-        columns = find_columns(path, [name.strip() for name in records[0]], options)
-    except InputError:
-        if options.columns or not is_headerless(records[0], options):
-            raise
-        title = HEADERLESS.title if len(records[0]) == 3 else None
-        return HEADERLESS._replace(title=title), None
-    return columns, tuple(records[0])
+) -> tuple[Columns, tuple[str, ...] | None, Dialect]:
+    """Return the columns of a CSV file, its header (None for a file without one), its dialect.
+
+    The separator is the first with which the columns are found.
+    """
+    for dialect in _dialects(head):
+        first = next(_good_records(head, dialect), [])
+        with contextlib.suppress(NoReviews):
+            names = [name.strip() for name in first]
+            return find_columns(path, names, options), tuple(first), dialect
+        if not options.columns and dialect.separator in ",\t" and is_headerless(first, options):
+            title = HEADERLESS.title if len(first) == 3 else None
+            dialect = dialect._replace(escaped=dialect.separator == ",")
+            return HEADERLESS._replace(title=title), None, dialect
+    dialect, first = _widest(head)
+    separated = f",{dialect.with_separator}," if dialect.with_separator else ""
+    if any(len(field) > _LONGEST_NAME or canonical(field) in NUMBERS for field in first):
+        raise NoReviews(
+            f"{path} has no header: its first record{separated} is {printable(first)}; add a line "
+            "with the names of its columns, such as rating, title and text"
+        )
+    names = [name.strip() for name in first]
+    return find_columns(path, names, options, separated), tuple(first), dialect
 
 
-def _good_records(head: bytes, limit: int | None = None) -> Iterator[list[str]]:
-    for fields in islice(sampled_records(io.BytesIO(head)), limit):
+def _dialects(head: bytes) -> Iterator[Dialect]:
+    """Yield the possible dialects of a CSV file, the most frequent one first."""
+    ends_with_cr = head.count(b"\r") > head.count(b"\r\n")
+    if ends_with_cr:
+        outside = re.sub(rb'"[^"]*"', b"", head)
+        ends_with_cr = len(re.findall(rb"\r(?!\n)", outside)) > outside.count(b"\n")
+    for separator in SEPARATORS:
+        dialect = Dialect(separator, ends_with_cr=ends_with_cr)
+        if separator == "\t" and b'"' in head:
+            # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
+            plain = dialect._replace(quoted=False)
+            dialect = max(dialect, plain, key=lambda one: _regular(head, one))
+        yield dialect
+
+
+def _regular(head: bytes, dialect: Dialect) -> int:
+    """Return how many records have as many fields as the first one."""
+    widths = [len(fields) for fields in _good_records(head, dialect)]
+    return widths.count(widths[0]) if widths else 0
+
+
+def _widest(head: bytes) -> tuple[Dialect, list[str]]:
+    """Return the dialect whose first record has the most fields, and this record."""
+    found = [(dialect, next(_good_records(head, dialect), [])) for dialect in _dialects(head)]
+    return max(found, key=lambda item: len(item[1]))
+
+
+def _good_records(head: bytes, dialect: Dialect) -> Iterator[list[str]]:
+    for fields in sampled_records(io.BytesIO(head), dialect):
         if not isinstance(fields, Rejected) and fields:
             yield fields

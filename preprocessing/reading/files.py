@@ -260,8 +260,6 @@ def _local_files(
             if not entry.is_dir():
                 if is_wanted(relative):
                     status = entry.stat()
-                    if not entry.is_file():
-                        raise OSError(0, "it is not a regular file", entry.path)
                     path = os.path.join(folder, relative)
                     yield FoundFile(path, status.st_size, status.st_mtime)
             elif inside.count("/") < depth and (globs.is_data(relative) or not data_only):
@@ -310,8 +308,14 @@ def open_raw(path: str) -> BinaryIO:
     """Open a file, local or remote, as it is stored; the stream is seekable.
 
     Raises:
-        InputError: the file cannot be opened.
+        InputError: the file cannot be opened, is not a regular file, or has a name that is not
+            UTF-8, which the artifacts of a run cannot contain.
     """
+    if FileSystems.get_scheme(path) is None:
+        if path != path.encode("utf-8", "replace").decode():
+            raise InputError(f"the path {path!a} is not UTF-8: rename the file or folder")
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InputError(f"{path} is not a regular file: copy its content to one, or remove it")
     try:
         return cast(
             BinaryIO,

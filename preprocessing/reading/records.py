@@ -129,19 +129,19 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options for reading files; the values `auto` and None are detected from each file.
+    """The options for reading files; the format `auto` is detected from each file.
 
     `columns` has the names of columns in the files, by `label`, `title`, `text` and the names of
-    `features.further_columns`; those that it lacks are detected. `label_scale` is auto, stars,
-    zero_one or one_two; `neutral` is the treatment of 3 stars: leave_out, negative or positive.
-    With `labels` required, a line without a label is rejected; with optional, labels are not read,
-    and every line with a text is a review.
+    `features.further_columns`; those that it lacks are detected, and a title of None is not read.
+    `label_map` has the meaning of labels, in the spelling of `labels.canonical`: 0 negative, 1
+    positive, None left out; if it is empty, the meaning is detected. With `labels` required, a line
+    without a label is rejected; with optional, labels are not read, and every line with a text is a
+    review.
     """
 
     format: str = "auto"
-    columns: Mapping[str, str] = field(default_factory=dict)
-    label_scale: str = "auto"
-    neutral: str = "leave_out"
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    label_map: Mapping[str, int | None] = field(default_factory=dict)
     labels: str = "required"
 
 

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from preprocessing.fast import bz2_blocks
 from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compression
+from preprocessing.reading.columns import Dialect
 from preprocessing.reading.files import open_raw
 from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.records import Rejected
@@ -66,21 +67,21 @@ def _bz2(raw: BinaryIO, size: int) -> Iterator[bytes]:
             yield b"".join(found) + (b"\n" if is_last else b"")
 
 
-def csv_sample(lines: bytes, width: int) -> list[list[str]]:
+def csv_sample(lines: bytes, width: int, dialect: Dialect) -> list[list[str]]:
     """Return the records with `width` fields in lines from the middle of a CSV file.
 
     It is unknown whether the first line is inside a quoted field. So the lines are parsed under
     both assumptions. The last records, as far as both results agree, are returned.
     """
-    outside = _records(lines, width)
-    if b'"' not in lines:
+    outside = _records(lines, width, dialect)
+    if not dialect.quoted or b'"' not in lines:
         return outside
-    both = zip(reversed(outside), reversed(_records(b'"' + lines, width)), strict=False)
+    both = zip(reversed(outside), reversed(_records(b'"' + lines, width, dialect)), strict=False)
     return [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
 
 
-def _records(lines: bytes, width: int) -> list[list[str]]:
-    records = sampled_records(io.BytesIO(lines))
+def _records(lines: bytes, width: int, dialect: Dialect) -> list[list[str]]:
+    records = sampled_records(io.BytesIO(lines), dialect)
     return [
         fields for fields in records if not isinstance(fields, Rejected) and len(fields) == width
     ]

@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import csv
 import io
-import json
+import itertools
 import os
-import shutil
-import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from preprocessing.reading.files import delete_file
+from preprocessing.reading.files import delete_file, open_raw
 from serving.batch import work
 from serving.batch.work import Unit
 from serving.predictor import LABELS
 
 FORMATS = ("csv", "jsonl", "parquet")
-COLUMNS = ("file", "position", "probability", "label")
-_ROWS_PER_GROUP = 1 << 17
-_COPY_BYTES = 1 << 20
-
-
-class Rows(NamedTuple):
-    """Scored reviews of one file; `position` is the line, CSV record or row in the file, from 1."""
-
-    file: str
-    position: Sequence[int]
-    probability: pa.Array
-    label: Sequence[int]
-
-
-class Writer(Protocol):
-    """A writer of one format."""
-
-    def write(self, rows: Rows) -> None: ...
-
-    def close(self) -> None: ...
+_NAMES = pa.dictionary(pa.int32(), pa.string())
+_SCHEMA = pa.schema(
+    [("file", _NAMES), ("position", pa.int64()), ("probability", pa.float32()), ("label", _NAMES)]
+)
+_REJECTED = ("file", "position", "reason", "detail")
+_ROWS_AT_ONCE = 1 << 17
 
 
 def rejected_path(output: str) -> str:
@@ -62,161 +47,92 @@ def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output
     format = output.rpartition(".")[2].lower()
     scores, rejected = f"{folder}/output.{format}", f"{folder}/rejected.jsonl"
     with work.create(scores) as target, work.create(rejected) as lines:
-        _join(units, folder, names, _writer(format, target), lines)
+        _write(format, _tables(units, folder, names, lines), target)
         has_rejected = bool(lines.tell())
-        _sync(scores, target)
-        _sync(rejected, lines)
-    # Renaming does not replace a remote file.
-    for path in (output, rejected_path(output)):
-        if not work.is_local(path) and FileSystems.exists(path):
+        for file in (target, lines) if work.is_local(output) else ():
+            file.flush()
+            os.fsync(file.fileno())
+    # The output appears last. Renaming does not replace a remote file.
+    for source, path in ((rejected, rejected_path(output)), (scores, output)):
+        is_wanted = path == output or has_rejected
+        if FileSystems.exists(path) and not (is_wanted and work.is_local(path)):
             delete_file(path)
-    if has_rejected:
-        _rename(rejected, rejected_path(output))
-    elif FileSystems.exists(rejected_path(output)):
-        delete_file(rejected_path(output))
-    _rename(scores, output)
+        if is_wanted:
+            FileSystems.rename([source], [path])
 
 
-def print_to_standard_streams(
-    units: Sequence[Unit], folder: str, names: Mapping[str, str], format: str
-) -> None:
-    """Write the output to standard output, and the rejected lines to standard error."""
-    sys.stdout.flush()
-    with open(f"{folder}/output", "wb") as target:
-        _join(units, folder, names, _writer(format, target), sys.stderr.buffer)
-    with open(f"{folder}/output", "rb") as source:
-        shutil.copyfileobj(source, sys.stdout.buffer, _COPY_BYTES)
-    sys.stdout.buffer.flush()
+def _tables(
+    units: Iterable[Unit], folder: str, names: Mapping[str, str], rejected: Any
+) -> Iterator[pa.Table]:
+    """Yield the reviews in tables of many rows, and write the rejected lines."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in _batches(units, folder, names, rejected):
+        waiting.append(batch)
+        rows += len(batch)
+        if rows >= _ROWS_AT_ONCE:
+            yield pa.Table.from_batches(waiting).unify_dictionaries()
+            waiting, rows = [], 0
+    yield pa.Table.from_batches(waiting, _SCHEMA).unify_dictionaries()
 
 
-def _join(
-    units: Sequence[Unit], folder: str, names: Mapping[str, str], writer: Writer, rejected: Any
-) -> None:
+def _batches(
+    units: Iterable[Unit], folder: str, names: Mapping[str, str], rejected: Any
+) -> Iterator[pa.RecordBatch]:
     before: defaultdict[str, int] = defaultdict(int)  # file -> lines in its pieces so far
     for unit in units:
         done = work.read_done(folder, unit.number)
-        files, first = [], []
+        pieces = []
         for piece, lines in zip(unit.pieces, done.lines, strict=True):
-            files.append(names.get(piece.path, piece.path))
-            first.append(before[piece.path])
+            # The bytes of a name need not be UTF-8.
+            name = os.fsencode(names.get(piece.path, piece.path))
+            pieces.append((name.decode("utf-8", "backslashreplace"), before[piece.path]))
             before[piece.path] += lines
-        for batch in _read_scores(done.scores):
-            # All rows of a batch are from one piece.
-            index = batch.column(0)[0].as_py()
-            positions = batch.column(1).to_numpy() + first[index]
-            labels = batch.column(3).to_pylist()
-            writer.write(Rows(files[index], positions.tolist(), batch.column(2), labels))
-        if done.rejected:
-            for line in _open(done.rejected):
-                index, position, reason, detail = json.loads(line)
-                record = {
-                    "file": files[index],
-                    "position": first[index] + position,
-                    "reason": reason,
-                    "detail": detail,
-                }
-                rejected.write(json.dumps(record).encode() + b"\n")
-    writer.close()
+        with open_raw(done.file) as file:
+            for batch in pa.ipc.open_stream(file):
+                index, position, probability, label, reason, detail = batch.columns
+                name, first = pieces[index[0].as_py()]
+                position = pa.array(position.to_numpy() + first)
+                if label.null_count:
+                    for line in zip(
+                        *map(pa.Array.to_pylist, (position, reason, detail)), strict=True
+                    ):
+                        rejected.write(_json_line(_REJECTED, (name, *line)))
+                    continue
+                same = pa.array(np.zeros(len(batch), np.int32))
+                columns = [
+                    pa.DictionaryArray.from_arrays(same, [name]),
+                    position,
+                    probability,
+                    pa.DictionaryArray.from_arrays(label, LABELS),
+                ]
+                yield pa.record_batch(columns, schema=_SCHEMA)
 
 
-def _open(path: str) -> Any:
-    return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+def _write(format: str, tables: Iterable[pa.Table], file: Any) -> None:
+    if format == "parquet":
+        with pq.ParquetWriter(file, _SCHEMA) as writer:
+            for table in tables:
+                writer.write_table(table)
+    elif format == "jsonl":
+        for row in itertools.chain.from_iterable(map(_rows, tables)):
+            file.write(_json_line(_SCHEMA.names, row))
+    else:
+        text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+        rows = csv.writer(text)
+        rows.writerow(_SCHEMA.names)
+        for table in tables:
+            rows.writerows(_rows(table))
+        text.detach()  # The file belongs to the caller.
 
 
-def _read_scores(path: str) -> Iterator[pa.RecordBatch]:
-    with _open(path) as file:
-        yield from pa.ipc.open_stream(file)
+def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    # The shortest decimal numbers that are read as the same float32.
+    digits = table["probability"].cast(pa.string())
+    table = table.set_column(2, "probability", digits.cast(pa.float64()))
+    return zip(*map(pa.ChunkedArray.to_pylist, table.columns), strict=True)
 
 
-class _Lines:
-    """Lines of CSV or JSON, of which the parts between the values are constant."""
-
-    _PARTS = {
-        "csv": (",", ",", ",", "\r\n"),
-        "jsonl": (', "position": ', ', "probability": ', ', "label": "', '"}\n'),
-    }
-
-    def __init__(self, format: str, file: Any):
-        self._format, self._file = format, file
-        if format == "csv":
-            file.write(",".join(COLUMNS).encode() + b"\r\n")
-
-    def write(self, rows: Rows) -> None:
-        first, second, third, end = self._PARTS[self._format]
-        start = self._quoted(rows.file) + first
-        # The shortest decimal numbers that are read as the same float32.
-        digits = rows.probability.cast(pa.string()).to_pylist()
-        lines = [
-            f"{start}{place}{second}{number}{third}{LABELS[label]}{end}"
-            for place, number, label in zip(rows.position, digits, rows.label, strict=True)
-        ]
-        self._file.write("".join(lines).encode("utf-8", "surrogateescape"))
-
-    def close(self) -> None:
-        pass
-
-    def _quoted(self, name: str) -> str:
-        if self._format == "jsonl":
-            return f'{{"file": {json.dumps(name)}'
-        quoted = io.StringIO()
-        csv.writer(quoted).writerow([name, ""])
-        return quoted.getvalue().removesuffix(",\r\n")
-
-
-class _Parquet:
-    def __init__(self, file: Any):
-        # The file belongs to the caller, who synchronizes it with the disk.
-        self._writer = pq.ParquetWriter(file, _SCHEMA)
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0
-
-    def write(self, rows: Rows) -> None:
-        name = rows.file.encode("utf-8", "replace").decode()
-        columns = [
-            pa.DictionaryArray.from_arrays(pa.array([0] * len(rows.label), pa.int32()), [name]),
-            pa.array(rows.position, pa.int64()),
-            rows.probability,
-            pa.DictionaryArray.from_arrays(pa.array(rows.label, pa.int32()), list(LABELS)),
-        ]
-        self._waiting.append(pa.record_batch(columns, schema=_SCHEMA))
-        self._rows += len(rows.label)
-        if self._rows >= _ROWS_PER_GROUP:
-            self._flush()
-
-    def close(self) -> None:
-        self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            table = pa.Table.from_batches(self._waiting).unify_dictionaries()
-            self._writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
-        self._waiting, self._rows = [], 0
-
-
-_NAMES = pa.dictionary(pa.int32(), pa.string())
-_SCHEMA = pa.schema(
-    zip(COLUMNS, (_NAMES, pa.int64(), pa.float32(), _NAMES), strict=True)  # type: ignore[arg-type]
-)
-
-
-def _writer(format: str, file: Any) -> Writer:
-    return _Parquet(file) if format == "parquet" else _Lines(format, file)
-
-
-def _sync(path: str, file: Any) -> None:
-    if work.is_local(path):
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _rename(source: str, target: str) -> None:
-    if not work.is_local(target):
-        FileSystems.rename([source], [target])
-        return
-    os.replace(source, target)
-    folder = os.open(os.path.dirname(target), os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _json_line(names: Sequence[str], values: Sequence[Any]) -> bytes:
+    line = dict(zip(names, values, strict=True))
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import metadata
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import apache_beam as beam
 import tensorflow as tf
@@ -48,10 +48,6 @@ from serving.batch.work import Unit, in_units
 STANDARD_STREAM = "-"
 _SECONDS_BETWEEN_REPORTS = 1.0
 _GROUP = "all"
-
-
-class BatchError(UserError):
-    """Scoring that failed for a reason outside the input, such as a full disk."""
 
 
 class Request(NamedTuple):
@@ -96,34 +92,45 @@ def score_files(request: Request) -> Summary:
     The units of the reported progress are `stage.REVIEWS`, and `stage.BYTES` with a total.
 
     Raises:
-      InputError: see `find_inputs` and `decide_layouts`; or the output would replace an input file.
-      OutputError: the output cannot be written, or another process is writing it.
-      BatchError: the Beam pipeline failed. Finished units stay in the work folder.
+      InputError: see `find_inputs` and `decide_layouts`; the output would replace an input file or
+        cannot be written; or another process is writing it.
+      UserError: the Beam pipeline failed. Finished units stay in the work folder.
     """
     options = replace(request.options, labels="optional")
     with tempfile.TemporaryDirectory(prefix="reviews-") as scratch:
+        target = request.output
+        if target == STANDARD_STREAM:
+            target = f"{scratch}/output.{request.format}"
         if STANDARD_STREAM in request.inputs:
             files = [spool_standard_input(scratch)]
             names = {files[0].path: STANDARD_STREAM}
         else:
             files, names = find_inputs(request.inputs), {}
-            _refuse_to_replace(files, request.output)
+            _refuse_to_replace(files, target)
         layouts = decide_layouts(files, options)
-        pieces = [
-            piece
-            for file, layout in zip(files, layouts, strict=True)
-            for piece in cut_file(file.path, layout)
-        ]
-        units = list(in_units(pieces))
-        with _folder(request.output, scratch) as folder:
+        pairs = zip(files, layouts, strict=True)
+        units = in_units(piece for file, layout in pairs for piece in cut_file(file.path, layout))
+        folder = work.work_folder(target)
+        with work.locked(folder):
             resumed = _score(request, files, units, folder)
-            if request.output == STANDARD_STREAM:
-                output.print_to_standard_streams(units, folder, names, request.format)
-            else:
-                output.publish(units, folder, names, request.output)
-            summary = _summary(units, folder, resumed, describe(layouts))
+            output.publish(units, folder, names, target)
+            records = [work.read_done(folder, unit.number) for unit in units]
             work.remove(folder)
-    return summary
+        if target != request.output:
+            _copy(output.rejected_path(target), sys.stderr)
+            _copy(target, sys.stdout)
+    rejected = sum((Counter(record.rejected) for record in records), Counter[str]())
+    lines = sum(sum(record.lines) for record in records)
+    return Summary(lines - rejected.total(), dict(rejected), resumed, describe(layouts))
+
+
+def _copy(path: str, stream: TextIO) -> None:
+    """Copy a file to a standard stream, if the file exists."""
+    if os.path.exists(path):
+        stream.flush()
+        with open(path, "rb") as source:
+            shutil.copyfileobj(source, stream.buffer)
+        stream.buffer.flush()
 
 
 def find_inputs(words: Iterable[str]) -> list[SourceFile]:
@@ -194,18 +201,6 @@ def _place(path: str) -> str:
     return os.path.realpath(path) if work.is_local(path) else path
 
 
-@contextmanager
-def _folder(target: str, scratch: str) -> Iterator[str]:
-    """Yield the work folder; for standard output it is a temporary folder."""
-    if target == STANDARD_STREAM:
-        with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            yield folder
-        return
-    folder = work.work_folder(target)
-    with work.locked(folder):
-        yield folder
-
-
 def _score(request: Request, files: list[SourceFile], units: list[Unit], folder: str) -> int:
     """Score the units that are not finished; return the number of units that were finished."""
     depends_on = {
@@ -233,9 +228,10 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
             if last.startswith(KeyboardInterrupt.__name__):
                 # The runner in this process turns Ctrl-C into an error with this text.
                 raise KeyboardInterrupt from None
-            raise BatchError(
-                f"scoring failed: {last}. The finished units are kept in {folder}: remove the "
-                "cause and repeat the command"
+            is_kept = request.output != STANDARD_STREAM
+            kept = f" (the finished units are kept in {folder})" if is_kept else ""
+            raise UserError(
+                f"scoring failed: {last}. Remove the cause and repeat the command{kept}"
             ) from error
     return len(before)
 
@@ -254,8 +250,7 @@ def _reporting_finished_units(units: list[Unit], folder: str) -> Iterator[None]:
 
     def report() -> None:
         for number in work.finished(folder) - reported:
-            done = work.read_done(folder, number)
-            lines = done.reviews + sum(done.counts.values())
+            lines = sum(work.read_done(folder, number).lines)
             progress.report(stage.REVIEWS, lines, source=str(number))
             progress.report(stage.BYTES, units[number].bytes, source=str(number))
             reported.add(number)
@@ -273,13 +268,3 @@ def _reporting_finished_units(units: list[Unit], folder: str) -> Iterator[None]:
         ended.set()
         thread.join()
     report()
-
-
-def _summary(units: list[Unit], folder: str, resumed: int, reading: list[str]) -> Summary:
-    rejected: Counter[str] = Counter()
-    reviews = 0
-    for unit in units:
-        done = work.read_done(folder, unit.number)
-        reviews += done.reviews
-        rejected.update(done.counts)
-    return Summary(reviews, dict(rejected), resumed, reading)

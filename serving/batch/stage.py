@@ -1,9 +1,7 @@
-"""The Beam stage of a batch: read the lines of a unit, score the reviews, write the scores."""
+"""The Beam stage of a batch: read the lines of a unit, score the reviews, write the lines."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import uuid
 from collections import Counter, deque
@@ -18,7 +16,7 @@ from apache_beam.utils.shared import Shared
 
 from core.progress import Progress
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import Batch, Rejected
+from preprocessing.reading.records import Batch
 from serving.batch import work
 from serving.batch.work import Unit
 from serving.predict_text import PredictText, load_predict_text
@@ -28,10 +26,14 @@ SCHEMA = pa.schema(
         ("piece", pa.int32()),
         ("position", pa.int64()),
         ("probability", pa.float32()),
-        ("label", pa.int8()),
+        ("label", pa.int32()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
     ]
 )
-"""Columns of the scores of a unit: the index of a piece, the position in it, the prediction."""
+"""Columns of the lines of a unit: the index of a piece, the position in it, and the prediction for
+a review or the reason and the detail of a rejected line. All lines of a record batch are reviews of
+one piece, or all are rejected lines of one piece."""
 REVIEWS, BYTES = "reviews", "bytes"
 """Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
 _LINE_OVERHEAD = 12
@@ -74,36 +76,54 @@ class ScoreUnit(beam.DoFn):
             lambda: load_predict_text(self._model_folder), self._model_folder
         )
         cores = len(os.sched_getaffinity(0))
-        # Beam may retry a unit or run it twice, so each attempt has files of its own. The record of
-        # the unit names the files of one attempt.
-        name = f"{self._work_folder}/{unit.number:06d}-{uuid.uuid4().hex}"
-        lines = [0] * len(unit.pieces)
+        # Beam may retry a unit or run it twice, so each attempt has a file of its own. The record
+        # of the unit names the file of one attempt.
+        path = f"{self._work_folder}/{unit.number:06d}-{uuid.uuid4().hex}.arrow"
+        done = work.Done(path, Counter(), [0] * len(unit.pieces))
         with (
             ThreadPoolExecutor(cores) as readers,
             ThreadPoolExecutor(cores) as scorers,
-            _Files(name) as files,
+            work.create(path) as file,
+            pa.ipc.new_stream(file, SCHEMA) as stream,
             Progress(REVIEWS, str(unit.number)) as reviews,
             Progress(BYTES, str(unit.number)) as size,
         ):
             waiting: deque[tuple[int, Batch, Future[Scores]]] = deque()
-            for index, batch in _batches(unit, readers):
-                lines[index] += batch.lines
-                waiting.append((index, batch, scorers.submit(score, predict, batch.texts)))
-                if len(waiting) > cores:
-                    files.write(waiting[0][0], waiting[0][1], waiting[0][2].result())
-                    waiting.popleft()
-                reviews.advance(batch.lines)
-                size.advance(sum(map(len, batch.texts)) + _LINE_OVERHEAD * batch.lines)
-            for index, batch, future in waiting:
-                files.write(index, batch, future.result())
-        work.write_done(self._work_folder, unit.number, files.done(lines))
+            for index, piece in enumerate(unit.pieces):
+                for batch in read_batches(piece, readers):
+                    done.lines[index] += batch.lines
+                    done.rejected.update(line.reason for line in batch.rejected)
+                    waiting.append((index, batch, scorers.submit(score, predict, batch.texts)))
+                    if len(waiting) > cores:
+                        _write(stream, *waiting.popleft())
+                    reviews.advance(batch.lines)
+                    size.advance(sum(map(len, batch.texts)) + _LINE_OVERHEAD * batch.lines)
+            while waiting:
+                _write(stream, *waiting.popleft())
+        work.write_done(self._work_folder, unit.number, done)
         yield from ()
 
 
-def _batches(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[int, Batch]]:
-    for index, piece in enumerate(unit.pieces):
-        for batch in read_batches(piece, pool):
-            yield index, batch
+def _write(stream: Any, index: int, batch: Batch, scores: Future[Scores]) -> None:
+    """Write the lines of a batch, whose positions count from the beginning of its piece."""
+    probability, label = scores.result()
+    if batch.texts:
+        _write_lines(stream, index, position=batch.positions, probability=probability, label=label)
+    if batch.rejected:
+        position, reason, detail = zip(*batch.rejected, strict=True)
+        _write_lines(stream, index, position=position, reason=reason, detail=detail)
+
+
+def _write_lines(stream: Any, index: int, **columns: Any) -> None:
+    count = len(columns["position"])
+    columns["piece"] = np.full(count, index)
+    arrays = [
+        pa.array(columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(count, field.type)
+        for field in SCHEMA
+    ]
+    stream.write_batch(pa.record_batch(arrays, schema=SCHEMA))
 
 
 def _parts(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
@@ -115,47 +135,3 @@ def _parts(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
         size += len(text)
     if start < len(texts):
         yield texts[start:]
-
-
-class _Files(contextlib.AbstractContextManager["_Files"]):
-    """The files of one attempt at a unit; one for rejected lines exists only if there are any."""
-
-    def __init__(self, name: str):
-        self._name = name
-        self._scores: Any = work.create(f"{name}.arrow")
-        self._stream = pa.ipc.new_stream(self._scores, SCHEMA)
-        self._rejected: Any = None
-        self._reviews = 0
-        self._counts: Counter[str] = Counter()
-
-    def write(self, index: int, batch: Batch, scores: Scores) -> None:
-        """Write the lines of a batch, whose positions count from the beginning of its piece."""
-        if batch.texts:
-            columns = [
-                np.full(len(batch.texts), index, np.int32),
-                np.array(batch.positions, np.int64),
-                scores.probability,
-                scores.label.astype(np.int8),
-            ]
-            self._stream.write_batch(pa.record_batch(list(map(pa.array, columns)), schema=SCHEMA))
-            self._reviews += len(batch.texts)
-        for line in batch.rejected:
-            self._reject(index, line)
-
-    def done(self, lines: list[int]) -> work.Done:
-        """Return the record of the closed files."""
-        rejected = f"{self._name}.jsonl" if self._rejected else None
-        counts = dict(self._counts)
-        return work.Done(f"{self._name}.arrow", rejected, self._reviews, counts, lines)
-
-    def _reject(self, index: int, line: Rejected) -> None:
-        if self._rejected is None:
-            self._rejected = work.create(f"{self._name}.jsonl")
-        self._counts[line.reason] += 1
-        self._rejected.write(json.dumps([index, *line]).encode() + b"\n")
-
-    def __exit__(self, *error: object) -> None:
-        self._stream.close()
-        self._scores.close()
-        if self._rejected is not None:
-            self._rejected.close()

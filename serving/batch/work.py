@@ -1,8 +1,8 @@
 """The units of a batch, and the folder of finished ones, from which a killed run resumes.
 
 The folder is next to the output. It has a manifest of everything that the result depends on, the
-scores and rejected lines of each unit, and a record of each finished unit. The record is written
-last, and names the other files, so files of an unfinished unit are never read.
+lines of each unit, and a record of each finished unit. The record is written last, and names the
+other file, so files of an unfinished unit are never read.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import json
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from core import exit_codes
-from core.errors import UserError
+from core.errors import InputError
 from core.file_locks import WITHOUT_LOCKS
-from preprocessing.reading.files import delete_file
+from preprocessing.reading.files import delete_file, open_raw
 from preprocessing.reading.pieces import Piece
 
 _MANIFEST = "manifest.json"
@@ -46,41 +46,30 @@ class Unit(NamedTuple):
         return sum(piece.unpacked for piece in self.pieces)
 
 
-def in_units(pieces: Iterable[Piece]) -> Iterator[Unit]:
-    """Yield units of whole pieces; a file that cannot be cut is a single piece."""
-    number = size = 0
-    pending: list[Piece] = []
+def in_units(pieces: Iterable[Piece]) -> list[Unit]:
+    """Return units of whole pieces; a file that cannot be cut is a single piece."""
+    units: list[list[Piece]] = []
+    size = 0
     for piece in pieces:
-        if pending and size + piece.unpacked > _BYTES_PER_UNIT:
-            yield Unit(number, tuple(pending))
-            number, size, pending = number + 1, 0, []
-        pending.append(piece)
+        if not units or size + piece.unpacked > _BYTES_PER_UNIT:
+            units.append([])
+            size = 0
+        units[-1].append(piece)
         size += piece.unpacked
-    if pending:
-        yield Unit(number, tuple(pending))
-
-
-class OutputError(UserError):
-    """An output that cannot be written."""
-
-    exit_code = exit_codes.BAD_INPUT
+    return [Unit(number, tuple(unit)) for number, unit in enumerate(units)]
 
 
 class Done(NamedTuple):
     """The record of a finished unit.
 
     Attributes:
-      scores: path of the Arrow stream with the reviews.
-      rejected: path of the rejected lines; None if there are none.
-      reviews: the number of scored reviews.
-      counts: reason -> rejected lines.
+      file: path of the Arrow stream of its lines, see `stage.SCHEMA`.
+      rejected: reason -> rejected lines.
       lines: the number of lines of each piece.
     """
 
-    scores: str
-    rejected: str | None
-    reviews: int
-    counts: dict[str, int]
+    file: str
+    rejected: Counter[str]
     lines: list[int]
 
 
@@ -107,7 +96,7 @@ def locked(folder: str) -> Iterator[None]:
     Some file systems support no locks. There the folder is used without one.
 
     Raises:
-      OutputError: the folder cannot be created, or another process has locked it.
+      InputError: the folder cannot be created, or another process has locked it.
     """
     if not is_local(folder):
         yield
@@ -116,7 +105,7 @@ def locked(folder: str) -> Iterator[None]:
         os.makedirs(folder, exist_ok=True)
         lock = open(os.path.join(folder, _LOCK), "w")  # noqa: SIM115 - closed below
     except OSError as error:
-        raise OutputError(
+        raise InputError(
             f"--output: {folder} cannot be created ({error.strerror}); name a file in a folder "
             "that this user may write to"
         ) from None
@@ -124,7 +113,7 @@ def locked(folder: str) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise OutputError(
+            raise InputError(
                 f"--output: another process is writing this file (work folder {folder}); wait "
                 "until that process has ended, or name another file"
             ) from None
@@ -134,8 +123,8 @@ def locked(folder: str) -> Iterator[None]:
         yield
 
 
-def start_or_resume(folder: str, units: Sequence[Unit], depends_on: dict[str, str]) -> bool:
-    """Return whether the work folder belongs to the same work; otherwise empty the folder.
+def start_or_resume(folder: str, units: Sequence[Unit], depends_on: dict[str, str]) -> None:
+    """Empty the work folder, unless it belongs to the same work.
 
     Args:
       folder: the work folder.
@@ -146,18 +135,15 @@ def start_or_resume(folder: str, units: Sequence[Unit], depends_on: dict[str, st
     parts = hashlib.sha256(repr(units).encode()).hexdigest()
     manifest = {**depends_on, "units": f"{len(units)},sha256:{parts}"}
     path = f"{folder}/{_MANIFEST}"
-    if _read(path) == manifest:
-        return True
-    clear(folder)
-    _write(path, manifest)
-    return False
+    if not FileSystems.exists(path) or _read(path) != manifest:
+        clear(folder)
+        _write(path, manifest)
 
 
 def clear(folder: str) -> None:
     """Delete the files of the work folder, but not the lock, which belongs to this process."""
-    paths = _listed(folder)
     # The manifest is deleted first: without a manifest, the remaining files are never used.
-    for path in sorted(paths, key=lambda path: not path.endswith(_MANIFEST)):
+    for path in sorted(_listed(folder), key=lambda path: not path.endswith(_MANIFEST)):
         if not path.endswith(f"/{_LOCK}"):
             delete_file(path)
 
@@ -176,9 +162,7 @@ def write_done(folder: str, unit: int, done: Done) -> None:
 
 def read_done(folder: str, unit: int) -> Done:
     """Return the record of a finished unit."""
-    values = _read(f"{folder}/{unit:06d}.{_DONE}")
-    assert values is not None
-    return Done(**values)
+    return Done(**_read(f"{folder}/{unit:06d}.{_DONE}"))
 
 
 def finished(folder: str) -> set[int]:
@@ -194,11 +178,9 @@ def _listed(folder: str) -> list[str]:
     return [file.path for file in found]
 
 
-def _read(path: str) -> dict[str, Any] | None:
-    if not FileSystems.exists(path):
-        return None
-    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-        values: dict[str, Any] = json.loads(file.read())
+def _read(path: str) -> dict[str, Any]:
+    with open_raw(path) as file:
+        values: dict[str, Any] = json.load(file)
     return values
 
 

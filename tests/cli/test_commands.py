@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
+from itertools import pairwise
 
 import pytest
 import typer
@@ -124,7 +126,31 @@ def test_the_pipelines_process_gets_the_settings_as_arguments(tmp_path):
     assert line.startswith(f"{config} with --set: training.workers: ")
 
 
-def test_an_unknown_command_is_refused():
-    result = CliRunner().invoke(app, ["predct"])
-    assert result.exit_code == 2
-    assert "No such command 'predct'" in result.stderr
+def test_a_wrong_word_is_refused_with_a_suggestion():
+    for words, problem in (
+        (["predct"], "No such command 'predct'. Did you mean 'predict'?"),
+        (["runs", "compre"], "Did you mean 'compare'?"),
+        (["predict", "--inptu", "x"], "--input"),
+    ):
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 2
+        assert problem in result.stderr
+
+
+def test_the_version_is_one_line():
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"amazon-reviews {version('amazon-reviews')}\n")
+
+
+@pytest.mark.parametrize("command", [(), *ALL], ids=" ".join)
+def test_help_flows_at_any_width_and_has_an_example(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    result = CliRunner().invoke(app, [*command, "-h"])
+    assert "Example: amazon-reviews" in result.stdout
+    prose = result.stdout.split("╭")[0].splitlines()[4:]
+    # A paragraph is one line, unless it is longer than the width.
+    assert not [
+        line
+        for line, next_ in pairwise(prose)
+        if line.strip() and next_.strip() and len(line.rstrip()) < 250
+    ]

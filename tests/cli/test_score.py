@@ -5,14 +5,14 @@ import logging
 
 from rich.console import Console
 
-from cli.score import _bar
+from cli import predict
 from core import progress
 
 
 def shown(is_terminal):
     """Return what the bar prints while two units of work are half done."""
     printed = io.StringIO()
-    with _bar(Console(file=printed, force_terminal=is_terminal, width=100)):
+    with predict.shown_progress(Console(file=printed, force_terminal=is_terminal, width=100)):
         progress.report("bytes", 0, 1000)
         for source, reviews, size in (("0", 1200, 300), ("1", 34, 100), ("1", 45, 200)):
             progress.report("reviews", reviews, source=source)
@@ -26,8 +26,10 @@ def test_the_bar_adds_up_the_reviews_and_bytes_of_all_units():
     assert any("1,245 reviews" in line and "50 %" in line for line in last), last
 
 
-def test_without_a_terminal_nothing_is_printed():
+def test_without_a_terminal_a_line_appears_every_few_seconds(monkeypatch):
     assert shown(is_terminal=False) == ""
+    monkeypatch.setattr(predict, "_SECONDS_BETWEEN_LINES", 0)
+    assert shown(is_terminal=False).splitlines()[-1] == "1,245 reviews, 50 %"
 
 
 def test_the_handler_of_the_bar_is_removed():

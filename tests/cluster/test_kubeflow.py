@@ -12,7 +12,7 @@ from tests.cluster.conftest import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(2400)]
 
-CACHED = {"ReviewExampleGen", "ReviewSchemaGen", "StatisticsGen", "ExampleValidator"}
+CACHED = {"ReviewExampleGen", "SchemaGen", "StatisticsGen", "ExampleValidator"}
 CACHED |= {"DataGate", "Transform"}
 NEVER_CACHED = {"LatestBlessedModel", "Evaluator", "ServingCheck", "Pusher", "RunReport"}
 

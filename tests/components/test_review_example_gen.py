@@ -215,6 +215,14 @@ def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_pat
     assert "a.txt:2 bad_label (no label); a.txt:4 bad_label" in str(error.value)
 
 
+def test_blank_lines_and_reviews_without_text_are_counted_and_no_damage(tmp_path, inputs):
+    rows = [f"{i % 2 * 4 + 1},text {i}\n\n5,\n,\n" for i in range(40)]
+    write(inputs, "a.csv", ["rating,text", "".join(rows)])
+    read = read_files(tmp_path, inputs, {"all": "*"}, max_rejected_fraction=0.0)
+    assert read.counts.pop("rejected/no_text") == 121
+    assert sum(read.counts.values()) == 40
+
+
 def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs):
     inputs.mkdir()
     # Only the head of a gzip file is inspected.
@@ -224,15 +232,15 @@ def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs
     with pytest.raises(InputError) as error:
         read_files(tmp_path / "guessed", inputs, {"all": "*"})
     assert "1 of the labels contradict the scale" in str(error.value)
-    assert "data.label_scale" in str(error.value)
+    assert "data.labels" in str(error.value)
     assert "a.csv.gz:9002 label_of_another_scale (label: 4)" in str(error.value)
-    read = read_files(tmp_path / "set", inputs, {"all": "*"}, read={"label_scale": "one_two"})
+    read = read_files(tmp_path / "set", inputs, {"all": "*"}, read={"label_map": {"1": 0, "2": 1}})
     assert read.counts["rejected/bad_label"] == 2
 
 
 def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):
     write(inputs, "train.jsonl", ['{"overall": 3, "reviewText": "so so"}'])
-    with pytest.raises(InputError, match="no review is left for training: of 1 lines 0 were"):
+    with pytest.raises(InputError, match="no review is left for training: of 1 lines with text 0"):
         read_files(tmp_path, inputs, {"train": "*"})
 
 

@@ -122,3 +122,6 @@ def test_strategies_train_and_push(tmp_path, strategies):
         assert not list(checkpoints.glob("*")), "a checkpoint was left"
         if strategy == "parameter_server":
             assert all(f"[{name}]" in log for name in ("worker 0", "ps 0", "ps 1", "chief"))
+    shown = tfx(workspace, "pipeline", "schema", *RUN[2:], cwd=tmp_path)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert 'name: "label"' in (tmp_path / "schema.pbtxt").read_text()

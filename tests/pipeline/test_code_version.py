@@ -30,7 +30,7 @@ DEPENDS_ON = {
         "components/worker_results.py",
         *READERS,
     ),
-    "ReviewSchemaGen": ("components/schema_gen.py",),
+    "SchemaGen": ("components/schema_gen.py",),
     "StatisticsGen": ("components/statistics/executor.py", "preprocessing/reading/files.py"),
     "ExampleValidator": (),
     "DataGate": ("components/data_gate.py", "core/errors.py"),

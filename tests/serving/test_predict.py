@@ -1,6 +1,7 @@
 """`amazon-reviews predict` with TEXT or standard input: a prediction for each line."""
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -22,10 +23,10 @@ def predict(texts):
     return [Prediction(0.9, 1) if b"good" in text else Prediction(0.1, 0) for text in texts]
 
 
-def answered(batches):
+def answered(batches, as_json=False):
     """Return the output and the reports for batches of texts."""
     out, reports = io.BytesIO(), []
-    unusable = answer(batches, predict, out, reports.append)
+    unusable = answer(batches, predict, out, reports.append, as_json)
     assert unusable == len(reports)
     return out.getvalue().decode(), reports
 
@@ -51,16 +52,28 @@ def test_lines_that_cannot_be_used_are_named_and_the_others_answered():
         "line 4001: longer than 1,048,576 bytes, shorten it",
         "line 5003: byte 1 (0xff) is not UTF-8, convert it",
     ]
-    found = [line.split("\t")[2] for line in out.splitlines()]
-    assert found == [*lines[:4_000], *lines[4_001:], "not ended, good"]
+    found = [line.split("\t") for line in out.split("\n")[:-1]]
+    lines[4_000] = ""
+    assert [text for *_, text in found] == [*lines, r"\xff broken", "not ended, good"]
+    unusable = [n for n, (*row, _) in enumerate(found) if row == ["-", "-"]]
+    assert unusable == [4_000, 5_000]
 
 
-def test_each_argument_is_one_line_or_is_named():
+def test_each_argument_is_one_line():
     texts = ["two\nlines good", "", os.fsdecode(b"caf\xe9"), "tab\there"]
+    problems = ["blank", "byte 4 (0xe9) is not UTF-8, convert it"]
+    reports = [f"argument {n}: {problem}" for n, problem in enumerate(problems, 2)]
     assert answered(read_arguments(texts)) == (
-        "positive\t0.900\ttwo lines good\nnegative\t0.100\ttab here\n",
-        ["argument 2: blank", "argument 3: byte 4 (0xe9) is not UTF-8, convert it"],
+        "positive\t0.900\ttwo lines good\n-\t-\t\n-\t-\tcaf\\xe9\nnegative\t0.100\ttab here\n",
+        reports,
     )
+    out, found = answered(read_arguments(texts), as_json=True)
+    assert found == reports
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["text"] for line in lines] == [*texts[:2], r"caf\xe9", texts[3]]
+    assert [line["label"] for line in lines] == ["positive", None, None, "negative"]
+    assert [line["probability"] for line in lines] == [0.9, None, None, 0.1]
+    assert [line.get("problem") for line in lines] == [None, *problems, None]
 
 
 def write(folder, version, whole=True):
@@ -191,7 +204,7 @@ def test_one_prediction_loads_tensorflow_and_no_other_large_library(root):
         [sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (2, "argument 2: blank\n")
-    answer, loaded = done.stdout.splitlines()
-    assert answer == "positive\t0.900\tgood phone"
+    answer, blank, loaded = done.stdout.splitlines()
+    assert (answer, blank) == ("positive\t0.900\tgood phone", "-\t-\t")
     assert "tensorflow" in loaded.split()
     assert set(loaded.split()) & NOT_NEEDED == set()

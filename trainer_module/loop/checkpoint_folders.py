@@ -27,6 +27,7 @@ from trainer_module import content
 from trainer_module.cluster import exits
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.loop.checkpoints import (
+    BEST,
     LIST_FILE,
     READ_ERRORS,
     CheckpointError,
@@ -171,32 +172,46 @@ def _adopt_checkpoints(folder: str) -> None:
 
 def _steps_done(other: str, folder: str) -> int:
     """Return the steps of the latest checkpoint in the folder `other`; 0 without a checkpoint."""
-    latest = None
-    try:
-        latest = latest_checkpoint(other)
-        return int(tf.train.load_variable(readable(latest), _STEPS)) if latest else 0
-    except (CheckpointError, *READ_ERRORS) as error:
-        # A running training may be writing or removing the checkpoints at this moment.
-        if _is_running(other, folder) or not tf.io.gfile.exists(os.path.join(other, LIST_FILE)):
-            logging.warning("%s: skipped an unreadable checkpoint: %s", other, error)
-            return 0
-        if latest is None:
-            raise
-        raise unreadable(latest, error) from error
+    for attempt in range(1, _ATTEMPTS + 1):
+        latest = None
+        try:
+            latest = latest_checkpoint(other)
+            return int(tf.train.load_variable(readable(latest), _STEPS)) if latest else 0
+        except (CheckpointError, *READ_ERRORS) as error:
+            # A running training may have removed the checkpoint at this moment.
+            if _is_running(other, folder) or not tf.io.gfile.exists(os.path.join(other, LIST_FILE)):
+                if attempt == _ATTEMPTS:
+                    logging.warning("%s: skipped an unreadable checkpoint: %s", other, error)
+                continue
+            if latest is None:
+                raise
+            raise unreadable(latest, error) from error
+    return 0
 
 
 def _copy(source: str, target: str) -> bool:
-    """Copy a folder of checkpoints that a training may be writing to; return False on failure."""
+    """Copy the latest checkpoint of a folder that a training may be writing to.
+
+    Returns:
+      False if in each attempt the training removed a file before it was copied.
+    """
     for _ in range(_ATTEMPTS):
-        files = [file for file in tf.io.gfile.listdir(source) if _is_of_checkpoint(file)]
-        # The list comes last, so that it names only checkpoints that have been copied.
-        files.sort(key=lambda file: file == LIST_FILE)
+        files = tf.io.gfile.listdir(source)
         try:
-            for file in files:
-                here, there = os.path.join(source, file), os.path.join(target, file)
-                tf.io.gfile.copy(here, there, overwrite=True)
+            with tf.io.gfile.GFile(os.path.join(source, LIST_FILE)) as file:
+                listed = file.read()
+            latest = re.findall(r'^model_checkpoint_path: "(?:.*/)?(.+)"', listed, re.MULTILINE)
+            if not latest or f"{latest[0]}.index" not in files:
+                continue
+            for name in files:
+                if name.startswith((f"{latest[0]}.", BEST)):
+                    here, there = os.path.join(source, name), os.path.join(target, name)
+                    tf.io.gfile.copy(here, there, overwrite=True)
         except tf.errors.NotFoundError:
             continue
+        # The list comes last, so that it names a checkpoint that has been copied.
+        with tf.io.gfile.GFile(os.path.join(target, LIST_FILE), "w") as file:
+            file.write(listed)
         return True
     return False
 

@@ -26,7 +26,8 @@ LIST_FILE = "checkpoint"
 """The file in a folder of checkpoints with TensorFlow's list of them."""
 READ_ERRORS = (tf.errors.OpError, ValueError, IndexError)
 """TensorFlow's errors for an unreadable checkpoint; IndexError is for a truncated one."""
-_BEST = "best-"
+BEST = "best-"
+"""The beginning of the names of the files with the best weights."""
 
 
 class CheckpointError(RuntimeError):
@@ -247,10 +248,10 @@ class Checkpoints:
         return tf.train.Checkpoint(weights=self._model.variables)
 
     def _best_name(self) -> str:
-        return f"{_BEST}{self.state.best_epoch}"
+        return f"{BEST}{self.state.best_epoch}"
 
     def _remove_old_best(self) -> None:
-        best = re.compile(rf"{_BEST}(\d+)\.")
+        best = re.compile(rf"{BEST}(\d+)\.")
         for name in tf.io.gfile.listdir(self._mine):
             found = best.match(name)
             if found and int(found[1]) != self.state.best_epoch:

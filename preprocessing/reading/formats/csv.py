@@ -5,6 +5,9 @@ rules of quoting, or is still open after 1 MB or at the end of the file, only it
 rejected, and reading continues at the next line. Every line then belongs to exactly one record,
 which is read or rejected. A record that is cut by damage to an archive is rejected as a whole: its
 lines alone would be misread as records.
+
+The lines behind an open quote are read again. Crafted quotes could repeat this at every line, so
+from some point on these lines are rejected.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from operator import itemgetter
 from typing import BinaryIO
 
 from preprocessing.reading.archives import CorruptArchive
-from preprocessing.reading.columns import HEADERLESS, Layout
+from preprocessing.reading.columns import HEADERLESS, Dialect, Layout
 from preprocessing.reading.labels import label_reader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lost, split_lines
 from preprocessing.reading.pieces import Chunk
@@ -38,7 +41,8 @@ from preprocessing.reading.records import (
 # never contains this character (undecodable bytes become U+DC80 and up).
 _NUL = "\udc00"
 _READ = 1 << 20
-
+_MOST_READ_AGAIN = 1 << 27
+"""Bytes of a file that are read again behind open quotes."""
 
 # The csv module's message for a quoted field that is still open at the end.
 _OPEN = "unexpected end of data"
@@ -55,12 +59,13 @@ class _RecordTooLong(Exception):
 class _Lines:
     """The lines for a csv.reader. `keep_first_only` returns to the second line of a record."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._fresh = _numbered_lines(stream)
+    def __init__(self, stream: BinaryIO, dialect: Dialect) -> None:
+        self._fresh = _numbered_lines(stream, dialect)
         self._again: deque[tuple[int, bytes | None]] = deque()
         self._taken: list[tuple[int, bytes | None]] = []
         self._size = 0
         self._last = 0
+        self._read_again = 0
         self.position = 0  # the first line of the current record
         self.unclean = False  # whether the current record has NUL or bytes that are not UTF-8
 
@@ -87,9 +92,14 @@ class _Lines:
         self._size = 0
         self.unclean = False
 
-    def keep_first_only(self) -> None:
-        """Return to the second line of the current record."""
-        self._again.extendleft(reversed(self._taken[1:]))
+    def keep_first_only(self) -> Iterator[Rejected]:
+        """Return to the second line of the current record, or reject its other lines."""
+        self._read_again += self._size
+        if self._read_again <= _MOST_READ_AGAIN:
+            self._again.extendleft(reversed(self._taken[1:]))
+        else:
+            for number, _ in self._taken[1:]:
+                yield rejected(number, BROKEN_CSV, "behind a quote that is not closed")
         self.next_record()
 
     def _decode(self, line: bytes) -> str:
@@ -104,30 +114,44 @@ class _Lines:
         return text
 
 
-def _numbered_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+def _numbered_lines(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, bytes | None]]:
     """Yield the lines of a file with their numbers, from 1; a line that is too long is None.
+
+    The line `sep=;`, which Excel writes and reads before a header, is left out.
 
     Raises:
         CorruptArchive: after all lines before the damage, without the line that the damage cuts.
     """
-    chunks = (Chunk(data, True) for data in iter(partial(stream.read, _READ), b""))
+    blocks = iter(partial(stream.read, _READ), b"")
+    if dialect.ends_with_cr:
+        blocks = (data.replace(b"\r", b"\n") for data in blocks)
+    chunks = (Chunk(data, True) for data in blocks)
     for found in split_lines(chunks, 0):
         if isinstance(found, Lost):
             yield found.record.position, None
             continue
-        for number, line in enumerate(found.data.split(b"\n"), found.first):
+        lines = found.data.split(b"\n")
+        skip = found.first == 1 and lines[0].strip(b'"\r') == b"sep=" + dialect.separator.encode()
+        for number, line in enumerate(lines[skip:], found.first + skip):
             yield number, line if len(line) <= MAX_LINE_BYTES else None
 
 
-def csv_records(stream: BinaryIO) -> Iterator[tuple[int, list[str]] | Rejected]:
+def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[str]] | Rejected]:
     """Yield all records of a CSV file, each with the number of its first line.
 
     A blank line is a record without fields. The docstring of the module describes broken quotes.
     """
     # The csv module's default limit, which is global, is far below the length of a long review.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * MAX_LINE_BYTES))
-    lines = _Lines(stream)
-    reader = csv.reader(lines, strict=True)
+    lines = _Lines(stream, dialect)
+    new_reader = partial(
+        csv.reader,
+        lines,
+        delimiter=dialect.separator,
+        quoting=csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE,
+        strict=True,
+    )
+    reader = new_reader()
     while True:
         try:
             fields = next(reader)
@@ -146,17 +170,17 @@ def csv_records(stream: BinaryIO) -> Iterator[tuple[int, list[str]] | Rejected]:
             yield _clean(lines.position, fields, lines.unclean)
             lines.next_record()
             continue
-        lines.keep_first_only()
-        reader = csv.reader(lines, strict=True)  # the old one is still inside the field
+        yield from lines.keep_first_only()
+        reader = new_reader()  # the old one is still inside the field
 
 
-def sampled_records(stream: BinaryIO) -> Iterator[list[str] | Rejected]:
+def sampled_records(stream: BinaryIO, dialect: Dialect) -> Iterator[list[str] | Rejected]:
     """Yield the records of a part of a CSV file that starts with a record and ends anywhere.
 
     The end may cut a record, whose lines would be misread as records. So nothing is yielded behind
     a quoted field that is still open at the end.
     """
-    for record in csv_records(stream):
+    for record in csv_records(stream, dialect):
         if not isinstance(record, Rejected):
             yield record[1]
         elif record.detail == _OPEN:
@@ -188,15 +212,16 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
     read = (*columns[:3], *columns.further)
     # A column that the file lacks is the empty field behind its last one.
     pick = itemgetter(*(names.index(name) if name else len(names) for name in read))
-    for record in csv_records(stream):
+    escaped = layout.dialect.escaped
+    for record in csv_records(stream, layout.dialect):
         if isinstance(record, Rejected):
             yield record
             continue
         position, fields = record
         if header is not None and fields == header:
             header = None  # a second line like this is a review with a bad label
-        elif not fields:
-            yield rejected(position, NO_TEXT, "a blank line")
+        elif not any(fields):
+            yield rejected(position, NO_TEXT, "a blank line" if not fields else "an empty record")
         elif len(fields) != len(names):
             shown = [field[:60] for field in fields[:3]]
             detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
@@ -204,6 +229,8 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
         else:
             value, title, body, *further = pick([*fields, ""])
             label = labels.read(value)
+            if escaped:
+                title, body = title.replace(r"\n", "\n"), body.replace(r"\n", "\n")
             if label is None:
                 detail = f"{columns.label}: {value[:200]}"
                 yield rejected(position, labels.reason(value), detail)

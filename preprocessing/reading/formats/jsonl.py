@@ -71,6 +71,8 @@ def _parse(position: int, line: bytes, columns: Columns, labels: LabelReader) ->
     value = fields.get(columns.label) if columns.label else None
     label = labels.read(value)
     if label is None:
+        if not any(fields.values()):
+            return rejected(position, NO_TEXT, "an empty object")
         shown = f"{columns.label}: {printable(value)}" if columns.label in fields else None
         return rejected(position, labels.reason(value), shown or f"no {columns.label}")
     title = as_text(fields.get(columns.title)) if columns.title else ""

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
-from preprocessing.reading.columns import HEADERLESS, Layout
+from preprocessing.reading.columns import HEADERLESS, Columns, Layout
 from preprocessing.reading.labels import LabelReader, label_reader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
 from preprocessing.reading.records import (
@@ -64,6 +64,17 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     unpacked = tempfile.TemporaryFile()  # noqa: SIM115 - pyarrow reads it; closing it deletes it
     shutil.copyfileobj(stream, unpacked, MAX_LINE_BYTES)
     return cast(BinaryIO, unpacked)
+
+
+def check_types(path: str, file: pq.ParquetFile, columns: Columns) -> None:
+    """Raise InputError if the title or the text is neither text nor a list of texts."""
+    for name in filter(None, columns[1:3]):
+        kind = file.schema_arrow.field(name).type
+        if pa.types.is_nested(kind.value_type if pa.types.is_list(kind) else kind):
+            raise InputError(
+                f"{path}: the column {name} is of type {kind}, which is not text: write it as a "
+                "string, or set data.columns to another column"
+            )
 
 
 def label_values(file: pq.ParquetFile, name: str) -> list[Any]:
@@ -141,15 +152,21 @@ def _value(item: pa.Scalar) -> Any:
         return item.as_buffer().to_pybytes() if hasattr(item, "as_buffer") else _NOT_UTF8
 
 
+def _decoded(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    return [_decoded(item) for item in value] if isinstance(value, list) else value
+
+
 def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: str | None) -> Record:
     try:
-        label, title, body, *further = (
-            value.decode("utf-8") if isinstance(value, bytes) else value for value in fields
-        )
+        label, title, body, *further = map(_decoded, fields)
     except UnicodeDecodeError as error:
         return rejected(position, INVALID_UTF8, error.object[error.start :])
     value = labels.read(label)
     if value is None:
+        if not title and not body:
+            return rejected(position, NO_TEXT, "an empty row")
         return rejected(position, labels.reason(label), f"{name}: {printable(label)}")
     title, body = as_text(title), as_text(body)
     if title is None or body is None:

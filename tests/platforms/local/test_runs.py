@@ -133,6 +133,9 @@ def test_a_run_of_an_older_version_or_a_killed_one_is_listed(metadata, call):
     metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, state="RUNNING")
     results = {line.split()[0]: line.split()[-1] for line in call("runs")[1].splitlines()}
     assert (results["2025-01-01"], results["2027-01-01"]) == ("–", "unfinished")
+    rows = {row["run"]: row for row in json.loads(call("runs", "--json")[1])}
+    assert (rows["2025-01-01"]["data"], rows["2027-01-01"]["model"]) == (None, "text_cnn")
+    assert 0.91234 in [row["accuracy"] for row in rows.values()]
 
 
 @pytest.mark.parametrize(("encoding", "unknown"), [("ascii", r"\u2013"), ("utf-8", "–")])

@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_opened_is_an_error(
     one_line(error, str(folder / "missing"), "No such file")
     with pytest.raises(InputError) as error:
         open_bytes(str(folder))
-    one_line(error, str(folder), "directory")
+    one_line(error, str(folder), "not a regular file")
     packed = write(folder, "x.zst", COMPRESS[".zst"](b"x"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(InputError) as error:

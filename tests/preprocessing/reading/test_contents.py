@@ -54,6 +54,7 @@ def sqlite() -> bytes:
         return database.serialize() if hasattr(database, "serialize") else b"SQLite format 3\0"
 
 
+ENDS = ("", "-le", "-be")
 CONTENTS = {
     "a tar archive": [tar(), tar(tarfile.GNU_FORMAT), tar_without_magic()],
     "a zip archive": [zipped("train.ft.txt"), zipped()],
@@ -69,7 +70,15 @@ CONTENTS = {
         b"<!-- saved -->\n<HTML>\n<head>",
     ],
     "a Python pickle": [pickle.dumps([REVIEWS, 1])],
-    "text in UTF-16": ["label,text\n1,good\n".encode("utf-16")],
+    "text in UTF-16": ["label,text\n1,good\n".encode(f"utf-16{end}") for end in ENDS],
+    "text in UTF-32": ["label,text\n1,good\n".encode(f"utf-32{end}") for end in ENDS],
+    "a JSON array": [b'[{"rating": 5, "text": "x"},\n{"rating"\n', b"[\n  {", b'[[5,"x"]]'],
+    "one JSON document": [
+        b'{"rating":{"0":5,"1":1},"text":{"0":"a","1":"b"}}',
+        b'{"0":{"rating":5,"text":"a"}}',
+        b'{"columns":["rating","text"],"index":[0],"data":[[5,"a"]]}',
+        b'{"schema":{"fields":[]},"data":[]}',
+    ],
 }
 
 

@@ -24,8 +24,9 @@ def lines(folder: Path, options: ReadOptions | None = None) -> list[str]:
     [
         (
             MARC,
-            ReadOptions(columns={"label": "stars", "text": "review_body"}),
-            "JSON lines: label `stars` (1 to 5), title -, text `review_body`",
+            ReadOptions(columns={"title": None}),
+            "JSON lines: label `stars` (1 to 5), title -, text `review_body`; "
+            "not read: `review_title`",
         ),
         (b"__label__1 a\n__label__0 b\n", ReadOptions(), "fastText: label (0 and 1)"),
         (

@@ -13,13 +13,15 @@ import pytest
 
 from core.errors import InputError
 from preprocessing.reading import detect as detection
-from preprocessing.reading.columns import Columns
+from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.formats import parquet as parquet_format
-from preprocessing.reading.labels import NEUTRAL, LabelReader
+from preprocessing.reading.labels import NEUTRAL, SCALES, canonical, label_reader
 from preprocessing.reading.layouts import detect_format
-from preprocessing.reading.records import Neutral, ReadOptions, Record, Review
+from preprocessing.reading.records import Neutral, ReadOptions, Review
 from tests.preprocessing.reading.reference import read_reviews
 from tests.preprocessing.reading.review_files import (
+    ONE_TWO,
+    ZERO_ONE,
     csv_text,
     got,
     labels_of,
@@ -73,12 +75,13 @@ def test_columns_are_found(
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_columns_that_are_set(folder: Path, kind: str) -> None:
-    columns = {"stars": [1, 5], "rating": [5, 1], "head": ["h", "i"], "text": ["a", "b"]}
+    columns = {"given": [1, 5], "rating": [5, 1], "head": ["h", "i"], "text": ["a", "b"]}
     path = write(folder, "configured", as_file(kind, columns | {"title": ["t", "u"]}))
     for options, expect in [
         (ReadOptions(), Columns("rating", "title", "text")),
-        (ReadOptions(columns={"label": "stars"}), Columns("stars", "title", "text")),
-        (ReadOptions(columns={"label": "stars", "text": "head"}), Columns("stars", None, "head")),
+        (ReadOptions(columns={"label": "given"}), Columns("given", "title", "text")),
+        (ReadOptions(columns={"label": "given", "text": "head"}), Columns("given", None, "head")),
+        (ReadOptions(columns={"title": None}), Columns("rating", None, "text")),
         (ReadOptions(columns={"title": "head"}), Columns("rating", "head", "text")),
         (ReadOptions(columns={"text": "head"}), Columns("rating", "title", "head")),
     ]:
@@ -86,7 +89,7 @@ def test_columns_that_are_set(folder: Path, kind: str) -> None:
     for setting in ("label", "title", "text"):
         with pytest.raises(InputError) as error:
             read_reviews(path, ReadOptions(columns={setting: "Stars"}))
-        one_line(error, path, f"data.columns.{setting}", "'Stars'", "stars, rating, head, text")
+        one_line(error, path, f"data.columns.{setting}", "'Stars'", "given, rating, head, text")
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -113,6 +116,43 @@ def test_csv_without_a_header(folder: Path, content: str, expect: list[Any]) -> 
     assert [tuple(record)[:3] for record in read(path)] == expect
 
 
+@pytest.mark.parametrize("separator", "\t;|,")
+@pytest.mark.parametrize("first", ["", "sep={}\r\n"])
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_other_separators_and_line_ends(folder: Path, separator: str, first: str, end: str) -> None:
+    rows = [("id", "rating", "title", "text"), (7, 5, "A, b; c|d\te", 'two\nlines of "x"')]
+    data = csv_text([*rows, ("", "", "", ""), (8, 1, "t", "b")]).replace('","', f'"{separator}"')
+    path = write(folder, "dialect.txt", (first.format(separator) + data).replace("\r\n", end))
+    assert got(read(path)) == [(1, 'A, b; c|d\te: two\nlines of "x"'), "no_text", (0, "t: b")]
+
+
+def test_a_quote_in_a_tsv_file_without_quoting_is_a_character(folder: Path) -> None:
+    lines = ["star_rating\treview_headline\treview_body", '5\t"Nice\t5" wide', '1\tA "b"\tc']
+    path = write(folder, "amazon.tsv", "\n".join(lines))
+    assert got(read(path)) == [(1, '"Nice: 5" wide'), (0, 'A "b": c')]
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("a;b\n1;x\n", ["its columns, separated by semicolons, are a, b;"]),
+        ("7,Lamp,5,fine\n8,Lamp,1,weak\n", ["no header", "add a line"]),
+    ],
+)
+def test_a_message_describes_the_csv_file(folder: Path, content: str, parts: list[str]) -> None:
+    path = write(folder, "unknown.csv", content)
+    with pytest.raises(InputError) as error:
+        read_reviews(path)
+    one_line(error, path, *parts)
+
+
+def test_the_escaped_line_breaks_of_polarity_files_are_read(folder: Path) -> None:
+    path = write(folder, "train.csv", r'"2","a\nb","c\n\nd"')
+    assert got(read(path)) == [(1, "a\nb: c\n\nd")]
+    path = write(folder, "header.csv", "label,text\n2," + r"C:\new" + "\n1,b\n")
+    assert got(read(path)) == [(1, r"C:\new"), (0, "b")]
+
+
 def test_a_broken_first_record_does_not_hide_a_headerless_file(folder: Path) -> None:
     path = write(folder, "first", '2,"a"b,c\n2,t,b\n1,t,b\n')
     assert reasons(read(path)) == ["broken_csv", "Review", "Review"]
@@ -125,21 +165,22 @@ def test_labels_that_fit_scales_with_opposite_meanings_are_refused(folder: Path)
     path = write(folder, "ones.csv", "label,text\n1,a\n1,b\n")
     with pytest.raises(InputError) as error:
         read_reviews(path)
-    one_line(error, path, "data.label_scale", "zero_one, one_two")
-    for scale, label in (("zero_one", 1), ("one_two", 0), ("stars", 0)):
-        assert labels_of(read(path, ReadOptions(label_scale=scale))) == [label] * 2
+    one_line(error, path, "data.labels={0: 0, 1: 1} or data.labels={1: 0, 2: 1}")
+    for label_map, label in ((ZERO_ONE, 1), (ONE_TWO, 0)):
+        assert labels_of(read(path, ReadOptions(label_map=label_map))) == [label] * 2
 
 
 @pytest.mark.parametrize(
     ("values", "scale"),
     [
-        ([1, 1, 0], "zero_one"),
-        ([True, True], "zero_one"),
-        ([2, 1], "one_two"),
-        (["2.0", "x"], "one_two"),
-        ([2, 1, 3, 5], "stars"),
-        ([5.0], "stars"),
-        (["4"], "stars"),
+        ([1, 1, 0], "0 and 1"),
+        ([True, True], "0 and 1"),
+        ([2, 1], "1 and 2"),
+        (["2.0", "x"], "1 and 2"),
+        ([2, 1, 3, 5], "1 to 5"),
+        ([5.0], "1 to 5"),
+        (["4"], "1 to 5"),
+        ([-1.0, "1"], "-1 to 1"),
         (["pos", "neg", None, 9, 0.5], "words"),
     ],
 )
@@ -167,38 +208,35 @@ def test_the_scale_is_found_in_the_labels_of_the_file(folder: Path, kind: str) -
 def test_the_meaning_of_labels() -> None:
     stars = [0, 0, NEUTRAL, 1, 1]
     for spell in (int, float, str, lambda star: f" {star}.0 ", Decimal):
-        reader = LabelReader("stars", "leave_out")
+        reader = label_reader(Layout("csv", label_scale="1 to 5"))
         assert [reader.read(spell(star)) for star in range(1, 6)] == stars  # type: ignore[operator]
         assert reader.read(spell(0)) is None and reader.read(spell(6)) is None  # type: ignore[operator]
-    for scale in ("stars", "zero_one", "one_two", "words"):
-        reader = LabelReader(scale, "leave_out")
+    for scale in SCALES:
+        reader = label_reader(Layout("csv", label_scale=scale))
         words = ["Positive", "neg", "__label__pos", "neutral"]
         assert [reader.read(word) for word in words] == [1, 0, 1, NEUTRAL]
         numbers = range(6)
         assert [reader.read(f"__label__{n}") for n in numbers] == [reader.read(n) for n in numbers]
-        wrong: list[object] = [None, "", "good", "__label__6", "nan", [], {}, b"1"]
+        wrong: list[object] = [None, "", "good", "__label__6", "nan", [], {}]
         wrong += [math.nan, math.inf, 4.5, 10**30]
         assert [reader.read(value) for value in wrong] == [None] * len(wrong)
-    assert LabelReader("zero_one", "leave_out").read(True) == 1
-    assert LabelReader("stars", "leave_out").read(True) is None
+        # The lines of fastText are bytes.
+        assert canonical(b"__label__Pos") == "pos"
+    assert label_reader(Layout("csv", label_scale="0 and 1")).read(True) == 1
+    assert label_reader(Layout("csv", label_scale="1 to 5")).read(True) is None
 
 
-@pytest.mark.parametrize(
-    ("neutral", "second"),
-    [
-        ("leave_out", Neutral(2)),
-        ("negative", Review(2, 0, "b")),
-        ("positive", Review(2, 1, "b")),
-    ],
-)
 @pytest.mark.parametrize("kind", ["fasttext", "headerless", "csv", "jsonl", "parquet"])
-def test_the_treatment_of_three_stars(
-    folder: Path, kind: str, neutral: str, second: Record
-) -> None:
-    words = {"fasttext": "__label__1 a\n__label__neutral b\n", "headerless": "1,a\nneutral,b\n"}
+def test_the_treatment_of_three_stars(folder: Path, kind: str) -> None:
+    words = {"fasttext": "__label__1 a\n__label__3 b\n", "headerless": "1,a\n3,b\n"}
     data = words.get(kind) or as_file(kind, {"rating": [1, 3], "text": ["a", "b"]})
-    found = read(write(folder, "neutral", data), ReadOptions(neutral=neutral))[1]
-    assert found == second._replace(position=2 + (kind == "csv"))
+    path, position = write(folder, "neutral", data), 2 + (kind == "csv")
+    for meaning, second in (
+        (None, Neutral(position)),
+        (0, Review(position, 0, "b")),
+        (1, Review(position, 1, "b")),
+    ):
+        assert read(path, ReadOptions(label_map={"1": 0, "3": meaning}))[1] == second
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -209,7 +247,7 @@ def test_a_configured_scale_applies_whatever_the_name_of_the_column(
         folder, "configured", as_file(kind, {"rating": [1, 2, 4], "text": ["a", "b", "c"]})
     )
     assert labels_of(read(path)) == [0, 0, 1]
-    found = read(path, ReadOptions(label_scale="one_two"))
+    found = read(path, ReadOptions(label_map=ONE_TWO))
     # A number that is not on a configured scale is only a bad label.
     assert labels_of(found) == [0, 1] and reasons(found)[2] == "bad_label"
 
@@ -256,10 +294,6 @@ def test_files_of_no_known_format(folder: Path, content: bytes, parts: list[str]
 
 
 def test_files_that_contradict_the_options(folder: Path) -> None:
-    array = write(folder, "array.json", '[{"rating": 5, "text": "x"},\n{"rating"\n')
-    with pytest.raises(InputError) as error:
-        read_reviews(array)
-    one_line(error, array, "one object a line")
     for kind, content in (("jsonl", "a,b\n"), ("csv", "__label__1 x\n"), ("parquet", "a")):
         path = write(folder, "other", content)
         with pytest.raises(InputError) as error:
@@ -276,10 +310,9 @@ def test_files_that_contradict_the_options(folder: Path) -> None:
 
 def test_unknown_values_of_options_are_refused(folder: Path) -> None:
     path = write(folder, "fine.csv", "rating,text\n5,x\n")
-    for setting in ("format", "label_scale", "neutral"):
-        with pytest.raises(InputError) as error:
-            read_reviews(path, ReadOptions(**{setting: "nonsense"}))
-        one_line(error, f"data.{setting}", "'nonsense'")
+    with pytest.raises(InputError) as error:
+        read_reviews(path, ReadOptions(format="nonsense"))
+    one_line(error, "data.format", "'nonsense'")
 
 
 def test_a_file_larger_than_its_head(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,5 +257,11 @@ def test_other_file_systems_are_read_through_beam(tmp_path: Path) -> None:
 def test_a_named_pipe_is_an_error_and_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError) as error:
-        files.data_files(str(tmp_path))
-    one_line(error, f"{tmp_path}/pipe cannot be read: it is not a regular file")
+        find_files(str(tmp_path), "*")
+    one_line(error, f"{tmp_path}/pipe is not a regular file")
+
+
+def test_a_name_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, os.fsdecode(b"caf\xe9.csv"))
+    with pytest.raises(InputError, match=r"caf\\udce9\.csv' is not UTF-8: rename"):
+        find_files(str(tmp_path), "*")

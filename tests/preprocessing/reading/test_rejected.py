@@ -13,15 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from core.errors import InputError
+from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import parquet as parquet_format
 from preprocessing.reading.lines import MAX_LINE_BYTES
-from preprocessing.reading.records import ReadOptions, Rejected, Review
+from preprocessing.reading.records import ReadOptions, Review
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
-    POLARITY,
     csv_text,
     expected,
     got,
+    one_line,
     parquet_bytes,
     read,
     reasons,
@@ -53,7 +55,8 @@ def test_rejected_fasttext_lines(folder: Path) -> None:
         (b"__label__neutral word", "Neutral"),
     ]
     path = write(folder, "wrong.txt", b"\r\n".join(line for line, _ in lines))
-    assert reasons(read(path, POLARITY)) == [reason for _, reason in lines]
+    labels = ReadOptions(label_map={"1": 0, "2": 1, "positive": 1, "neutral": None})
+    assert reasons(read(path, labels)) == [reason for _, reason in lines]
 
 
 def test_texts_of_fasttext_lines(folder: Path) -> None:
@@ -164,6 +167,15 @@ def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> 
     assert got(found) == [(0, "t: b"), "broken_csv", (0, f"t: two\n{words}")]
 
 
+def test_crafted_quotes_are_not_read_again_for_ever(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_format, "_MOST_READ_AGAIN", 2_000)
+    # A field is open at the end of every line, wherever reading begins.
+    path = write(folder, "crafted.csv", "rating,title,text\n" + 'a",b,"c\n' * 1_000)
+    assert reasons(read(path)) == ["broken_csv"] * 1_000
+
+
 def test_an_open_quote_that_a_later_line_closes(folder: Path) -> None:
     content = 'rating,title,text\n5,"open,b\n4,"good","fine"\n1,t,b\n'
     found = read(write(folder, "closed.csv", content))
@@ -206,14 +218,24 @@ def test_rejected_parquet_rows(folder: Path) -> None:
         (pa.array(["pos", "neg"]).dictionary_encode(), pa.array(["a", None]).dictionary_encode()),
         (pa.array([Decimal(1), Decimal(0)]), pa.array([["a", "b"], []])),
         (pa.array([1, 0], pa.uint8()), pa.array([7, None])),
-        (pa.array([1, 0]), pa.array([{"a": 1}, None])),
+        (pa.array([1, 0]), pa.array([[b"a", b"b"], [b"\xff"]])),
     ],
 )
 def test_parquet_types(folder: Path, label: pa.Array, text: pa.Array) -> None:
     found = read(write(folder, "types.parquet", parquet_bytes({"label": label, "text": text})))
     assert len(found) == 2
-    assert isinstance(found[0], Review if not pa.types.is_struct(text.type) else Rejected)
+    assert isinstance(found[0], Review) and found[0].text in ("a", "a b", "7")
     assert reasons(found[1:])[0] in ("no_text", "invalid_utf8")
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.string())]
+)
+def test_a_parquet_column_that_is_not_text_is_refused(folder: Path, kind: pa.DataType) -> None:
+    data = parquet_bytes({"rating": [1], "text": pa.array([None], kind)})
+    with pytest.raises(InputError) as error:
+        read(write(folder, "nested.parquet", data))
+    one_line(error, "nested.parquet", "column text is of type", "write it as a string")
 
 
 def test_the_rows_of_a_damaged_row_group_are_rejected(folder: Path) -> None:

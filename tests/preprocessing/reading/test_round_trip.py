@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from core.errors import InputError
 from preprocessing.reading import detect as detection
+from preprocessing.reading.columns import COMMAS
 from preprocessing.reading.formats.csv import csv_records
 from preprocessing.reading.records import ReadOptions, Rejected, Review
 from tests.preprocessing.reading.review_files import (
@@ -22,6 +23,7 @@ from tests.preprocessing.reading.review_files import (
     ROW,
     ROWS,
     TEXT,
+    ZERO_ONE,
     csv_text,
     expected,
     got,
@@ -63,7 +65,7 @@ def test_csv_round_trip(
     table = [("id", "label", "title", "content"), *[("7", *row) for row in rows]]
     data = ("\ufeff" * bom + csv_text(table, ending)).encode()
     path = write(folder, f"x{suffix}", COMPRESS[suffix](data))
-    records = read(path, ReadOptions(label_scale="zero_one"))
+    records = read(path, ReadOptions(label_map=ZERO_ONE))
     assert got(records) == expected(rows)
     # A record starts at the line after the records before it.
     heights = [1 + (title + body).count("\n") for _, title, body in rows]
@@ -108,7 +110,7 @@ def test_parquet_round_trip(folder: Path, suffix: str, rows: list[tuple[int, str
         }
     )
     path = write(folder, f"p{suffix}", COMPRESS[suffix](data))
-    records = read(path, ReadOptions(label_scale="zero_one"))
+    records = read(path, ReadOptions(label_map=ZERO_ONE))
     assert got(records) == expected(rows)
     assert [record.position for record in records] == list(range(1, len(rows) + 1))
 
@@ -135,7 +137,7 @@ def test_every_line_of_any_bytes_is_accounted_for(
 @given(data=st.text('",ab1\n\r', max_size=40))
 def test_every_line_of_any_csv_is_in_one_record(data: str) -> None:
     following = 1
-    for record in csv_records(io.BytesIO(data.encode())):
+    for record in csv_records(io.BytesIO(data.encode()), COMMAS):
         position, fields = record[0], [] if isinstance(record, Rejected) else record[1]
         assert position == following
         following += 1 + sum(field.count("\n") for field in fields)

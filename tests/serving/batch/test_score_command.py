@@ -73,6 +73,10 @@ def test_a_run_that_is_ended_leaves_no_output_and_the_next_one_completes(root, t
     process.send_signal(sign)
     _, error = process.communicate(timeout=300)
     assert process.returncode == (130 if sign == signal.SIGINT else -sign), error
+    if sign == signal.SIGINT:
+        *_, last = error.decode().splitlines()
+        assert last == "interrupted; repeat the command to continue, the work is kept"
+        assert "Traceback" not in error.decode()
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", ".scores.csv.partial"}
 
     process = start(root, "--input", source, "--output", output)

@@ -8,11 +8,10 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from core.errors import InputError
+from core.errors import InputError, UserError
 from preprocessing.reading.records import ReadOptions
 from serving.batch import run, stage, work
-from serving.batch.run import BatchError, Request, find_inputs, score_files
-from serving.batch.work import OutputError
+from serving.batch.run import Request, find_inputs, score_files
 from serving.predict_text import load_predict_text
 from tests.preprocessing.reading.review_files import COMPRESS, write
 from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
@@ -123,7 +122,7 @@ def test_a_failed_run_leaves_no_output_and_the_next_one_resumes(
     output, folder = tmp_path / "scores.csv", tmp_path / ".scores.csv.partial"
     with pytest.MonkeyPatch.context() as patch:
         fail_after(patch, 12)
-        with pytest.raises(BatchError, match=r"no space left.*repeat the command"):
+        with pytest.raises(UserError, match=r"no space left.*repeat the command"):
             score(path)
     assert not output.exists()
     finished = work.finished(str(folder))
@@ -142,7 +141,7 @@ def test_another_input_model_or_option_starts_from_the_beginning(
     path = write(tmp_path, "in.txt", FILES["plain"])
     with pytest.MonkeyPatch.context() as patch:
         fail_after(patch, 12)
-        with pytest.raises(BatchError):
+        with pytest.raises(UserError):
             score(path)
     changes, texts = {}, TEXTS
     if change == "input":
@@ -160,7 +159,7 @@ def test_an_output_that_another_process_is_writing(score, tmp_path):
     path = write(tmp_path, "in.txt", "good")
     with (
         work.locked(str(tmp_path / ".scores.csv.partial")),
-        pytest.raises(OutputError, match="another process is writing"),
+        pytest.raises(InputError, match="another process is writing"),
     ):
         score(path)
     assert score(path).reviews == 1
@@ -192,7 +191,7 @@ def test_an_input_is_never_replaced(score, tmp_path, name, words, output):
 
 def test_an_output_in_a_folder_that_cannot_be_made(score, tmp_path):
     write(tmp_path, "file", "")
-    with pytest.raises(OutputError, match="cannot be created"):
+    with pytest.raises(InputError, match="cannot be created"):
         score(write(tmp_path, "in.txt", "good"), output="file/scores.csv")
 
 

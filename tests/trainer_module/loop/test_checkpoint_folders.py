@@ -282,6 +282,23 @@ class TestAdopt:
         assert folder(1).exists()
         assert "skipped an unreadable checkpoint" in caplog.text
 
+    def test_a_training_that_saves_between_two_copies_is_adopted(self, folder, monkeypatch):
+        checkpoint = tf.train.Checkpoint(steps_done=tf.Variable(1, dtype=tf.int64))
+        manager = tf.train.CheckpointManager(checkpoint, str(folder(1)), 2)
+        manager.save()
+        manager.save()
+        mark = json.dumps(checkpoint_folders._process(os.getpid()))
+        (folder(1) / "running.json").write_text(mark)
+        copy = tf.io.gfile.copy
+
+        def copy_and_save(*arguments, **options):
+            copy(*arguments, **options)
+            manager.save()
+
+        monkeypatch.setattr(tf.io.gfile, "copy", copy_and_save)
+        with checkpoint_folders.claimed(str(folder(0))):
+            assert self.steps(folder(0)) == 1
+
     def test_a_folder_whose_removal_was_interrupted_counts_as_empty(self, folder, monkeypatch):
         self.left_by(folder(1), 20)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
