@@ -21,15 +21,15 @@ from platforms.jobs.pods import Pod, latest
 from platforms.jobs.refusals import Refusal, Refusals
 from platforms.jobs.step import sigterm_raises
 
-_SECONDS_TO_FAIL = 60.0
-"""Seconds between the permanent failure of a replica and the failure of the job. Training operators
-before 1.8.1 keep the TFJob `Restarting` for ever if another replica was killed at the same time."""
 _SECONDS_FOR_LOGS = 15.0
 """Seconds for the rest of the logs after the end of a job."""
 _SECONDS_TO_DISAPPEAR = 600.0
 """Timeout for the deletion of an earlier attempt's job, with its pods."""
 _SECONDS_TO_DELETE = 20.0
 """Timeout of the request to delete the job; SIGKILL follows 30 seconds after SIGTERM."""
+
+
+_NEW_ADDRESS = "the DNS of the cluster may return its old address for some time, usually 30 s"
 
 
 class JobFailed(RuntimeError):
@@ -191,7 +191,6 @@ class _Follow:
         self._uids: dict[str, str] = {}
         self._restarts: Counter[str] = Counter()
         self._lost: dict[str, Pod] = {}
-        self._failed_since: float | None = None
         self._refusals = Refusals(client, name)
         self._refused: list[Refusal] = []
         self._refused_since: float | None = None
@@ -265,7 +264,7 @@ class _Follow:
             if self._uids.setdefault(pod.replica, pod.uid) != pod.uid:
                 self._uids[pod.replica] = pod.uid
                 self._count_restart(pod.replica)
-                self._log_change(pod.replica, "was restarted")
+                self._log_change(pod.replica, f"was restarted; {_NEW_ADDRESS}")
             if pod.ended:
                 self._log_change(pod.replica, pod.end_text)
 
@@ -321,13 +320,6 @@ class _Follow:
                 f"{self._label}: {replica} {end}, again after {MOST_RESTARTS} restarts"
                 + _memory_advice(end)
             )
-        if any(pod.failed_permanently for pod in self._pods):
-            self._failed_since = self._failed_since or now
-            if now - self._failed_since > _SECONDS_TO_FAIL:
-                self._logs.finish(_SECONDS_FOR_LOGS)
-                self._fail("failed", JobAborted)
-        else:
-            self._failed_since = None
 
     def _blame_order(self, replica: str) -> tuple[bool, int]:
         """Return a sort key by which the first replica is the probable cause of all restarts.
@@ -352,18 +344,18 @@ class _Follow:
         restarted = [pod.created_at for pod in self._pods if pod.replica == chief]
         return bool(ended and restarted) and restarted[0] > min(ended) and self._terms.is_done()
 
-    def _fail(self, message: str, error: type[JobFailed] = JobFailed) -> None:
+    def _fail(self, message: str) -> None:
         """Raise the error of the replica that most likely caused the failure."""
         failed = _root_cause(self._pods)
         if failed is None:
-            raise error(f"{self._label} {message}{self._earlier_losses()}")
+            raise JobFailed(f"{self._label} {message}{self._earlier_losses()}")
         lines = self._logs.last_lines(failed.replica)
         if failed.exit_code == exit_codes.BAD_INPUT and lines:
             raise InputError(printed_line(lines))
         logging.error(
             "The last lines of %s:\n%s", failed.replica, "\n".join(lines) or "(no output)"
         )
-        raise error(
+        raise JobFailed(
             f"{self._label} failed: {failed.replica} {failed.end_text}: {error_line(lines)}"
             f"{_memory_advice(failed.end_text)}{self._earlier_losses(failed.replica)}; run again "
             "to continue from the last checkpoint"

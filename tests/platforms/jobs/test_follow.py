@@ -196,13 +196,13 @@ def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(log):
         JobFailed, match=r"chief ended with exit code 1.*; before that worker 0 was ki"
     ):
         run(Look(RUNNING), Look(lost), Look(again, "Failed"))
-    assert f"{NAME}: worker 0 was restarted" in log.messages
+    assert f"{NAME}: worker 0 was restarted; the DNS" in log.text
 
 
 def test_a_worker_that_was_replaced_before_the_first_look_counts_as_restarted(log):
     pods = [pod("chief"), pod("worker 0", "Failed", 137), pod("worker 0", number=2)]
     run(Look(pods), Look(pods, "Completed"))
-    assert f"{NAME}: worker 0 was restarted" in log.messages
+    assert f"{NAME}: worker 0 was restarted; the DNS" in log.text
 
 
 def test_a_replica_that_is_always_killed_is_named_and_not_those_that_lose_it(monkeypatch):
