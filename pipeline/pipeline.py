@@ -20,7 +20,7 @@ from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
 from components.schema_gen import SchemaGen, schema_fingerprint
 from components.serving_check.component import ServingCheck
-from components.statistics.component import SampledStatisticsGen
+from components.statistics_gen import SampledStatisticsGen
 from components.trainer import Trainer
 from components.transform.component import ReviewTransform
 from pipeline.code_version import add_code, fingerprint

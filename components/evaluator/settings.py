@@ -17,7 +17,7 @@ class Evaluation(Section):
 
     min_accuracy: Fraction = 0.8
     """Least accuracy on the test split; 0: none."""
-    min_class_recall: Fraction = 0.5
+    min_class_recall: Fraction = 0.4
     """Least fraction of the negative and of the positive reviews of the test split that the model
     finds; 0: none. A model that knows one class finds no review of the other one."""
     max_accuracy_drop: Fraction = 0.01

@@ -71,7 +71,9 @@ async function update() {
     // The answers on the page are those of an earlier text.
     show([], []);
     $("summary").textContent = "";
-    const reason = error instanceof TypeError ? "the server cannot be reached" : error.message;
+    // A SyntaxError is the answer of a proxy, which is not JSON.
+    const isSilent = error instanceof TypeError || error instanceof SyntaxError;
+    const reason = isSilent ? "the server does not answer" : error.message;
     $("problem").textContent = `No answer: ${reason}`;
   }
 }
@@ -104,7 +106,9 @@ function show(reviews, predictions) {
     const meter = make("meter");
     meter.value = ofAnswer(predictions[n]);
     meter.setAttribute("aria-hidden", "true"); // the text beside it has the same number
-    answer.append(verdict(predictions[n]), " ", meter);
+    // The summary of a single review is its verdict.
+    if (reviews.length > 1) answer.append(verdict(predictions[n]), " ");
+    answer.append(meter);
     item.append(answer);
     return item;
   });
@@ -124,7 +128,10 @@ function showWords(item, { parts }) {
   item.querySelector(".review").replaceChildren(...marked);
   const words = parts.filter(({ effect }) => effect !== undefined && kind(effect));
   words.sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
-  if (!words.length) return;
+  if (!words.length) {
+    item.append(make("p", "No word changes the answer much: the model may not know these words.", "legend"));
+    return;
+  }
   const table = make("table");
   table.append(make("caption", "Words that contributed most"));
   const head = table.createTHead().insertRow();
