@@ -18,7 +18,8 @@ class NoReviews(InputError):
 class Columns(NamedTuple):
     """The names of the columns to read; a title is optional, and so may be a label.
 
-    `further` has a name, or None, for each of `features.further_columns`.
+    `further` has a name, or None, for each of `features.further_columns`, and the name of
+    `ReadOptions.id` if it is set.
     """
 
     label: str | None
@@ -140,10 +141,14 @@ def find_columns(
         raise NoReviews(f"{path} has no columns with known names: {columns_are}; set {settings}")
     if options.columns.get(_TITLE, _TITLE) is None:
         found = found._replace(title=None)
-    further = (
+    further = [
         chosen.get(name) or next((any_case[known] for known in names if known in any_case), None)
         for name, _, names in features.further_columns()
-    )
+    ]
+    if options.id is not None:
+        if options.id not in present:
+            raise NoReviews(f"{path} has no column '{options.id}' (--id): {columns_are}")
+        further.append(options.id)
     return found._replace(further=tuple(further))
 
 

@@ -24,7 +24,13 @@ from serving.predictor import LABELS
 FORMATS = ("csv", "jsonl", "parquet")
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 _SCHEMA = pa.schema(
-    [("file", _NAMES), ("position", pa.int64()), ("probability", pa.float32()), ("label", _NAMES)]
+    [
+        ("file", _NAMES),
+        ("position", pa.int64()),
+        ("probability", pa.float32()),
+        ("label", _NAMES),
+        ("id", pa.string()),
+    ]
 )
 _REJECTED = ("file", "position", "reason", "detail")
 _ROWS_AT_ONCE = 1 << 17
@@ -35,7 +41,9 @@ def rejected_path(output: str) -> str:
     return f"{output}.rejected.jsonl"
 
 
-def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output: str) -> None:
+def publish(
+    units: Sequence[Unit], folder: str, names: Mapping[str, str], output: str, has_id: bool
+) -> None:
     """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
@@ -43,11 +51,13 @@ def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output
       folder: the work folder.
       names: path of an input file -> its name in the output, where that differs.
       output: path or URL; its suffix is the format.
+      has_id: whether the output has the column `id`.
     """
     format = output.rpartition(".")[2].lower()
+    schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)
     scores, rejected = f"{folder}/output.{format}", f"{folder}/rejected.jsonl"
     with work.create(scores) as target, work.create(rejected) as lines:
-        _write(format, _tables(units, folder, names, lines), target)
+        _write(format, schema, _tables(schema, _batches(units, folder, names, lines)), target)
         has_rejected = bool(lines.tell())
         for file in (target, lines) if work.is_local(output) else ():
             file.flush()
@@ -61,24 +71,27 @@ def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output
             FileSystems.rename([source], [path])
 
 
-def _tables(
-    units: Iterable[Unit], folder: str, names: Mapping[str, str], rejected: Any
-) -> Iterator[pa.Table]:
-    """Yield the reviews in tables of many rows, and write the rejected lines."""
+def _tables(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the batches, with the columns of the schema, in tables of many rows."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
-    for batch in _batches(units, folder, names, rejected):
+
+    def table() -> pa.Table:
+        return pa.Table.from_batches(waiting, _SCHEMA).select(schema.names).unify_dictionaries()
+
+    for batch in batches:
         waiting.append(batch)
         rows += len(batch)
         if rows >= _ROWS_AT_ONCE:
-            yield pa.Table.from_batches(waiting).unify_dictionaries()
+            yield table()
             waiting, rows = [], 0
-    yield pa.Table.from_batches(waiting, _SCHEMA).unify_dictionaries()
+    yield table()
 
 
 def _batches(
     units: Iterable[Unit], folder: str, names: Mapping[str, str], rejected: Any
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the reviews, and write the rejected lines."""
     before: defaultdict[str, int] = defaultdict(int)  # file -> lines in its pieces so far
     for unit in units:
         done = work.read_done(folder, unit.number)
@@ -90,7 +103,7 @@ def _batches(
             before[piece.path] += lines
         with open_raw(done.file) as file:
             for batch in pa.ipc.open_stream(file):
-                index, position, probability, label, reason, detail = batch.columns
+                index, position, probability, label, reason, detail, id = batch.columns
                 name, first = pieces[index[0].as_py()]
                 position = pa.array(position.to_numpy() + first)
                 if label.null_count:
@@ -105,22 +118,23 @@ def _batches(
                     position,
                     probability,
                     pa.DictionaryArray.from_arrays(label, LABELS),
+                    id.fill_null(""),  # Files without columns have no ids.
                 ]
                 yield pa.record_batch(columns, schema=_SCHEMA)
 
 
-def _write(format: str, tables: Iterable[pa.Table], file: Any) -> None:
+def _write(format: str, schema: pa.Schema, tables: Iterable[pa.Table], file: Any) -> None:
     if format == "parquet":
-        with pq.ParquetWriter(file, _SCHEMA) as writer:
+        with pq.ParquetWriter(file, schema) as writer:
             for table in tables:
                 writer.write_table(table)
     elif format == "jsonl":
         for row in itertools.chain.from_iterable(map(_rows, tables)):
-            file.write(_json_line(_SCHEMA.names, row))
+            file.write(_json_line(schema.names, row))
     else:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
         rows = csv.writer(text)
-        rows.writerow(_SCHEMA.names)
+        rows.writerow(schema.names)
         for table in tables:
             rows.writerows(_rows(table))
         text.detach()  # The file belongs to the caller.

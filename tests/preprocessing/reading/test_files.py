@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import bz2
 import glob as stdlib_glob
-import gzip
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import zstandard
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
@@ -23,13 +21,8 @@ from preprocessing.reading import files
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.globs import compile_glob
+from tests.preprocessing.reading.review_files import COMPRESS, one_line
 
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "": lambda data: data,
-    ".bz2": bz2.compress,
-    ".gz": gzip.compress,
-    ".zst": lambda data: zstandard.ZstdCompressor().compress(data),
-}
 ARCHIVES = [suffix for suffix in COMPRESS if suffix]
 
 
@@ -50,13 +43,6 @@ def read_until_damage(path: str, size: int = 1000) -> tuple[bytes, CorruptArchiv
         except CorruptArchive as damage:
             return data, damage
     return data, None
-
-
-def one_line(error: pytest.ExceptionInfo[InputError], *parts: str) -> None:
-    message = str(error.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 # ---- find_files

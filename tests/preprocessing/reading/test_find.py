@@ -1,4 +1,4 @@
-"""The files of an input: each is read once, none under two names, and all are fingerprinted."""
+"""The files of an input: each is read once, and all are fingerprinted."""
 
 from __future__ import annotations
 
@@ -39,43 +39,6 @@ def test_a_split_whose_files_are_all_in_another_one_is_refused(tmp_path: Path) -
     with pytest.raises(InputError) as error:
         find_sources(str(tmp_path), {"train": "*.csv", "test": "a.csv"})
     one_line(error, "data.splits.train", "'*.csv'", str(tmp_path / "a.csv"), "data.splits.test")
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("train.ft.txt", "train.ft.txt.bz2"),
-        ("a.csv", "a.csv.gz"),
-        ("a.csv.bz2", "a.csv.ZST"),
-        ("deep/a.csv", "deep/a.csv.zstd"),
-    ],
-)
-def test_an_archive_beside_its_unpacked_copy_is_refused(
-    tmp_path: Path, one: str, other: str
-) -> None:
-    write(tmp_path, one, other)
-    with pytest.raises(InputError) as error:
-        find_sources(str(tmp_path), {"all": "**"})
-    one_line(error, str(tmp_path / one), str(tmp_path / other), "data.splits")
-    with pytest.raises(InputError):
-        find_sources(str(tmp_path), {"train": one, "test": other})
-    assert names(tmp_path, train=other) == [("train", other)]
-
-
-def test_files_that_only_look_like_copies_are_read(tmp_path: Path) -> None:
-    write(tmp_path, "a.csv", "b.csv.gz", "deep/a.csv.gz")
-    assert len(names(tmp_path, all="**")) == 3
-
-
-@pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_two_names_of_one_file_are_refused(tmp_path: Path, link: object) -> None:
-    write(tmp_path, "2018.csv", "2019.csv")
-    assert callable(link)
-    link(tmp_path / "2019.csv", tmp_path / "latest.csv")
-    with pytest.raises(InputError) as error:
-        find_sources(str(tmp_path), {"all": "*"})
-    one_line(error, str(tmp_path / "2019.csv"), str(tmp_path / "latest.csv"), "one file")
-    assert names(tmp_path, all="latest.csv") == [("all", "latest.csv")]
 
 
 @pytest.mark.parametrize("folder", ["reviews", "reviews[2018]"])
