@@ -54,7 +54,9 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         max_examples=config.data.statistics_examples,
     ).with_id("StatisticsGen")
     validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema)
-    gate = DataGate(anomalies=validator.outputs["anomalies"])
+    gate = DataGate(
+        anomalies=validator.outputs["anomalies"], statistics=statistics_gen.outputs["statistics"]
+    )
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
     warm_start = platform.warm_start() if WARM_START in ids else None

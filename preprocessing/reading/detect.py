@@ -88,9 +88,8 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
 
     Raises:
         InputError: the file cannot be opened, has an unknown format or lacks a column (`NoReviews`
-            if no reviews were recognised); or the value of an option does not exist.
+            if no reviews were recognised).
     """
-    check_options(options)
     head = _read_head(path)
     layout, labels = _detect(path, head, options)
     layout = replace(layout, labels=options.labels)
@@ -125,16 +124,6 @@ def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
     if found == "parquet":
         return _parquet_layout(path, options)
     return _csv_layout(path, head, options)
-
-
-def check_options(options: ReadOptions) -> None:
-    """Raise InputError if the value of an option does not exist."""
-    for setting, value, known in (
-        ("data.format", options.format, ("auto", *FORMATS)),
-        ("labels", options.labels, ("required", "optional")),
-    ):
-        if value not in known:
-            raise InputError(f"{setting} is '{value}': it must be one of {', '.join(known)}")
 
 
 def _read_head(path: str) -> Head:

@@ -110,4 +110,5 @@ def is_headerless(fields: list[str], options: ReadOptions) -> bool:
         return False
     if not fields[0].strip():
         return options.labels == "optional"
-    return canonical(fields[0]) in (*NUMBERS, *KNOWN_WORDS, *options.label_map)
+    known = (*NUMBERS, "true", "false", *KNOWN_WORDS, *options.label_map)
+    return canonical(fields[0]) in known

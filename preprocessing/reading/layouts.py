@@ -44,7 +44,8 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
         for file, item in zip(files, inspections, strict=True):
             if isinstance(item, NoReviews):
                 read = {other.path for other in found}
-                raise InputError(f"{item}{_leave_out(file, files, read)}") from item
+                how = _leave_out(file, files, read, options.labels == "optional")
+                raise InputError(f"{item}{how}") from item
         layouts = _with_common_titles(_with_scale(found, options))
         if options.labels == "required":
             _refuse_settings_without_effect(found, layouts, options)
@@ -59,19 +60,24 @@ def _inspect(file: SourceFile, options: ReadOptions) -> Inspection | NoReviews:
         return error
 
 
-def _leave_out(file: SourceFile, files: Sequence[SourceFile], read: set[str]) -> str:
+def _leave_out(
+    file: SourceFile, files: Sequence[SourceFile], read: set[str], optional: bool
+) -> str:
     """Return how to leave out a file that is no reviews; empty if no file is reviews.
 
     Args:
       file: the file.
       files: all files of the input.
       read: the paths of the files that are reviews.
+      optional: whether labels are optional, as in batch scoring, which has no `data.splits`.
     """
     of_group = [other.path for other in files if other.group == file.group]
     wanted = [path for path in of_group if path in read]
     if not wanted:
         return ""
     first, name = "; if it contains no reviews, ", os.path.basename(wanted[0])
+    if optional:
+        return f"{first}name only the other files in --input"
     suffixes = ["." + ".".join(name.split(".")[number:]) for number in (-1, -2)]
     names = [os.path.basename(path) for path in wanted]
     same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
@@ -235,19 +241,16 @@ def _with_common_titles(layouts: list[Layout]) -> list[Layout]:
     The title is an optional key, which the head of a file may lack.
     """
     titles = {
-        (layout.columns.label, layout.columns.text): layout.columns.title
+        (names.label, names.text): names.title
         for layout in layouts
-        if layout.format == "jsonl" and layout.columns and layout.columns.title
+        if layout.format == "jsonl" and (names := layout.columns) and names.title
     }
-    return [_with_title(layout, titles) for layout in layouts]
-
-
-def _with_title(layout: Layout, titles: dict[tuple[str | None, str], str]) -> Layout:
-    columns = layout.columns
-    if layout.format != "jsonl" or columns is None or columns.title is not None:
-        return layout
-    title = titles.get((columns.label, columns.text))
-    return replace(layout, columns=columns._replace(title=title))
+    return [
+        replace(layout, columns=names._replace(title=titles.get((names.label, names.text))))
+        if layout.format == "jsonl" and (names := layout.columns) and not names.title
+        else layout
+        for layout in layouts
+    ]
 
 
 def describe(layouts: Iterable[Layout]) -> list[str]:

@@ -13,8 +13,6 @@ from tests.cluster.conftest import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(2400)]
 
-CACHED = {"ReviewExampleGen", "SchemaGen", "StatisticsGen", "ExampleValidator"}
-CACHED |= {"DataGate", "Transform"}
 NEVER_CACHED = {"LatestBlessedModel", "Evaluator", "ServingCheck", "Pusher", "RunReport"}
 
 
@@ -37,7 +35,7 @@ def test_the_sample_pipeline_ends_with_a_pushed_model(kubeflow, sample):
     lines, run_id = sample
     assert " succeeded after " in lines
     executors = kubeflow.executors(run_id)
-    assert set(executors) == CACHED | NEVER_CACHED | {"Trainer"}
+    assert executors.keys() > NEVER_CACHED | {"ReviewExampleGen", "Trainer"}
     assert "Pushed to" in kubeflow.log(executors["Pusher"])
     accounts = {pod.spec.service_account_name for pod in kubeflow.pods(run_id)}
     assert accounts == {kubeflow.config.kubeflow.service_account or "pipeline-runner"}
@@ -65,6 +63,8 @@ def test_the_pages_of_kubeflow_get_the_results(sample, metadata, name, type_, ke
 
 def test_a_parameter_and_the_cache_and_the_volume(kubeflow, sample):
     volume = kubeflow.config.kubeflow.volume
+    if volume is None:
+        pytest.skip("kubeflow.volume is not set")
     serving = f"paths.serving={volume.mount}/serving"
     lines = kubeflow("submit", "--wait", "--parameter", "epochs=1", "--set", serving)
     executors = kubeflow.executors(run_in(lines))
@@ -83,7 +83,7 @@ def test_an_unchanged_run_trains_nothing_and_can_be_cancelled(kubeflow, sample):
     assert process.wait() == 1
     assert " was cancelled\n" in lines
     assert "no error message" not in lines
-    assert not set(kubeflow.executors(run_id)) & (CACHED | {"Trainer"})
+    assert kubeflow.executors(run_id).keys() <= NEVER_CACHED
 
 
 def test_a_training_continues_after_a_cancelled_run(kubeflow, sample):

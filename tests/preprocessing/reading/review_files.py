@@ -93,9 +93,11 @@ def got(records: list[Record]) -> list[Any]:
     ]
 
 
-def csv_text(rows: Sequence[Sequence[Any]], ending: str = "\r\n") -> str:
+def csv_text(rows: Sequence[Sequence[Any]], ending: str = "\r\n", separator: str = ",") -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator=ending, quoting=csv.QUOTE_ALL).writerows(rows)
+    csv.writer(out, delimiter=separator, lineterminator=ending, quoting=csv.QUOTE_ALL).writerows(
+        rows
+    )
     return out.getvalue()
 
 

@@ -18,13 +18,8 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.files import open_bytes
-from tests.preprocessing.reading.test_files import (
-    ARCHIVES,
-    COMPRESS,
-    one_line,
-    read_until_damage,
-    write,
-)
+from tests.preprocessing.reading.review_files import COMPRESS, one_line
+from tests.preprocessing.reading.test_files import ARCHIVES, read_until_damage, write
 
 
 @pytest.fixture(scope="module")

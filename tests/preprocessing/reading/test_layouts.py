@@ -48,6 +48,8 @@ def fasttext(labels: Sequence[Any]) -> bytes:
 
 def content(kind: str, labels: Sequence[Any], words: str = "") -> bytes:
     texts = [f"text {index} {words}" for index in range(len(labels))]
+    if kind == "fasttext":
+        return fasttext(labels)
     if kind == "parquet":
         return parquet_bytes({"label": labels, "text": texts}, row_group_size=100)
     if kind == "headerless":
@@ -58,30 +60,36 @@ def content(kind: str, labels: Sequence[Any], words: str = "") -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
+KINDS = pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])
+
+
+@pytest.mark.parametrize("kind", ["fasttext", "csv", "headerless", "jsonl", "parquet"])
 @pytest.mark.parametrize(
     ("labels", "scale", "read_as"),
     [
         ([0, 1, 1], "0 and 1", [0, 1, 1]),
         ([0, 0], "0 and 1", [0, 0]),
+        ([True, False], "0 and 1", [1, 0]),
         ([1, 2, 2], "1 and 2", [0, 1, 1]),
-        ([1, 1], "1 and 2", [0, 0]),
-        ([1, 4, 2, 5], "1 to 5", [0, 1, 0, 1]),
+        (["2.0", "1", "x"], "1 and 2", [1, 0]),
+        ([1, 4, 2, 3, 5], "1 to 5", [0, 1, 0, 1]),
+        ([5.0], "1 to 5", [1]),
         ([0, 4, 2, 1, 3], "0 to 4", [0, 1, 0, 1]),
         ([-1, 1, 0], "-1 to 1", [0, 1]),
+        (["pos", "NEG", "neutral", "9", "0.5"], "words", [1, 0]),
     ],
 )
-def test_the_labels_of_fasttext_are_on_the_scale_that_has_them(
-    tmp_path: Path, labels: list[int], scale: str, read_as: list[int]
+def test_labels_are_on_the_scale_that_has_them(
+    tmp_path: Path, kind: str, labels: list[Any], scale: str, read_as: list[int]
 ) -> None:
-    path = write(tmp_path, "a.ft.txt", fasttext(labels))
-    assert scales(tmp_path) == {"a.ft.txt": scale}
+    path = write(tmp_path, "a", content(kind, labels))
+    assert scales(tmp_path) == {"a": scale}
     assert labels_of(read(path)) == read_as
 
 
-def test_a_configured_scale_applies_to_fasttext(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.ft.txt", fasttext([1, 2]))
-    assert labels_of(read(path, ReadOptions(label_map={"1": 1}))) == [1]
-    assert labels_of(read(path, ReadOptions(label_map=STARS))) == [0, 0]
+@pytest.mark.parametrize("kind", ["fasttext", "headerless"])
+def test_formats_that_count_from_1_may_have_1_alone(tmp_path: Path, kind: str) -> None:
+    assert labels_of(read(write(tmp_path, "a", content(kind, [1, 1])))) == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +113,7 @@ def test_labels_of_fasttext_that_fit_no_scale_are_refused(
 @pytest.mark.parametrize("kind", ["fasttext", "csv", "jsonl"])
 def test_the_meaning_of_labels_can_be_set(tmp_path: Path, kind: str) -> None:
     labels = ["Gut", "übel", "gut", "mittel", "positive"]
-    path = write(tmp_path, "a", fasttext(labels) if kind == "fasttext" else content(kind, labels))
+    path = write(tmp_path, "a", content(kind, labels))
     records = read(path, ReadOptions(label_map={"gut": 1, "übel": 0, "mittel": None}))
     assert labels_of(records) == [1, 0, 1]
     assert reasons(records)[3:] == ["Neutral", "bad_label"]
@@ -144,9 +152,6 @@ def test_a_setting_without_effect_is_refused_unless_a_file_needs_it(
     scales(tmp_path, replace(options, labels="optional"))
     write(tmp_path, "z.csv", "stars,head,body,rating,text\n1,a,b,2,c\n3,d,e,4,f\n")
     scales(tmp_path, options)
-
-
-KINDS = pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])
 
 
 @KINDS

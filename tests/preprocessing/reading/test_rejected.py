@@ -176,22 +176,19 @@ def test_crafted_quotes_are_not_read_again_for_ever(
     assert reasons(read(path)) == ["broken_csv"] * 1_000
 
 
-def test_an_open_quote_that_a_later_line_closes(folder: Path) -> None:
-    content = 'rating,title,text\n5,"open,b\n4,"good","fine"\n1,t,b\n'
-    found = read(write(folder, "closed.csv", content))
-    assert reasons(found) == ["broken_csv", "Review", "Review"]
-
-
-def test_a_csv_field_as_long_as_a_line_may_be(folder: Path) -> None:
-    body = "x" * (MAX_LINE_BYTES - 20)
-    found = read(write(folder, "long.csv", f"rating,text\n5,{body}\n1,b\n"))
-    assert reasons(found) == ["Review", "Review"]
-
-
-def test_an_overlong_line_inside_an_open_quote(folder: Path) -> None:
-    content = 'rating,title,text\n5,"open,b\n' + "x" * (MAX_LINE_BYTES + 1) + "\n1,t,b\n"
-    found = read(write(folder, "both.csv", content))
-    assert reasons(found) == ["broken_csv", "line_too_long", "Review"]
+@pytest.mark.parametrize(
+    ("lines", "expect"),
+    [
+        # A later line closes the quote.
+        ('5,"open,b\n4,"good","fine"', ["broken_csv", "Review"]),
+        ("5,t," + "x" * (MAX_LINE_BYTES - 20), ["Review"]),
+        ('5,"open,b\n' + "x" * (MAX_LINE_BYTES + 1), ["broken_csv", "line_too_long"]),
+    ],
+    ids=["closed", "long", "both"],
+)
+def test_open_quotes_and_long_lines(folder: Path, lines: str, expect: list[str]) -> None:
+    found = read(write(folder, "long.csv", f"rating,title,text\n{lines}\n1,t,b\n"))
+    assert reasons(found) == [*expect, "Review"]
 
 
 def test_rejected_parquet_rows(folder: Path) -> None:

@@ -132,8 +132,3 @@ def test_columns_that_are_set(folder: Path) -> None:
     # The settings of the training name a label, which new files may lack.
     options = ReadOptions(columns={"text": "words", "label": "stars"}, labels="optional")
     assert found(path, options) == {2: "first", 3: "second"}
-
-
-def test_an_unknown_value_of_labels_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="required, optional"):
-        found(write(folder, "any.txt", "__label__1 x"), ReadOptions(labels="no"))
