@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -64,6 +65,12 @@ def predict(
         Literal["csv", "jsonl", "parquet"] | None,
         typer.Option("--format", help="Format of `--output -` \\[default: csv]."),
     ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="COLUMN", help="Column of --input that the output repeats as `id`."
+        ),
+    ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
@@ -79,11 +86,11 @@ def predict(
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
-    if inputs or output or format:
+    if inputs or output or format or id:
         if as_json:
             raise InputError("--json applies to single reviews: name a .jsonl file with --output")
         # A shell expands a glob to several words, of which the option takes the first.
-        is_complete = _score([*(inputs or ()), *(texts or ())], output, format, settings)
+        is_complete = _score([*(inputs or ()), *(texts or ())], output, format, id, settings)
     else:
         is_complete = _answer(texts, as_json, settings)
     if not is_complete:
@@ -136,7 +143,11 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
 
 
 def _score(
-    inputs: Sequence[str], output: str | None, format: str | None, config: PipelineConfig
+    inputs: Sequence[str],
+    output: str | None,
+    format: str | None,
+    id: str | None,
+    config: PipelineConfig,
 ) -> bool:
     """Score the reviews of files and print the counts; return whether every line was scored.
 
@@ -165,9 +176,8 @@ def _score(
         from serving.batch.run import Request, score_files
 
         model = last_pushed_model(config)
-    request = Request(
-        inputs, target, format or _FORMATS[0], model, read_options(config), beam_args(config)
-    )
+    options = replace(read_options(config), id=id)
+    request = Request(inputs, target, format or _FORMATS[0], model, options, beam_args(config))
     start = time.monotonic()
     try:
         with shown_progress(Console(stderr=True)):
@@ -185,7 +195,9 @@ def _score(
 def _check(inputs: Sequence[str], output: str | None, format: str | None) -> str:
     """Check the arguments; return the output as an absolute path or URL, or `-`."""
     if not inputs:
-        raise InputError("--output requires --input: give files, folders or globs, or - for stdin")
+        raise InputError(
+            "--output, --format and --id require --input: files, folders or globs, or - for stdin"
+        )
     if output is None:
         raise InputError("--input requires --output: give a .csv, .jsonl or .parquet file, or -")
     if _STREAM in inputs and len(inputs) > 1:

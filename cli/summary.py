@@ -36,7 +36,8 @@ def show(
     _line(console, f"reviews   {_account(outcome['lines'])}")
     for way in outcome["reading"]:
         _line(console, f"read as   {way}")
-    _line(console, f"accuracy  {outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f} (test split)")
+    figures = f"{outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f}"
+    _line(console, f"accuracy  {figures} (test split; {outcome['constant_answer']})")
     _line(console, f"report    {outcome['report']}")
     if not outcome["blessed"]:
         baseline = f" (the baseline is {outcome['baseline']})" if outcome["baseline"] else ""

@@ -6,20 +6,25 @@
 import json
 import os
 
-from tensorflow_metadata.proto.v0 import anomalies_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact
 from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
-from tfx.types.standard_artifacts import ExampleAnomalies
+from tfx.types.standard_artifacts import ExampleAnomalies, ExampleStatistics
 
 from components.artifacts import CheckedData
 from core.errors import InputError
+from preprocessing import features
+
+_CLASSES = {"0": "negative", "1": "positive"}
 
 
 @component
 def DataGate(
-    anomalies: InputArtifact[ExampleAnomalies], checked: OutputArtifact[CheckedData]
+    anomalies: InputArtifact[ExampleAnomalies],
+    statistics: InputArtifact[ExampleStatistics],
+    checked: OutputArtifact[CheckedData],
 ) -> None:
     """`anomalies` -> `checked`, or a failed run whose error names the feature and the reason.
 
@@ -27,6 +32,7 @@ def DataGate(
 
     Args:
       anomalies: the output of an ExampleValidator.
+      statistics: its input.
       checked: the names of the splits.
 
     Raises:
@@ -39,12 +45,38 @@ def DataGate(
             f"{anomalies.uri} names no split, so the data cannot be checked; delete this folder "
             "and run again"
         )
-    found = [line for split in splits for line in read_anomalies(anomalies.uri, split)]
+    found = []
+    for split in splits:
+        found += read_anomalies(anomalies.uri, split)
+        classes = [label for label, count in label_counts(statistics.uri, split).items() if count]
+        if len(classes) == 1:
+            found.append(f"{split}: every review is {_CLASSES.get(classes[0], classes[0])}")
     if found:
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     fileio.makedirs(checked.uri)
     with fileio.open(os.path.join(checked.uri, "checked.json"), "w") as file:
         file.write(json.dumps({"splits": splits, "anomalies": 0}))
+
+
+def label_counts(uri: str, split: str) -> dict[str, float]:
+    """Return label -> its number in the statistics of a split; zeros for a split without any.
+
+    Args:
+      uri: the output `statistics` of StatisticsGen.
+      split: name of the split.
+    """
+    counts = dict.fromkeys(_CLASSES, 0.0)
+    path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
+    if not fileio.exists(path):
+        return counts
+    with fileio.open(path, "rb") as file:
+        message = statistics_pb2.DatasetFeatureStatisticsList.FromString(file.read())
+    for dataset in message.datasets:
+        for feature in dataset.features:
+            if features.LABEL in feature.path.step or feature.name == features.LABEL:
+                for bucket in feature.string_stats.rank_histogram.buckets:
+                    counts[bucket.label] = counts.get(bucket.label, 0.0) + bucket.sample_count
+    return counts
 
 
 def read_anomalies(uri: str, split: str) -> list[str]:

@@ -25,6 +25,7 @@ from core.settings import Fraction, PositiveInt, Section, first_problem
 from pipeline.cluster_settings import Cluster, Kubeflow, Vertex
 from pipeline.flink_settings import Flink
 from preprocessing import features
+from preprocessing.reading.labels import canonical
 from preprocessing.settings import Transform
 from serving.rest.settings import Server
 from trainer_module.settings import Training
@@ -88,6 +89,11 @@ class Paths(Section):
 class Data(Section):
     """The raw files, and how they become splits."""
 
+    removed = {
+        "label_scale": "set data.labels, such as {1: 0, 2: 0, 3: null, 4: 1, 5: 1} for stars",
+        "neutral": "set data.labels, such as {1: 0, 2: 0, 3: 1, 4: 1, 5: 1}",
+    }
+
     input_base: Annotated[str, Field(min_length=1)] | None = None
     """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
@@ -95,10 +101,9 @@ class Data(Section):
     columns: dict[str, str | None] = {}
     """`label`, `title` and `text` -> the column of csv, jsonl and parquet files; without one it is
     found by its name. With `title: null` no title is read."""
-    label_scale: Literal["auto", "stars", "zero_one", "one_two"] = "auto"
-    """Meaning of numeric labels; `auto` decides it once for all files."""
-    neutral: Literal["leave_out", "negative", "positive"] = "leave_out"
-    """Treatment of reviews with 3 stars."""
+    labels: dict[str, Literal[0, 1] | None] = {}
+    """Label in the files -> 0 (negative), 1 (positive) or null (left out); empty: the scale of the
+    labels is detected, once for all files."""
     splits: dict[Split, str] = {}
     """Split -> glob below `input_base`; empty: all files, also those in subfolders, split by a hash
     of the text."""
@@ -118,6 +123,13 @@ class Data(Section):
             if name not in known:
                 raise ValueError(f"unknown column {name}; known here: {', '.join(known)}")
         return columns
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _labels_are_text(cls, labels: Any) -> Any:
+        if not isinstance(labels, dict):
+            return labels
+        return {canonical(label) or label: meaning for label, meaning in labels.items()}
 
     @field_validator("max_examples", mode="before")
     @classmethod

@@ -33,6 +33,5 @@ def read_options(config: PipelineConfig) -> ReadOptions:
             for column, name in data.columns.items()
             if name or column == "title"
         },
-        label_scale=data.label_scale,
-        neutral=data.neutral,
+        label_map=data.labels,
     )

@@ -20,7 +20,7 @@ from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
 from components.schema_gen import SchemaGen, schema_fingerprint
 from components.serving_check.component import ServingCheck
-from components.statistics.component import SampledStatisticsGen
+from components.statistics_gen import SampledStatisticsGen
 from components.trainer import Trainer
 from components.transform.component import ReviewTransform
 from pipeline.code_version import add_code, fingerprint
@@ -54,7 +54,9 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         max_examples=config.data.statistics_examples,
     ).with_id("StatisticsGen")
     validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema)
-    gate = DataGate(anomalies=validator.outputs["anomalies"])
+    gate = DataGate(
+        anomalies=validator.outputs["anomalies"], statistics=statistics_gen.outputs["statistics"]
+    )
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
     warm_start = platform.warm_start() if WARM_START in ids else None

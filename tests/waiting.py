@@ -1,5 +1,6 @@
-"""Functions that wait for other threads and processes."""
+"""Functions that run and wait for other threads and processes."""
 
+import threading
 import time
 
 import psutil
@@ -19,3 +20,18 @@ def alive(process):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def in_background(act):
+    """Call `act` in a thread; return the thread and the list of the exceptions that it raised."""
+    raised = []
+
+    def run():
+        try:
+            act()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, raised

@@ -74,6 +74,9 @@ class Training(Section):
     """Learning rate at a global batch of 1024 Examples; None: the default of the model."""
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
     """Scaling of the learning rate with the global batch."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """`balanced`: the negative and the positive reviews of the train split have the same weight in
+    the loss, also if one class is rare."""
     schedule: Literal["cosine", "constant"] = "cosine"
     """Course of the learning rate after the warm-up."""
     warmup: Fraction = 0.05
@@ -175,13 +178,16 @@ class Training(Section):
         return name, f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {devices}"
 
     def with_values(self, values: Mapping[str, Any]) -> Training:
-        """Return these settings with a Tuner's `learning_rate` and hyperparameters."""
-        hyperparameters = dict(values)
-        rate = hyperparameters.pop("learning_rate", self.learning_rate)
+        """Return these settings with a Tuner's `learning_rate` and hyperparameters.
+
+        A value that is set here remains.
+        """
+        hyperparameters = {**values, **self.hyperparameters}
+        rate = hyperparameters.pop("learning_rate", None)
         return self.model_copy(
             update={
-                "learning_rate": rate,
-                "hyperparameters": {**self.hyperparameters, **hyperparameters},
+                "learning_rate": self.learning_rate or rate,
+                "hyperparameters": hyperparameters,
             }
         )
 

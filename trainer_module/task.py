@@ -70,13 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if exits.is_lost_peer(error, cluster):
             logging.warning("Another process of the cluster is gone", exc_info=True)
-            line = f"another process of the cluster is gone: {_summary_line(error)}"
+            line = f"another process of the cluster is gone: {summary_line(error)}"
             print(f"{line}; a restart continues from the last checkpoint", file=sys.stderr)
             parent.fail(line)
             return exits.LOST_PEER
         if not is_self_explanatory(error):
             logging.exception("The training failed")
-            parent.fail(_summary_line(error))
+            parent.fail(summary_line(error))
             return 1
         line = " ".join(str(error).split())
         print(line, file=sys.stderr)
@@ -152,7 +152,7 @@ def _read(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def _summary_line(error: Exception) -> str:
+def summary_line(error: Exception) -> str:
     """Return the type and message of an error in one line, without TensorFlow's stack in it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     errors = [line for line in lines if _ERROR.match(line)]

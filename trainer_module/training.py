@@ -28,7 +28,7 @@ from trainer_module.loop.measurements import (
     write_summary,
 )
 from trainer_module.loop.preemption import PreemptionSignal, PreemptionSync
-from trainer_module.loop.steps import Trainable
+from trainer_module.loop.steps import Loss, Trainable
 from trainer_module.settings import Training, TrainingJob
 
 
@@ -161,12 +161,12 @@ def build_model(
         "float32" if training.mixed_precision == "none" else f"mixed_{training.mixed_precision}"
     )
     tf_keras.mixed_precision.set_global_policy(policy)
-    rate = _rate(training, module, inputs)
+    rate, loss = _rate(training, module, inputs), _loss(training, module, inputs)
     with strategy.scope():
         net = module.build(
             _hyperparameters(training), job.transform, static_shapes=inputs.static_shapes
         )
-        model = Trainable(net, models.loss_of(module), training.seed)
+        model = Trainable(net, loss, training.seed)
         model.compile(
             optimizer=module.optimizer(rate),
             jit_compile=_jit_compile(training, strategy),
@@ -189,6 +189,29 @@ def _rate(training: Training, module: ModuleType, inputs: Inputs) -> schedule.Wa
     """Return the learning rate over the steps of the training."""
     total_steps = inputs.steps * training.epochs
     return schedule.make_schedule(training, module.LEARNING_RATE, inputs.global_batch, total_steps)
+
+
+def _loss(training: Training, module: ModuleType, inputs: Inputs) -> Loss:
+    """Return the loss of each Example, with `class_weights` multiplied by the weight of its class.
+
+    The weights follow from the train split as a whole, and their mean over it is 1. So the loss
+    remains a mean over Examples, however they are divided into batches, replicas and processes.
+
+    Raises:
+      ValueError: the train split has only one class.
+    """
+    loss: Loss = models.loss_of(module)
+    if training.class_weights == "none":
+        return loss
+    counts = inputs.label_counts()
+    if not counts.all():
+        missing = "positive" if counts[0] else "negative"
+        raise ValueError(
+            f"training.class_weights: balanced, but the train split has no {missing} reviews; add "
+            "some, or set none"
+        )
+    negative, positive = (counts.sum() / (2 * counts)).tolist()
+    return lambda label, logit: loss(label, logit) * tf.where(label[:, 0] > 0, positive, negative)
 
 
 def _jit_compile(training: Training, strategy: tf.distribute.Strategy) -> bool:

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras_tuner
+from absl import logging
+from keras_tuner.engine.trial import TrialStatus
 
 from trainer_module import models
 from trainer_module.run_fn import make_job
 from trainer_module.settings import TrainingJob
+from trainer_module.task import summary_line
 from trainer_module.training import fit
 
 OBJECTIVE = keras_tuner.Objective("val_loss", "min")
@@ -25,7 +28,22 @@ class TrialTuner(keras_tuner.Tuner):
 
     def __init__(self, job: TrainingJob, **kwargs: Any):
         self._job = job
+        self._failure = "an eval loss that is not a number"
         super().__init__(**kwargs)
+
+    def search(self, *args: Any, **kwargs: Any) -> None:
+        """Train all trials; three failures in a row end the search.
+
+        Raises:
+          ValueError: every trial failed. KerasTuner would only mark them as failed.
+        """
+        try:
+            super().search(*args, **kwargs)
+        except RuntimeError:
+            # KerasTuner raises it for the failures in a row; its message is a traceback.
+            logging.warning("The Tuner ends early", exc_info=True)
+        if self.oracle.get_best_trials()[0].status != TrialStatus.COMPLETED:
+            raise ValueError(f"every trial of the Tuner failed, the last one with {self._failure}")
 
     def run_trial(self, trial: Any, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Train with the values of the trial, and return the metrics of its last epoch."""
@@ -37,7 +55,12 @@ class TrialTuner(keras_tuner.Tuner):
                 "training": self._job.training.with_values(trial.hyperparameters.values),
             }
         )
-        trained = fit(job, None)
+        try:
+            trained = fit(job, None)
+        except Exception as error:
+            logging.warning("Trial %s failed", trial.trial_id, exc_info=True)
+            self._failure = summary_line(error)
+            raise
         trained.checkpoints.remove()
         return trained.metrics
 
@@ -48,15 +71,24 @@ def tuner_fn(fn_args: Any) -> Any:
     from tfx.components.tuner.component import TunerFnResult
 
     job = make_job(fn_args)
+    training = job.training
+    fixed = training.hyperparameters.keys() | ({"learning_rate"} if training.learning_rate else ())
+    space = models.load(training.model).SEARCH_SPACE
+    free = {name: values for name, values in space.items() if name not in fixed}
+    if not free:
+        raise ValueError(
+            f"training.tuner_trials: {training.tuner_trials}, but the settings contain all values "
+            f"that the Tuner tries; remove one of {', '.join(space)}"
+        )
     oracle = keras_tuner.oracles.BayesianOptimizationOracle(
         objective=OBJECTIVE,
-        max_trials=job.training.tuner_trials,
-        seed=job.training.seed,
-        hyperparameters=search_space(models.load(job.training.model).SEARCH_SPACE),
+        max_trials=training.tuner_trials,
+        seed=training.seed,
+        hyperparameters=search_space(free),
     )
     tuner = TrialTuner(
         job.model_copy(
-            update={"training": job.training.model_copy(update=_ONE_DEVICE), "base_model": None}
+            update={"training": training.model_copy(update=_ONE_DEVICE), "base_model": None}
         ),
         oracle=oracle,
         directory=fn_args.working_dir,
@@ -66,7 +98,7 @@ def tuner_fn(fn_args: Any) -> Any:
 
 
 def search_space(space: Mapping[str, Any]) -> keras_tuner.HyperParameters:
-    """Convert a model's SEARCH_SPACE for KerasTuner.
+    """Convert values of a SEARCH_SPACE for KerasTuner.
 
     A list becomes a choice, (low, high, sampling) a range of floats.
     """

@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from google.protobuf import json_format
@@ -28,10 +27,13 @@ from components.evaluator.metrics import (
     CALIBRATION_BINS,
     METRICS,
     Check,
+    Confusion,
     Counts,
+    Measured,
     checks,
+    measure,
     ratio,
-    values,
+    thresholds,
 )
 from components.evaluator.settings import Evaluation
 from core.files import without_magic
@@ -52,18 +54,16 @@ Slice = tuple[str, str]
 WHOLE: Slice = ("", "")
 
 
-class SliceValues(NamedTuple):
-    """The metrics of one slice.
+class SliceResults(NamedTuple):
+    """The results on one slice.
 
     Attributes:
       slice: a feature and its value, or WHOLE.
-      models: CANDIDATE or BASELINE -> metric -> value.
-      confusion: reviews of the candidate by label and predicted label, [2, 2].
+      models: CANDIDATE or BASELINE -> its results.
     """
 
     slice: Slice
-    models: dict[str, dict[str, float]]
-    confusion: list[list[int]]
+    models: dict[str, Measured]
 
 
 def eval_config(settings: Evaluation, has_baseline: bool) -> config_pb2.EvalConfig:
@@ -80,11 +80,12 @@ def eval_config(settings: Evaluation, has_baseline: bool) -> config_pb2.EvalConf
     metrics = [config_pb2.MetricConfig(class_name=metric.tfma) for metric in METRICS]
     for metric, config in zip(METRICS, metrics, strict=True):
         threshold = config_pb2.MetricThreshold()
-        if metric.minimum:
-            threshold.MergeFrom(_threshold(False, getattr(settings, metric.minimum)))
-        if metric.max_drop and has_baseline:
-            threshold.MergeFrom(_threshold(True, -getattr(settings, metric.max_drop)))
-        if metric.minimum or metric.max_drop:
+        least, least_change = thresholds(metric, settings.model_dump())
+        if least is not None:
+            threshold.MergeFrom(_threshold(False, least))
+        if least_change is not None and has_baseline:
+            threshold.MergeFrom(_threshold(True, least_change))
+        if threshold.ListFields():
             # The thresholds apply only to the whole split, because a slice may be very small.
             config.per_slice_thresholds.add(
                 slicing_specs=[config_pb2.SlicingSpec()], threshold=threshold
@@ -127,10 +128,10 @@ def write(
     with fileio.open(os.path.join(folder, CONFIG_FILE), "w") as file:
         file.write(json_format.MessageToJson(run))
     found = {
-        of_slice: {name: values(parts[name]) for name in models}
+        of_slice: {name: measure(parts[name]) for name in models}
         for of_slice, parts in sorted(counts.items())
     }
-    messages = [_metrics(of_slice, found[of_slice], counts[of_slice]) for of_slice in found]
+    messages = [_metrics(of_slice, results) for of_slice, results in found.items()]
     whole = found[WHOLE]
     compared = checks(whole[CANDIDATE], whole.get(BASELINE), settings.model_dump())
     _write_records(folder, "metrics-00000-of-00001", messages)
@@ -139,39 +140,31 @@ def write(
     return compared
 
 
-def read(evaluation: str) -> list[SliceValues]:
-    """Return the metrics of all slices, that of all reviews first.
+def read(evaluation: str) -> list[SliceResults]:
+    """Return the results on all slices, that on all reviews first.
 
     Raises:
-      ValueError: the evaluation has no metrics of all reviews.
+      ValueError: the evaluation has no results on all reviews.
     """
     found = []
     for message in tfma.load_metrics(without_magic(evaluation)):
         keys = message.slice_key.single_slice_keys
-        of_slice = _slice(keys[0]) if keys else WHOLE
-        models: dict[str, dict[str, float]] = {}
-        confusion = [[0, 0], [0, 0]]
+        models: dict[str, Measured] = {}
         for item in message.metric_keys_and_values:
-            model = item.key.model_name or CANDIDATE
-            if item.value.HasField("double_value") and not item.key.is_diff:
-                models.setdefault(model, {})[item.key.name] = item.value.double_value.value
-            elif item.key.name == _CONFUSION and model == CANDIDATE and not item.key.is_diff:
+            if item.key.is_diff:
+                continue
+            name = item.key.model_name or CANDIDATE
+            model = models.setdefault(name, Measured({}, [[0, 0], [0, 0]]))
+            if item.value.HasField("double_value"):
+                model.values[item.key.name] = item.value.double_value.value
+            elif item.key.name == _CONFUSION:
                 [matrix] = item.value.confusion_matrix_at_thresholds.matrices
-                confusion = confusion_of(matrix)
-        found.append(SliceValues(of_slice, models, confusion))
+                models[name] = model._replace(confusion=confusion_of(matrix))
+        found.append(SliceResults(_slice(keys[0]) if keys else WHOLE, models))
     found.sort(key=lambda each: each.slice != WHOLE)
     if not found or found[0].slice != WHOLE:
         raise ValueError(f"{evaluation}: no overall slice in the evaluation")
     return found
-
-
-def overall_metrics(evaluation: str, model: str = CANDIDATE) -> dict[str, float]:
-    """Return metric -> value of CANDIDATE or BASELINE on all Examples; {} without such a model.
-
-    Raises:
-      ValueError: see `read`.
-    """
-    return read(evaluation)[0].models.get(model, {})
 
 
 def read_checks(evaluation: str) -> list[Check]:
@@ -253,7 +246,7 @@ def _write_records(folder: str, name: str, messages: Iterable[Any]) -> None:
 
 
 def _metrics(
-    of_slice: Slice, models: Mapping[str, dict[str, float]], counts: Mapping[str, Counts]
+    of_slice: Slice, models: Mapping[str, Measured]
 ) -> metrics_for_slice_pb2.MetricsForSlice:
     message = metrics_for_slice_pb2.MetricsForSlice()
     if of_slice != WHOLE:
@@ -267,15 +260,14 @@ def _metrics(
         return item.value
 
     for model, found in models.items():
-        for metric, value in found.items():
+        for metric, value in found.values.items():
             add(metric, model).double_value.value = value
-        confusion = counts[model].confusion
         matrices = add(_CONFUSION, model).confusion_matrix_at_thresholds.matrices
-        matrices.append(_matrix(THRESHOLD, confusion))
+        matrices.append(_matrix(THRESHOLD, found.confusion))
     if BASELINE in models:
-        for metric, value in models[CANDIDATE].items():
+        for metric, value in models[CANDIDATE].values.items():
             difference = add(metric, CANDIDATE, is_diff=True)
-            difference.double_value.value = value - models[BASELINE][metric]
+            difference.double_value.value = value - models[BASELINE].values[metric]
     return message
 
 
@@ -284,7 +276,7 @@ def _plots(counts: Mapping[str, Counts]) -> metrics_for_slice_pb2.PlotsForSlice:
     item = message.plot_keys_and_values.add()
     item.key.model_name = CANDIDATE if BASELINE in counts else ""
     item.value.confusion_matrix_at_thresholds.matrices.extend(
-        _matrix(threshold, confusion) for threshold, confusion in counts[CANDIDATE].curve()
+        _matrix(threshold, confusion.tolist()) for threshold, confusion in counts[CANDIDATE].curve()
     )
     for lower, total, examples, positive in counts[CANDIDATE].calibration():
         bucket = item.value.calibration_histogram_buckets.buckets.add()
@@ -296,8 +288,8 @@ def _plots(counts: Mapping[str, Counts]) -> metrics_for_slice_pb2.PlotsForSlice:
     return message
 
 
-def _matrix(threshold: float, confusion: np.ndarray) -> Any:
-    (true_negative, false_positive), (false_negative, true_positive) = confusion.tolist()
+def _matrix(threshold: float, confusion: Confusion) -> Any:
+    (true_negative, false_positive), (false_negative, true_positive) = confusion
     return metrics_for_slice_pb2.ConfusionMatrixAtThresholds.ConfusionMatrixAtThreshold(
         threshold=threshold,
         true_negatives=true_negative,
@@ -345,5 +337,4 @@ def _threshold(is_change: bool, limit: float) -> config_pb2.MetricThreshold:
 
 
 def _slice(key: Any) -> Slice:
-    value = getattr(key, key.WhichOneof("kind"))
-    return key.column, value.decode() if isinstance(value, bytes) else str(value)
+    return key.column, key.bytes_value.decode()

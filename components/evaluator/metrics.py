@@ -7,7 +7,7 @@ split. They equal those of TensorFlow Model Analysis (TFMA), which the tests com
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 
+from serving.predictor import LABELS
 from trainer_module.export import THRESHOLD
 
 ACCURACY = "binary_accuracy"
@@ -24,6 +25,9 @@ BUCKETS = 10_000
 CALIBRATION_BINS = 10
 _CURVE_POINTS = 200
 _CONFIDENCE, _Z = 0.95, 1.96
+
+Confusion = Sequence[Sequence[int]]
+"""Reviews by label and predicted label, [2, 2]."""
 
 
 class Interval(NamedTuple):
@@ -122,6 +126,18 @@ class Counts:
                 yield number / CALIBRATION_BINS, total, examples, int(positive[here].sum())
 
 
+class Measured(NamedTuple):
+    """The results of one model on one slice.
+
+    Attributes:
+      values: metric -> value.
+      confusion: reviews by label and predicted label, [2, 2].
+    """
+
+    values: dict[str, float]
+    confusion: Confusion
+
+
 class Metric(NamedTuple):
     """A metric.
 
@@ -129,19 +145,49 @@ class Metric(NamedTuple):
       name: its name in the files of an evaluation, which is TFMA's.
       title: its name in reports; empty: it is not in the list of key figures.
       tfma: its class in TFMA's configuration.
-      value: its value; NaN where it is not defined.
-      interval: (value, negative reviews, positive reviews) -> confidence interval.
+      fraction: confusion -> (part, whole), for a metric that is a fraction of reviews.
+      value: its value, for any other metric; NaN where it is not defined.
+      interval: (value, confusion) -> confidence interval of such a value.
       minimum: the key of the section `evaluation` with the minimum that blesses a model.
       max_drop: the key with the maximum drop below the baseline.
+      remedy: what to do if the minimum is not reached.
     """
 
     name: str
     title: str
     tfma: str
-    value: Callable[[Counts], float]
-    interval: Callable[[float, int, int], Interval] | None = None
+    fraction: Callable[[Confusion], tuple[int, int]] | None = None
+    value: Callable[[Counts], float] = lambda _: math.nan
+    interval: Callable[[float, Confusion], Interval] | None = None
     minimum: str = ""
     max_drop: str = ""
+    remedy: str = ""
+
+
+def _of_class(label: int, recall: tuple[str, str], precision: tuple[str, str]) -> Iterator[Metric]:
+    """Yield the recall and the precision of a class.
+
+    Args:
+      label: the class.
+      recall, precision: name and class in TFMA, where those of negative reviews are called
+        differently.
+    """
+    reviews = f"{LABELS[label]} reviews"
+    yield Metric(
+        recall[0],
+        f"recall of {reviews}",
+        recall[1],
+        lambda confusion: (confusion[label][label], sum(confusion[label])),
+        minimum="min_class_recall",
+        remedy=f"set training.class_weights: balanced, add {reviews}, or set a lower "
+        "evaluation.min_class_recall",
+    )
+    yield Metric(
+        precision[0],
+        f"precision of {reviews}",
+        precision[1],
+        lambda confusion: (confusion[label][label], confusion[0][label] + confusion[1][label]),
+    )
 
 
 def ratio(part: float, whole: float) -> float:
@@ -149,20 +195,29 @@ def ratio(part: float, whole: float) -> float:
     return float(part) / float(whole) if whole else math.nan
 
 
-def accuracy_interval(accuracy: float, negative: int, positive: int) -> Interval:
-    """Return Wilson's 95 % confidence interval of an accuracy."""
-    examples = negative + positive
-    right = round(accuracy * examples)
-    interval = binomtest(right, examples).proportion_ci(_CONFIDENCE, "wilson")
+def wilson(part: int, whole: int) -> Interval:
+    """Return Wilson's 95 % confidence interval of a fraction."""
+    interval = binomtest(part, whole).proportion_ci(_CONFIDENCE, "wilson")
     return Interval(float(interval.low), float(interval.high))
 
 
-def auc_interval(auc: float, negative: int, positive: int) -> Interval:
+def constant_answer(confusion: Confusion) -> str:
+    """Return the accuracy of the better one of the two constant answers, as a clause."""
+    labels = [sum(row) for row in confusion]
+    most = int(labels[1] >= labels[0])
+    share = ratio(labels[most], sum(labels))
+    return f"always answering {LABELS[most]} would give {share:.4f}"
+
+
+def auc_interval(auc: float, confusion: Confusion) -> Interval:
     """Return the 95 % confidence interval of an AUC.
 
     Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic
     (ROC) Curve" (1982).
     """
+    negative, positive = map(sum, confusion)
+    if not negative * positive:
+        return Interval(0.0, 1.0)
     both_positive, both_negative = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     variance = (
         auc * (1 - auc)
@@ -196,34 +251,27 @@ def _auc(counts: Counts) -> float:
 
 
 METRICS = (
-    Metric(EXAMPLE_COUNT, "", "ExampleCount", lambda counts: counts.examples),
+    Metric(EXAMPLE_COUNT, "", "ExampleCount", value=lambda counts: counts.examples),
     Metric(
         ACCURACY,
         "accuracy",
         "BinaryAccuracy",
-        lambda counts: ratio(counts.confusion.trace(), counts.examples),
-        accuracy_interval,
+        lambda confusion: (confusion[0][0] + confusion[1][1], sum(map(sum, confusion))),
         minimum="min_accuracy",
         max_drop="max_accuracy_drop",
     ),
-    Metric("auc", "AUC", "AUC", _auc, auc_interval),
-    Metric(
-        "precision",
-        "precision",
-        "Precision",
-        lambda counts: ratio(counts.confusion[1, 1], counts.confusion[:, 1].sum()),
+    Metric("auc", "AUC", "AUC", value=_auc, interval=auc_interval),
+    *_of_class(
+        0,
+        ("specificity", "Specificity"),
+        ("negative_predictive_value", "NegativePredictiveValue"),
     ),
-    Metric(
-        "recall",
-        "recall",
-        "Recall",
-        lambda counts: ratio(counts.confusion[1, 1], counts.positives),
-    ),
+    *_of_class(1, ("recall", "Recall"), ("precision", "Precision")),
     Metric(
         "calibration",
         "calibration",
         "Calibration",
-        lambda counts: ratio(counts.total, counts.positives),
+        value=lambda counts: ratio(counts.total, counts.positives),
     ),
 )
 
@@ -251,37 +299,57 @@ class Check(NamedTuple):
         return self.value >= self.limit
 
 
-def values(counts: Counts) -> dict[str, float]:
-    """Return metric -> value."""
-    return {metric.name: float(metric.value(counts)) for metric in METRICS}
+def measure(counts: Counts) -> Measured:
+    """Return the results of a model."""
+    confusion = counts.confusion.tolist()
+    found = {
+        metric.name: ratio(*metric.fraction(confusion))
+        if metric.fraction
+        else float(metric.value(counts))
+        for metric in METRICS
+    }
+    return Measured(found, confusion)
 
 
-def checks(
-    own: Mapping[str, float], base: Mapping[str, float] | None, limits: Mapping[str, Any]
-) -> list[Check]:
+def thresholds(metric: Metric, limits: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Return the minimum of a metric and that of its change; None: no model can miss it.
+
+    Args:
+      metric: the metric.
+      limits: key of the section `evaluation` -> value; a key that is missing is no threshold.
+    """
+    least, drop = limits.get(metric.minimum, 0.0), limits.get(metric.max_drop, 1.0)
+    return (least if least > 0 else None), (-drop if drop < 1 else None)
+
+
+def checks(own: Measured, base: Measured | None, limits: Mapping[str, Any]) -> list[Check]:
     """Compare a candidate with its thresholds; it is blessed if all checks have passed.
 
     Args:
-      own: metric -> value of the candidate on the whole test split.
-      base: the same of the baseline; None if there is none.
-      limits: key of the section `evaluation` -> value; a key that is missing is no threshold.
+      own: the candidate on the whole test split.
+      base: the baseline; None if there is none.
+      limits: see `thresholds`.
 
     Raises:
       KeyError: a metric with a threshold has no value.
     """
     found = []
     for metric in METRICS:
-        if metric.minimum in limits:
-            value, limit = own[metric.name], float(limits[metric.minimum])
+        least, least_change = thresholds(metric, limits)
+        if least is not None:
+            value = own.values[metric.name]
+            shown = f"{value:.4f}" if math.isfinite(value) else "undefined"
+            if metric.remedy and metric.fraction:
+                shown += " ({:,} of {:,})".format(*metric.fraction(own.confusion))
+            sentence = f"{metric.title} is {shown}, evaluation.{metric.minimum} requires {least:g}"
+            if metric.remedy:
+                sentence += f"; {metric.remedy}"
+            found.append(Check(metric, False, least, value, sentence))
+        if least_change is not None and base is not None:
+            change = own.values[metric.name] - base.values[metric.name]
             sentence = (
-                f"{metric.name} is {value:.4f}, evaluation.{metric.minimum} requires {limit:g}"
+                f"{metric.title} is {abs(change):.4f} {'below' if change < 0 else 'above'} that of "
+                f"the baseline, evaluation.{metric.max_drop} allows {-least_change:g}"
             )
-            found.append(Check(metric, False, limit, value, sentence))
-        if metric.max_drop in limits and base is not None:
-            change, drop = own[metric.name] - base[metric.name], float(limits[metric.max_drop])
-            sentence = (
-                f"{metric.name} is {abs(change):.4f} {'below' if change < 0 else 'above'} that of "
-                f"the baseline, evaluation.{metric.max_drop} allows {drop:g}"
-            )
-            found.append(Check(metric, True, -drop, change, sentence))
+            found.append(Check(metric, True, least_change, change, sentence))
     return found

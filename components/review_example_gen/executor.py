@@ -34,13 +34,20 @@ from core.files import list_files
 from preprocessing.reading.files import SourceFile, find_sources
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
-from preprocessing.reading.records import CORRUPT_ARCHIVE, NO_TEXT, OTHER_SCALE, ReadOptions
+from preprocessing.reading.records import (
+    BAD_LABEL,
+    CORRUPT_ARCHIVE,
+    NO_TEXT,
+    OTHER_SCALE,
+    ReadOptions,
+)
 
 REJECTED_KEY = "rejected"
 SUMMARY_FILE = "summary.json"
 FILES_FILE = "files.jsonl"
 LINES_PREFIX = "lines"
 
+_BAD_LABELS = f"rejected/{BAD_LABEL}"
 _FILE_PREFIX = "data_tfrecord"
 _FILES_AT_ONCE = 16
 _SHOWN = 5
@@ -175,8 +182,8 @@ def _check(
     if counts[f"rejected/{OTHER_SCALE}"]:
         raise InputError(
             f"{counts[f'rejected/{OTHER_SCALE}']} of the labels contradict the scale of samples of "
-            "the files: set data.label_scale to stars, zero_one or one_two; the first: "
-            + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
+            "the files: set data.labels to the meaning of all labels, such as {1: 0, 2: 0, 3: "
+            "null, 4: 1, 5: 1}; the first: " + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
         )
     lost = counts[LOST_BYTES]
     empty = counts[f"rejected/{NO_TEXT}"]
@@ -189,6 +196,7 @@ def _check(
             f"{rejected} of {total} lines ({rejected / total:.1%}) cannot be used, more than "
             f"data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
             + "; ".join(_first_rejected(rejected_uri))
+            + ("; data.labels can set the meaning of labels" if counts[_BAD_LABELS] else "")
         )
     size = sum(file.size for file in files)
     if lost > max_rejected_fraction * size:

@@ -24,6 +24,7 @@ from components.run_report.evaluation import Evaluation
 from components.run_report.history import Sources, installed_versions, read_runs
 from components.run_report.page import collect, render
 from core.metadata import open_store
+from serving.predictor import LABELS
 
 REPORT_FILE = "report.html"
 _DESCRIBED = {
@@ -38,7 +39,6 @@ _DESCRIBED = {
 }
 """The inputs whose URIs are attributes of `Sources`."""
 _BLESSING, _PUSHED = "blessing", "pushed_model"
-_LABELS = ("negative", "positive")
 
 
 class Executor(base_executor.BaseExecutor):
@@ -109,7 +109,7 @@ def classification(evaluation: Evaluation) -> dict[str, Any]:
             for rate, recall, threshold in evaluation.roc
         ],
         "confusionMatrix": {
-            "annotationSpecs": [{"displayName": label} for label in _LABELS],
+            "annotationSpecs": [{"displayName": label} for label in LABELS],
             "rows": [{"row": row} for row in evaluation.confusion],
         },
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from components.evaluator.files import (
@@ -18,12 +19,16 @@ from components.evaluator.metrics import (
     EXAMPLE_COUNT,
     METRICS,
     Check,
+    Confusion,
     Interval,
+    Measured,
     Metric,
-    accuracy_interval,
+    constant_answer,
     difference_interval,
     ratio,
+    wilson,
 )
+from trainer_module.export import THRESHOLD
 
 
 class Figure(NamedTuple):
@@ -66,11 +71,19 @@ class Bin(NamedTuple):
     observed: float
 
 
+class Undecided(NamedTuple):
+    """The reviews whose probability is near the threshold, from 0.3 to 0.7."""
+
+    examples: int
+    accuracy: float
+
+
 class Evaluation(NamedTuple):
     """The figures of one evaluation.
 
     Attributes:
       examples: number of reviews in the test split.
+      constant_answer: the accuracy of a constant answer, as a clause.
       metrics: the metrics of all reviews.
       slices: the accuracy of each slice.
       checks: the thresholds, next to the values of the candidate.
@@ -78,15 +91,18 @@ class Evaluation(NamedTuple):
       roc: (false positive rate, true positive rate, threshold), by descending threshold; empty in
         an evaluation by an earlier version, as are `bins`.
       bins: the calibration.
+      undecided: None if there are no such reviews.
     """
 
     examples: int
+    constant_answer: str
     metrics: list[Figure]
     slices: list[SliceAccuracy]
     checks: list[Check]
-    confusion: list[list[int]]
+    confusion: Confusion
     roc: list[tuple[float, float, float]]
     bins: list[Bin]
+    undecided: Undecided | None = None
 
 
 def read_evaluation(uri: str) -> Evaluation:
@@ -99,46 +115,50 @@ def read_evaluation(uri: str) -> Evaluation:
       ValueError: the evaluation is not complete.
     """
     whole, *others = read(uri)
-    own, base = whole.models[CANDIDATE], whole.models.get(BASELINE, {})
-    negative, positive = map(sum, whole.confusion)
+    own, base = whole.models[CANDIDATE], whole.models.get(BASELINE)
     slices = []
     for each in others:
-        values = each.models.get(CANDIDATE, {})
-        if values.get(EXAMPLE_COUNT):
-            accuracy, labels = values[ACCURACY], map(sum, each.confusion)
-            slices.append(
-                SliceAccuracy(
-                    *each.slice,
-                    int(values[EXAMPLE_COUNT]),
-                    accuracy,
-                    accuracy_interval(accuracy, *labels),
-                )
-            )
+        model = each.models.get(CANDIDATE)
+        if model and model.values.get(EXAMPLE_COUNT):
+            examples, accuracy = int(model.values[EXAMPLE_COUNT]), model.values[ACCURACY]
+            interval = wilson(round(accuracy * examples), examples)
+            slices.append(SliceAccuracy(*each.slice, examples, accuracy, interval))
     slices.sort(key=lambda each: (each.feature, _first_number(each.value)))
     plots = read_plots(uri)
+    points = plots.confusion_matrix_at_thresholds.matrices if plots else []
+    buckets = plots.calibration_histogram_buckets.buckets if plots else []
     return Evaluation(
-        examples=int(own[EXAMPLE_COUNT]),
+        examples=int(own.values[EXAMPLE_COUNT]),
+        constant_answer=constant_answer(own.confusion),
         metrics=[
-            _figure(metric, own[metric.name], base.get(metric.name), negative, positive)
+            _figure(metric, own, base)
             for metric in METRICS
-            if metric.title and metric.name in own
+            if metric.title and metric.name in own.values
         ],
         slices=slices,
         checks=read_checks(uri),
-        confusion=whole.confusion,
-        roc=[_point(matrix) for matrix in plots.confusion_matrix_at_thresholds.matrices]
-        if plots
-        else [],
+        confusion=own.confusion,
+        roc=[_point(matrix) for matrix in points],
         bins=[
             Bin(
                 bucket.total_weighted_refined_prediction.value / bucket.num_weighted_examples.value,
                 bucket.total_weighted_label.value / bucket.num_weighted_examples.value,
             )
-            for bucket in plots.calibration_histogram_buckets.buckets
-        ]
-        if plots
-        else [],
+            for bucket in buckets
+        ],
+        undecided=_undecided(buckets),
     )
+
+
+def _undecided(buckets: Iterable[Any]) -> Undecided | None:
+    examples = right = 0
+    for bucket in buckets:
+        lower = bucket.lower_threshold_inclusive
+        if 0.3 <= lower < 0.7:
+            here, positive = bucket.num_weighted_examples.value, bucket.total_weighted_label.value
+            examples += round(here)
+            right += round(positive if lower >= THRESHOLD else here - positive)
+    return Undecided(examples, right / examples) if examples else None
 
 
 def _point(matrix: Any) -> tuple[float, float, float]:
@@ -150,16 +170,22 @@ def _point(matrix: Any) -> tuple[float, float, float]:
     )
 
 
-def _figure(
-    metric: Metric, value: float, baseline: float | None, negative: int, positive: int
-) -> Figure:
-    interval, difference = None, None
-    if metric.interval and negative and positive and math.isfinite(value):
-        interval = metric.interval(value, negative, positive)
-        if baseline is not None:
-            other = metric.interval(baseline, negative, positive)
-            difference = difference_interval(value, interval, baseline, other)
-    return Figure(metric.title, value, interval, baseline, difference)
+def _figure(metric: Metric, own: Measured, base: Measured | None) -> Figure:
+    value, interval = _value(metric, own)
+    other, other_interval = _value(metric, base) if base else (None, None)
+    difference = None
+    if interval and other is not None and other_interval:
+        difference = difference_interval(value, interval, other, other_interval)
+    return Figure(metric.title, value, interval, other, difference)
+
+
+def _value(metric: Metric, model: Measured) -> tuple[float, Interval | None]:
+    value = model.values.get(metric.name, math.nan)
+    if metric.fraction and math.isfinite(value):
+        return value, wilson(*metric.fraction(model.confusion))
+    if metric.interval and math.isfinite(value):
+        return value, metric.interval(value, model.confusion)
+    return value, None
 
 
 def _first_number(name: str) -> int:

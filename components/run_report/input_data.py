@@ -9,12 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.dsl.io import fileio
 
-from components.data_gate import read_anomalies
+from components.data_gate import label_counts, read_anomalies
 from core.files import list_files
-from preprocessing import features
 
 _FILES_SHOWN = 50
 _SAMPLES = 3
@@ -94,14 +92,8 @@ def read_balance(statistics: str) -> list[Balance]:
     """Read the label frequencies from the output of StatisticsGen."""
     found = []
     for split in _SPLITS:
-        path = os.path.join(statistics, f"Split-{split}", "FeatureStats.pb")
-        if not fileio.exists(path):
-            continue
-        with fileio.open(path, "rb") as file:
-            message = statistics_pb2.DatasetFeatureStatisticsList.FromString(file.read())
-        counts = _label_counts(message)
-        if sum(counts.values()):
-            whole = sum(counts.values())
+        counts = label_counts(statistics, split)
+        if whole := sum(counts.values()):
             found.append(Balance(split, counts["0"] / whole, counts["1"] / whole))
     return found
 
@@ -147,16 +139,6 @@ def _reasons(rejected: str, total: Mapping[str, int]) -> list[Reason]:
         Reason(name.removeprefix("rejected/"), total[name], samples[name.removeprefix("rejected/")])
         for name in most
     ]
-
-
-def _label_counts(statistics: Any) -> dict[str, float]:
-    counts = {"0": 0.0, "1": 0.0}
-    for dataset in statistics.datasets:
-        for feature in dataset.features:
-            if features.LABEL in feature.path.step or feature.name == features.LABEL:
-                for bucket in feature.string_stats.rank_histogram.buckets:
-                    counts[bucket.label] = counts.get(bucket.label, 0.0) + bucket.sample_count
-    return counts
 
 
 def _json_lines(path: str) -> Iterator[dict[str, Any]]:

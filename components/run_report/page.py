@@ -27,6 +27,8 @@ from components.run_report.input_data import (
 from components.run_report.mistakes import Explanations, Mistake, explain
 from core.settings import flat_settings
 from preprocessing.features import LENGTH_BUCKET
+from serving.predictor import LABELS
+from trainer_module.export import THRESHOLD
 from trainer_module.settings import SUMMARY_FILE
 
 _SUM_MODEL = "ngram_linear"
@@ -116,7 +118,8 @@ def render(content: Content) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"highlighted": highlighted, "number": _number, "figure": figure}
+    functions = {"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer}
+    environment.globals |= functions
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
         run=sources,
@@ -141,6 +144,16 @@ def highlighted(mistake: Mistake) -> list[tuple[str, float]]:
 def figure(value: float) -> str:
     """Return a measurement with the digits that a reader needs, such as `0.8385` or `41,817`."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def answer(probability: float) -> str:
+    """Return the answer of the model, with the probability of the answer.
+
+    Args:
+      probability: the predicted probability of being positive.
+    """
+    label = int(probability > THRESHOLD)
+    return f"answered {LABELS[label]} with probability {max(probability, 1 - probability):.3f}"
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:

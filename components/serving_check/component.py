@@ -15,7 +15,7 @@ from tfx.types import artifact_utils, standard_artifacts, standard_component_spe
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 from tfx.utils import path_utils
 
-from components.evaluator.files import overall_metrics, stored_predictions
+from components.evaluator.files import CANDIDATE, read, stored_predictions
 from components.evaluator.metrics import EXAMPLE_COUNT
 from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
 from components.sample import read_sample
@@ -54,7 +54,7 @@ class Executor(base_executor.BaseExecutor):
             [text for _, text in sentences],
         )
         evaluated = results.Evaluated(
-            reviews=round(overall_metrics(evaluation.uri)[EXAMPLE_COUNT]),
+            reviews=round(read(evaluation.uri)[0].models[CANDIDATE].values[EXAMPLE_COUNT]),
             predictions=stored_predictions(evaluation.uri, sample.examples),
         )
         found = results.check(answers, failure, thresholds, sample, evaluated, sentences)

@@ -91,7 +91,7 @@ def check(
         *_measurements(answers, thresholds),
         *_agreement(answers, sample, evaluated.predictions),
         *_count(sample, evaluated.reviews),
-        *_golden(answers, thresholds, len(golden), len(mistakes)),
+        *_golden(answers, thresholds, golden),
     ]
     causes = [result.cause for result in results if not result.passed]
     more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
@@ -199,14 +199,22 @@ def _mistakes(answers: Answers, golden: Sequence[Sentence]) -> list[dict[str, An
 
 
 def _golden(
-    answers: Answers, thresholds: Thresholds, total: int, mistakes: int
+    answers: Answers, thresholds: Thresholds, golden: Sequence[Sentence]
 ) -> Iterator[Result]:
-    """Yield whether enough golden sentences are right, if they were sent."""
-    if answers.golden:
-        share, least = (total - mistakes) / total, thresholds.min_golden
-        cause = (
-            f"{total - mistakes} of {total} golden sentences are right, serving_check.min_golden "
-            f"requires {least:g}; check the model, or set serving_check.golden to sentences of its "
-            "data"
-        )
-        yield Result("golden", share, least, "", share >= least, cause)
+    """Yield whether enough golden sentences of each class are right, if they were sent."""
+    least = thresholds.min_golden
+    for label in LABELS:
+        right = [
+            LABELS[probability > THRESHOLD] == label
+            for (own, _), probability in zip(golden, answers.golden, strict=False)
+            if own == label
+        ]
+        if right:
+            share = sum(right) / len(right)
+            cause = (
+                f"{sum(right)} of {len(right)} {label} golden sentences are right, "
+                f"serving_check.min_golden requires {least:g}; check the model, or set "
+                "serving_check.golden to sentences of its data"
+            )
+            # No model can miss 0.
+            yield Result(f"golden_{label}", share, least or None, "", share >= least, cause)

@@ -26,8 +26,9 @@ class Thresholds(Section):
     golden: Annotated[str, Field(min_length=1)] | None = None
     """File with a golden sentence in each line, `positive` or `negative`, a tab, and the text;
     None: the list that the package contains."""
-    min_golden: Fraction = 0.6
-    """Least fraction of the golden sentences whose predicted label is right."""
+    min_golden: Fraction = 0.5
+    """Least fraction of the golden sentences of each class whose predicted label is right; 0:
+    none."""
 
     @field_validator("golden")
     @classmethod

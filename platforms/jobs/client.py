@@ -286,10 +286,13 @@ class JobClient:
             seconds = max(pause, requested_pause)
             action = f"{verb} {resource} in namespace {self.namespace}"
             if time.monotonic() + seconds > deadline:
-                raise Unreachable(
-                    f"Kubernetes API unreachable for {timeout:.0f} s: {action} (last error: "
-                    f"{last_error})"
-                )
+                text = f"for {timeout:.0f} s: {action} (last error: {last_error})"
+                if "failed calling webhook" in last_error:
+                    raise Unreachable(
+                        f"{self.kind.title} refused {text}: check that {self.kind.controller} runs "
+                        "in this cluster"
+                    )
+                raise Unreachable(f"Kubernetes API unreachable {text}")
             logging.warning(
                 "Kubernetes API: %s: %s; retrying in %.1f s", action, last_error, seconds
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,15 +21,15 @@ from platforms.jobs.pods import Pod, latest
 from platforms.jobs.refusals import Refusal, Refusals
 from platforms.jobs.step import sigterm_raises
 
-_SECONDS_TO_FAIL = 60.0
-"""Seconds between the permanent failure of a replica and the failure of the job. Training operators
-before 1.8.1 keep the TFJob `Restarting` for ever if another replica was killed at the same time."""
 _SECONDS_FOR_LOGS = 15.0
 """Seconds for the rest of the logs after the end of a job."""
 _SECONDS_TO_DISAPPEAR = 600.0
 """Timeout for the deletion of an earlier attempt's job, with its pods."""
 _SECONDS_TO_DELETE = 20.0
 """Timeout of the request to delete the job; SIGKILL follows 30 seconds after SIGTERM."""
+
+
+_NEW_ADDRESS = "the DNS of the cluster may return its old address for some time, usually 30 s"
 
 
 class JobFailed(RuntimeError):
@@ -85,9 +86,12 @@ def run(client: JobClient, manifest: dict[str, Any], terms: Terms) -> None:
     name = manifest["metadata"]["name"]
     with sigterm_raises():
         try:
-            uid = _create_or_find(client, manifest, terms)
-            if not _Follow(client, name, uid, terms).until_end():
-                _delete(client, name)
+            follow = _Follow(client, name, terms)
+            end = _End.RESTART
+            while end == _End.RESTART:
+                end = follow.until_end(_create_or_find(client, manifest, terms))
+                if end != _End.KEEP:
+                    _delete(client, name)
         except (SystemExit, KeyboardInterrupt, JobAborted):
             _delete(client, name)
             raise
@@ -163,14 +167,21 @@ def _delete(client: JobClient, name: str) -> None:
         )
 
 
+class _End(enum.Enum):
+    """What happens to a job whose training is over, or which lost a replica."""
+
+    KEEP = "it has ended"
+    DELETE = "its training is over, but it has not ended"
+    RESTART = "it failed because it lost a replica"
+
+
 class _Follow:
     """The state of the loop that polls a job until its end."""
 
-    def __init__(self, client: JobClient, name: str, uid: str, terms: Terms):
+    def __init__(self, client: JobClient, name: str, terms: Terms):
         self._client = client
         self._kind = client.kind
         self._name = name
-        self._uid = uid
         self._terms = terms
         self._last_progress = ""
         self._started = time.monotonic()
@@ -180,17 +191,13 @@ class _Follow:
         self._uids: dict[str, str] = {}
         self._restarts: Counter[str] = Counter()
         self._lost: dict[str, Pod] = {}
-        self._failed_since: float | None = None
         self._refusals = Refusals(client, name)
         self._refused: list[Refusal] = []
         self._refused_since: float | None = None
         self._logged: dict[str, str] = {}
 
-    def until_end(self) -> bool:
-        """Follow the job; return when the training is over and its logs are copied.
-
-        Returns:
-          True if the job has ended; False if it has not, and the caller must delete it.
+    def until_end(self, uid: str) -> _End:
+        """Follow the job with a uid; return when it has ended or its training is over.
 
         Raises:
           InputError, JobFailed, Unreachable: see `run`.
@@ -200,7 +207,7 @@ class _Follow:
             job = self._client.get(self._name)
             if (
                 job is None
-                or job["metadata"]["uid"] != self._uid
+                or job["metadata"]["uid"] != uid
                 or "deletionTimestamp" in job["metadata"]
             ):
                 self._logs.finish(_SECONDS_FOR_LOGS)
@@ -215,14 +222,19 @@ class _Follow:
                 elif self._chief_succeeded(job):
                     # The chief is the last replica to end, after it has written the model.
                     logging.warning("%s: %s, but the training was over", self._label, end.message)
+                elif self._kind.fails_after_loss(end) and self._has_only_losses():
+                    self._check_limits()
+                    logging.warning("%s: %s; starting it again", self._label, end.message)
+                    self._logs = Logs(self._client)
+                    return _End.RESTART
                 else:
                     self._fail(f"failed: {end.message}")
-                return True
+                return _End.KEEP
             if self._chief_trains_alone(job):
                 # The other replicas have ended, so the model exists, and the restarted chief would
                 # have no peers.
                 logging.warning("%s: the chief was lost when the training was over", self._label)
-                return False
+                return _End.DELETE
             self._update_refusals(job)
             self._check_limits()
             time.sleep(self._terms.poll_seconds)
@@ -252,7 +264,7 @@ class _Follow:
             if self._uids.setdefault(pod.replica, pod.uid) != pod.uid:
                 self._uids[pod.replica] = pod.uid
                 self._count_restart(pod.replica)
-                self._log_change(pod.replica, "was restarted")
+                self._log_change(pod.replica, f"was restarted; {_NEW_ADDRESS}")
             if pod.ended:
                 self._log_change(pod.replica, pod.end_text)
 
@@ -308,13 +320,6 @@ class _Follow:
                 f"{self._label}: {replica} {end}, again after {MOST_RESTARTS} restarts"
                 + _memory_advice(end)
             )
-        if any(pod.failed_permanently for pod in self._pods):
-            self._failed_since = self._failed_since or now
-            if now - self._failed_since > _SECONDS_TO_FAIL:
-                self._logs.finish(_SECONDS_FOR_LOGS)
-                self._fail("failed", JobAborted)
-        else:
-            self._failed_since = None
 
     def _blame_order(self, replica: str) -> tuple[bool, int]:
         """Return a sort key by which the first replica is the probable cause of all restarts.
@@ -323,6 +328,10 @@ class _Follow:
         """
         lost = self._lost.get(replica)
         return lost is not None and lost.lost_peer, -self._restarts[replica]
+
+    def _has_only_losses(self) -> bool:
+        """Return whether pods exist, and none of them failed with an error."""
+        return bool(self._pods) and not any(pod.failed_permanently for pod in self._pods)
 
     def _chief_succeeded(self, job: dict[str, Any]) -> bool:
         chief = self._kind.chief_of(job)
@@ -335,18 +344,18 @@ class _Follow:
         restarted = [pod.created_at for pod in self._pods if pod.replica == chief]
         return bool(ended and restarted) and restarted[0] > min(ended) and self._terms.is_done()
 
-    def _fail(self, message: str, error: type[JobFailed] = JobFailed) -> None:
+    def _fail(self, message: str) -> None:
         """Raise the error of the replica that most likely caused the failure."""
         failed = _root_cause(self._pods)
         if failed is None:
-            raise error(f"{self._label} {message}{self._earlier_losses()}")
+            raise JobFailed(f"{self._label} {message}{self._earlier_losses()}")
         lines = self._logs.last_lines(failed.replica)
         if failed.exit_code == exit_codes.BAD_INPUT and lines:
             raise InputError(printed_line(lines))
         logging.error(
             "The last lines of %s:\n%s", failed.replica, "\n".join(lines) or "(no output)"
         )
-        raise error(
+        raise JobFailed(
             f"{self._label} failed: {failed.replica} {failed.end_text}: {error_line(lines)}"
             f"{_memory_advice(failed.end_text)}{self._earlier_losses(failed.replica)}; run again "
             "to continue from the last checkpoint"

@@ -125,6 +125,10 @@ class JobKind(abc.ABC):
                 return condition
         return None
 
+    def fails_after_loss(self, end: Condition) -> bool:
+        """Return whether a job that failed may only have lost a replica."""
+        return False
+
     def suspended(self, job: dict[str, Any]) -> bool:
         """Return whether a queue holds the job, or somebody has suspended it."""
         current = self.conditions(job)

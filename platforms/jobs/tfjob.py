@@ -66,6 +66,11 @@ class TFJob(JobKind):
             Condition(each["type"], str(each.get("message", ""))) for each in true_conditions(job)
         ]
 
+    def fails_after_loss(self, end: Condition) -> bool:
+        # Version 1.9 counts a pod that is being deleted as failed, and then fails the TFJob: after
+        # an eviction, a preemption or the drain of a node.
+        return "replica(s) failed" in end.message
+
     def accepted(self, job: dict[str, Any]) -> bool:
         # The operator writes no condition if the API server refuses a pod or a service.
         return bool(job.get("status", {}).get("conditions"))

@@ -71,6 +71,7 @@ class KubeflowRun:
         """See `platforms.follow.Run`."""
         try:
             run = self.client.get_run(self.run_id)
+            cancelled = run.state == "FAILED" and self.client.is_cancelled(run)
         except urllib3.exceptions.HTTPError as error:
             raise no_response(error) from None
         except ApiException as error:
@@ -81,9 +82,7 @@ class KubeflowRun:
             Task(task.display_name or "", task.state or "", _message(task.error))
             for task in details or []
         )
-        # A cancelled run ends as FAILED; only the history of its states has CANCELING.
-        history = [each.state for each in run.state_history or []]
-        state = "CANCELED" if "CANCELING" in history and run.state == "FAILED" else run.state
+        state = "CANCELED" if cancelled else run.state
         return Status(state or "", tasks, _message(run.error))
 
 
@@ -252,15 +251,7 @@ class _Client(kfp.Client):
             api.rest_client = _Rest(api.configuration)
         for pause in (*PAUSES, None):
             try:
-                health = api.call_api(
-                    "/apis/v2beta1/healthz",
-                    "GET",
-                    header_params={"Accept": "application/json"},
-                    response_type="object",
-                    auth_settings=["Bearer"],
-                    _request_timeout=HEALTH_SECONDS,
-                    _return_http_data_only=True,
-                )
+                health = self._get("/apis/v2beta1/healthz", _request_timeout=HEALTH_SECONDS)
                 break
             except ApiException as error:
                 if pause is None or not error.status or error.status < 500:
@@ -273,6 +264,34 @@ class _Client(kfp.Client):
                 status=503, reason="the UI responds, but its API server is not ready"
             )
         return _Health(bool(health.get("multi_user")))
+
+    def is_cancelled(self, run: Any) -> bool:
+        """Return whether a run whose state is FAILED was cancelled.
+
+        Kubeflow cancels a run by the deadline 0 of its Workflow, which only an older version of the
+        API returns. The history of the states has CANCELING only if it lasted for some seconds.
+        """
+        if any(each.state == "CANCELING" for each in run.state_history or []):
+            return True
+        try:
+            answer = self._get(f"/apis/v1beta1/runs/{run.run_id}")
+        except ApiException as error:
+            if error.status == 404:
+                return False
+            raise
+        workflow = json.loads(answer.get("pipeline_runtime", {}).get("workflow_manifest", "{}"))
+        return workflow.get("spec", {}).get("activeDeadlineSeconds") == 0
+
+    def _get(self, path: str, **options: Any) -> Any:
+        return self._healthz_api.api_client.call_api(
+            path,
+            "GET",
+            header_params={"Accept": "application/json"},
+            response_type="object",
+            auth_settings=["Bearer"],
+            _return_http_data_only=True,
+            **options,
+        )
 
 
 def connect(config: PipelineConfig) -> tuple[kfp.Client, str]:

@@ -11,8 +11,8 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
-from components.evaluator.files import BASELINE, overall_metrics, read_checks
-from components.evaluator.metrics import ACCURACY
+from components.evaluator.files import BASELINE, CANDIDATE, read, read_checks
+from components.evaluator.metrics import ACCURACY, constant_answer
 from components.properties import (
     BASELINE_PROPERTY,
     CAUSE_PROPERTY,
@@ -34,6 +34,7 @@ class Outcome:
       lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
       reading: the format, the columns and the scale of the files, in a few lines.
       accuracy, auc: metrics of the candidate on the whole test split.
+      constant_answer: the accuracy of a constant answer there, as a clause.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
       accuracy_change: the accuracy minus that of the baseline; 0 if there was none.
       blessed: True if the Evaluator blessed the model.
@@ -48,6 +49,7 @@ class Outcome:
     reading: list[str]
     accuracy: float
     auc: float
+    constant_answer: str
     baseline: str
     accuracy_change: float
     blessed: bool
@@ -80,10 +82,11 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
     pushed_to = destination(outputs.one(PUSHER, "pushed_model")) if PUSHER in outputs else ""
     if pushed_to and not is_complete(pushed_to):
         raise NoOutcomeError(f"the model pushed to {pushed_to} was deleted; run again to push it")
-    metrics = overall_metrics(evaluation)
+    models = read(evaluation)[0].models
+    own = models[CANDIDATE]
     blessed = blessing.custom_properties["blessed"].int_value == 1
     baseline = blessing.custom_properties[BASELINE_PROPERTY].string_value
-    base = overall_metrics(evaluation, BASELINE).get(ACCURACY, metrics[ACCURACY])
+    base = models.get(BASELINE, own)
     return Outcome(
         lines={
             name: value.int_value
@@ -91,10 +94,11 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
             if value.HasField("int_value")
         },
         reading=rejected.custom_properties[READING_PROPERTY].string_value.splitlines(),
-        accuracy=metrics[ACCURACY],
-        auc=metrics["auc"],
+        accuracy=own.values[ACCURACY],
+        auc=own.values["auc"],
+        constant_answer=constant_answer(own.confusion),
         baseline=baseline,
-        accuracy_change=metrics[ACCURACY] - base,
+        accuracy_change=own.values[ACCURACY] - base.values[ACCURACY],
         blessed=blessed,
         reasons=[
             check.sentence for check in read_checks(evaluation) if not (blessed or check.passed)

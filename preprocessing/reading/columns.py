@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from core.errors import InputError
@@ -18,7 +18,8 @@ class NoReviews(InputError):
 class Columns(NamedTuple):
     """The names of the columns to read; a title is optional, and so may be a label.
 
-    `further` has a name, or None, for each of `features.further_columns`.
+    `further` has a name, or None, for each of `features.further_columns`, and the name of
+    `ReadOptions.id` if it is set.
     """
 
     label: str | None
@@ -61,6 +62,7 @@ COMMAS = Dialect()
 class Layout:
     """The complete instructions for reading one file, without the `auto` values of `ReadOptions`.
 
+    `label_scale` is one of `labels.SCALES`, unless `label_map` has the meaning of the labels.
     `header` is the header of a CSV file; None for a CSV file without a header and other formats.
     `unused` has the columns that are not read although they have the name of a part of a review.
     `scale_is_guessed` is True if the scale was inferred from some of the labels. `labels` is
@@ -69,8 +71,8 @@ class Layout:
 
     format: str
     columns: Columns | None = None
-    label_scale: str = "one_two"
-    neutral: str = "leave_out"
+    label_scale: str = "1 and 2"
+    label_map: Mapping[str, int | None] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
     dialect: Dialect = COMMAS
     unused: tuple[str, ...] = ()
@@ -139,10 +141,14 @@ def find_columns(
         raise NoReviews(f"{path} has no columns with known names: {columns_are}; set {settings}")
     if options.columns.get(_TITLE, _TITLE) is None:
         found = found._replace(title=None)
-    further = (
+    further = [
         chosen.get(name) or next((any_case[known] for known in names if known in any_case), None)
         for name, _, names in features.further_columns()
-    )
+    ]
+    if options.id is not None:
+        if options.id not in present:
+            raise NoReviews(f"{path} has no column '{options.id}' (--id): {columns_are}")
+        further.append(options.id)
     return found._replace(further=tuple(further))
 
 

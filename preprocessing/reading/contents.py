@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tarfile
 
-from core.errors import InputError
+from preprocessing.reading.columns import NoReviews
 
 _UNPACK = "unpack it into another folder, and read that folder"
 _EXPORT = "export its reviews as CSV (UTF-8), and read that file"
@@ -49,7 +49,7 @@ _KINDS = [
         (
             rb"\x89PNG|\xff\xd8\xff|GIF8[79]a",
             "an image",
-            "remove it, or name the other files in data.splits",
+            "remove it",
         ),
         # A review may begin with <html>, but hardly with two elements.
         (
@@ -82,7 +82,7 @@ _KINDS = [
 
 
 def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
-    """Raise InputError if content is of a known kind that is not reviews.
+    """Raise NoReviews if content is of a known kind that is not reviews.
 
     Args:
       path: the file, for the message.
@@ -94,7 +94,7 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
         found = [("a tar archive", _UNPACK)]
     if found:
         kind, remedy = found[0]
-        raise InputError(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
+        raise NoReviews(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
 
 
 def _is_tar(head: bytes) -> bool:

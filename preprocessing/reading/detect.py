@@ -33,7 +33,7 @@ from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import check_types, label_values, open_parquet
-from preprocessing.reading.labels import SCALES, is_headerless, numbers_among, whole_number
+from preprocessing.reading.labels import NUMBERS, STARS, canonical, is_headerless, labels_among
 from preprocessing.reading.records import ReadOptions, Rejected, printable
 from preprocessing.reading.samples import csv_sample, samples
 
@@ -64,15 +64,15 @@ class Inspection(NamedTuple):
 
     Attributes:
         path: the file.
-        layout: how to read the file; `layouts` decides its scale, unless `numbers` is None.
-        numbers: the numbers from 0 to 5 among the inspected labels, and NEUTRAL for the word
-            `neutral`; None if the column determines the scale, or labels are not read.
+        layout: how to read the file; `layouts` decides its scale, unless `labels` is None.
+        labels: the inspected labels, see `labels.canonical`; None if the column determines the
+            scale, or labels are not read.
         complete: whether all labels of the file were inspected.
     """
 
     path: str
     layout: Layout
-    numbers: frozenset[int] | None
+    labels: frozenset[str] | None
     complete: bool
 
 
@@ -88,14 +88,13 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
 
     Raises:
         InputError: the file cannot be opened, has an unknown format or lacks a column (`NoReviews`
-            if no reviews were recognised); or the value of an option does not exist.
+            if no reviews were recognised).
     """
-    check_options(options)
     head = _read_head(path)
     layout, labels = _detect(path, head, options)
     layout = replace(layout, labels=options.labels)
-    numbers = None if labels is None else frozenset(numbers_among(labels))
-    return Inspection(path, layout, numbers, head.is_all)
+    seen = None if labels is None else frozenset(labels_among(labels))
+    return Inspection(path, layout, seen, head.is_all)
 
 
 _Detected = tuple[Layout, Iterable[object] | None]
@@ -125,18 +124,6 @@ def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
     if found == "parquet":
         return _parquet_layout(path, options)
     return _csv_layout(path, head, options)
-
-
-def check_options(options: ReadOptions) -> None:
-    """Raise InputError if the value of an option does not exist."""
-    for setting, value, known in (
-        ("data.format", options.format, ("auto", *FORMATS)),
-        ("data.label_scale", options.label_scale, ("auto", *SCALES)),
-        ("data.neutral", options.neutral, ("leave_out", "negative", "positive")),
-        ("labels", options.labels, ("required", "optional")),
-    ):
-        if value not in known:
-            raise InputError(f"{setting} is '{value}': it must be one of {', '.join(known)}")
 
 
 def _read_head(path: str) -> Head:
@@ -204,8 +191,9 @@ def _format_of_name(path: str) -> str | None:
 
 def _known_scale(options: ReadOptions, column: str | None) -> str | None:
     if options.labels == "optional":
-        return "one_two"  # the labels are not read, so the scale does not matter
-    return "stars" if column is not None and column.lower() in STAR_COLUMNS else None
+        return STARS  # the labels are not read, so the scale does not matter
+    is_known = column is not None and column.lower() in STAR_COLUMNS and not options.label_map
+    return STARS if is_known else None
 
 
 def _layout(
@@ -223,7 +211,7 @@ def _fasttext_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
         for lines in () if head.is_all else samples(path):
             yield from fasttext.first_labels(lines)
 
-    return _layout(Layout("fasttext", neutral=options.neutral), None, options, labels())
+    return _layout(Layout("fasttext"), None, options, labels())
 
 
 def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
@@ -243,7 +231,7 @@ def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
             yield from (fields.get(columns.label or "") for fields in _objects(lines))
 
     unused = unused_columns(present, columns)
-    layout = Layout("jsonl", columns, neutral=options.neutral, unused=unused)
+    layout = Layout("jsonl", columns, unused=unused)
     return _layout(layout, columns.label, options, labels())
 
 
@@ -265,7 +253,7 @@ def _parquet_layout(path: str, options: ReadOptions) -> _Detected:
             labels = [] if is_known else label_values(file, columns.label or "")
     except CorruptArchive as damage:
         raise InputError(f"{damage}; download it again") from damage
-    layout = Layout("parquet", columns, neutral=options.neutral, unused=unused)
+    layout = Layout("parquet", columns, unused=unused)
     return _layout(layout, columns.label, options, labels)
 
 
@@ -278,12 +266,12 @@ def _csv_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
 
     def labels() -> Iterator[object]:
         for fields in _good_records(head.data, dialect):
-            if len(fields) == width:
+            if len(fields) == width and tuple(fields) != header:
                 yield fields[at]
         for lines in () if head.is_all else samples(path):
             yield from (fields[at] for fields in csv_sample(lines, width, dialect))
 
-    layout = Layout("csv", columns, "one_two", options.neutral, header, dialect, unused)
+    layout = Layout("csv", columns, header=header, dialect=dialect, unused=unused)
     return _layout(layout, name, options, labels())
 
 
@@ -305,7 +293,7 @@ def _csv_columns(
             return HEADERLESS._replace(title=title), None, dialect
     dialect, first = _widest(head)
     separated = f",{dialect.with_separator}," if dialect.with_separator else ""
-    if any(len(field) > _LONGEST_NAME or whole_number(field) is not None for field in first):
+    if any(len(field) > _LONGEST_NAME or canonical(field) in NUMBERS for field in first):
         raise NoReviews(
             f"{path} has no header: its first record{separated} is {printable(first)}; add a line "
             "with the names of its columns, such as rating, title and text"

@@ -1,6 +1,6 @@
 """Find, open and decompress review files, local or gs://, through Beam's FileSystems.
 
-`find_sources` lists the files of an input, group by group, and refuses two names of one file.
+`find_sources` lists the files of an input, group by group.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import glob
 import hashlib
 import json
 import os
-import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import BinaryIO, NamedTuple, cast
 
 from apache_beam.io.filesystem import CompressionTypes
@@ -22,7 +21,6 @@ from core.errors import InputError
 from preprocessing.reading import globs
 from preprocessing.reading.archives import (
     MAGIC_BYTES,
-    SUFFIXES,
     DecompressedStream,
     compression,
 )
@@ -32,8 +30,6 @@ HELD_OUT = {"eval": 1, "test": 2}
 
 REMEDY = "remove one of them, or write a glob in data.splits that matches only one"
 """The remedy for two files with the same reviews."""
-_ARCHIVE = re.compile(f"({'|'.join(map(re.escape, SUFFIXES))})$", re.IGNORECASE)
-
 _DATA_ONLY = ("*", globs.EVERYTHING, "**/*")
 
 
@@ -72,8 +68,7 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
       patterns: group -> glob below `base`, see `find_files`.
 
     Raises:
-      InputError: see `find_files`; or every file of a group belongs to another group; or two
-        files are an archive and its unpacked copy, or two names of one file.
+      InputError: see `find_files`; or every file of a group belongs to another group.
     """
     groups: dict[str, str] = {}
     found = {}
@@ -90,7 +85,6 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
                 f"data.splits.{group}: every file that the glob '{pattern}' matches belongs to "
                 f"another split, such as {path} to data.splits.{groups[path]}: name other files"
             )
-    _refuse_copies([file.path for file in sources])
     order = list(patterns)
     return sorted(sources, key=lambda file: (order.index(file.group), file.path))
 
@@ -107,25 +101,6 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
 
 def _rank(group: str) -> int:
     return HELD_OUT.get(group, 0)
-
-
-def _refuse_copies(paths: Iterable[str]) -> None:
-    unpacked: dict[str, str] = {}
-    files: dict[tuple[int, int], str] = {}
-    for path in paths:
-        name = _ARCHIVE.sub("", path)
-        other = unpacked.setdefault(name, path)
-        if other != path:
-            raise InputError(
-                f"{other} and {path} contain the same reviews (a file and its archive, or two "
-                f"archives of one file): {REMEDY}"
-            )
-        if FileSystems.get_scheme(path) is None:
-            # A symbolic or hard link has the device and inode numbers of its target.
-            status = os.stat(path)
-            other = files.setdefault((status.st_dev, status.st_ino), path)
-            if other != path:
-                raise InputError(f"{other} and {path} are two names of one file: {REMEDY}")
 
 
 def find_files(base: str, pattern: str) -> list[FoundFile]:

@@ -4,72 +4,62 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE, ReadOptions
 
-TWO_NUMBERS = ("zero_one", "one_two")
-"""The scales without a neutral number."""
-SCALES = ("stars", *TWO_NUMBERS)
-WORDS = "words"  # the scale of files without numbers among their labels; it has no number
 NEUTRAL = -1
-SCALE_NUMBERS = range(6)
-"""The numbers that occur on any of the scales."""
+SCALES: dict[str, dict[str, int]] = {
+    "1 to 5": {"1": 0, "2": 0, "3": NEUTRAL, "4": 1, "5": 1},
+    "0 to 4": {"0": 0, "1": 0, "2": NEUTRAL, "3": 1, "4": 1},
+    "0 and 1": {"0": 0, "1": 1, "false": 0, "true": 1},
+    "1 and 2": {"1": 0, "2": 1},
+    "-1 to 1": {"-1": 0, "0": NEUTRAL, "1": 1},
+    "words": {},
+}
+"""Scale -> label -> its meaning: 0 negative, 1 positive, NEUTRAL left out."""
+STARS, WORDS = "1 to 5", "words"
+NUMBERS = [str(number) for number in range(-1, 6)]
+"""The numbers on any of the scales."""
+KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
+"""The words with a meaning on every scale."""
 
 _PREFIX = "__label__"
-_WHOLE_NUMBER = re.compile(rf"\s*(?:{_PREFIX})?([0-9])(?:\.0*)?\s*", re.ASCII)
-_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
-_NUMBERS = {
-    "stars": {1: 0, 2: 0, 3: NEUTRAL, 4: 1, 5: 1},
-    "zero_one": {0: 0, 1: 1},
-    "one_two": {1: 0, 2: 1},
-    WORDS: {},
-}
-_NEUTRAL_AS = {"leave_out": NEUTRAL, "negative": 0, "positive": 1}
+_NUMBER = re.compile(r"(-?[0-9]+)(?:\.0*)?", re.ASCII)
 
 
 class LabelReader:
-    """A reader of labels on one scale: stars (1-2, 3, 4-5), zero_one, one_two, or words only.
-
-    The words `positive`, `negative`, `pos`, `neg` and `neutral` are valid on every scale. A
-    number or word may have fastText's prefix `__label__`.
+    """A reader of labels.
 
     Args:
-      scale: one of SCALES, or WORDS.
-      neutral: the treatment of neutral labels, see `ReadOptions`.
+      meanings: label, as `canonical` returns it -> 0, 1, or NEUTRAL or None to leave it out.
       guessed: whether the scale was inferred from some labels. If it was, the reason for a number
         that is only on other scales is OTHER_SCALE.
     """
 
-    def __init__(self, scale: str, neutral: str, guessed: bool = False) -> None:
-        as_label = {NEUTRAL: _NEUTRAL_AS[neutral], 0: 0, 1: 1}
-        self._numbers = {number: as_label[label] for number, label in _NUMBERS[scale].items()}
-        self._words = {word: as_label[label] for word, label in _WORDS.items()}
-        self._booleans = scale == "zero_one"
+    def __init__(self, meanings: Mapping[str, int | None], guessed: bool = False) -> None:
+        self._meanings = {
+            label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
+        }
         self._guessed = guessed
 
     def read(self, value: object) -> int | None:
         """Return 0 (negative), 1 (positive), `NEUTRAL` (leave out) or None (not a label)."""
-        number = whole_number(value, self._booleans)
-        if number is not None:
-            return self._numbers.get(number)
-        if not isinstance(value, str):
-            return None
-        return self._words.get(_word(value))
+        found = self._meanings.get(value) if isinstance(value, str) else None
+        return self._meanings.get(canonical(value) or "") if found is None else found
 
     def reason(self, value: object) -> str:
         """Return why a value for which `read` returns None is rejected."""
-        contradicts = self._guessed and whole_number(value) in SCALE_NUMBERS
-        return OTHER_SCALE if contradicts else BAD_LABEL
+        return OTHER_SCALE if self._guessed and canonical(value) in NUMBERS else BAD_LABEL
 
 
 class AnyLabel(LabelReader):
     """A reader for input whose labels are not used: every value is valid, even a missing one."""
 
     def __init__(self) -> None:
-        super().__init__(WORDS, "leave_out")
+        super().__init__({})
 
     def read(self, value: object) -> int:
         """Return 0, which no other code reads."""
@@ -80,50 +70,45 @@ def label_reader(layout: Layout) -> LabelReader:
     """Return the reader of the labels of files with this layout."""
     if layout.labels == "optional":
         return AnyLabel()
-    return LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    if layout.label_map:
+        return LabelReader(layout.label_map)
+    return LabelReader({**SCALES[layout.label_scale], **KNOWN_WORDS}, layout.scale_is_guessed)
 
 
-def numbers_among(labels: Iterable[object]) -> Iterator[int]:
-    """Yield the SCALE_NUMBERS among labels, and NEUTRAL for the word `neutral`."""
-    for label in labels:
-        if isinstance(label, bytes):
-            label = label.decode("utf-8", "replace")
-        if isinstance(label, bool):
-            yield from (0, 1)  # one boolean shows that the labels are booleans
-        elif isinstance(label, str) and _WORDS.get(_word(label)) == NEUTRAL:
-            yield NEUTRAL
-        number = whole_number(label)
-        if number is not None and number in SCALE_NUMBERS:
-            yield number
+def canonical(value: object) -> str | None:
+    """Return a label in the spelling of `SCALES`; None for a value that is no label.
 
-
-def _word(value: str) -> str:
-    return value.strip().lower().removeprefix(_PREFIX)
-
-
-def whole_number(value: object, booleans: bool = True) -> int | None:
-    """Return `4`, `4.0`, `"4"`, `"4.0"`, `"__label__4"` as 4; with `booleans`, True as 1.
-
-    Other values are None.
+    `4`, `4.0`, `"4"`, `" 4.0"` and `"__label__4"` become `4`, True becomes `true`, and a word is in
+    lower case.
     """
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
     if isinstance(value, str):
-        match = _WHOLE_NUMBER.fullmatch(value)
-        return int(match[1]) if match else None
+        word = value.strip().lower().removeprefix(_PREFIX)
+        number = _NUMBER.fullmatch(word)
+        return number[1] if number else word
     if isinstance(value, bool):
-        return int(value) if booleans else None
-    if isinstance(value, int):
-        return value
-    if not isinstance(value, (float, Decimal)) or not math.isfinite(value):
-        return None
-    return int(value) if value == int(value) else None
+        return str(value).lower()
+    if isinstance(value, (float, Decimal)):
+        value = int(value) if math.isfinite(value) and value == int(value) else None
+    return f"{value:d}" if isinstance(value, int) else None
+
+
+def labels_among(values: Iterable[object]) -> Iterator[str]:
+    """Yield the labels among values, as `canonical` returns them; for a boolean 0 and 1."""
+    for value in values:
+        label = canonical(value)
+        if label in ("true", "false"):
+            yield from ("0", "1")
+        elif label:
+            yield label
 
 
 def is_headerless(fields: list[str], options: ReadOptions) -> bool:
     """Return whether a record of a CSV file is a review: a label, an optional title, a text."""
     if len(fields) not in (2, 3):
         return False
-    is_missing = options.labels == "optional" and not fields[0].strip()
-    is_number = whole_number(fields[0]) in range(6)
-    return (
-        is_missing or is_number or LabelReader("one_two", "leave_out").read(fields[0]) is not None
-    )
+    if not fields[0].strip():
+        return options.labels == "optional"
+    known = (*NUMBERS, "true", "false", *KNOWN_WORDS, *options.label_map)
+    return canonical(fields[0]) in known

@@ -19,15 +19,15 @@ from preprocessing.reading.copies import refuse_copies
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.globs import compile_glob
-from preprocessing.reading.labels import NEUTRAL, SCALES, TWO_NUMBERS, WORDS
-from preprocessing.reading.records import ReadOptions
+from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, STARS, WORDS
+from preprocessing.reading.records import ReadOptions, printable
 
 _FILES_AT_ONCE = 16
 """Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
 _MOST_LINES = 4
 _FORMATS = {"fasttext": "fastText", "csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
-_SCALES = {"stars": "1 to 5", "zero_one": "0 and 1", "one_two": "1 and 2", WORDS: "words"}
-_SETTING = f"set data.label_scale to one of {', '.join(SCALES)}"
+_MOST_LABELS = 5
+_CHARACTERS = 30
 
 
 def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[Layout]:
@@ -44,7 +44,8 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
         for file, item in zip(files, inspections, strict=True):
             if isinstance(item, NoReviews):
                 read = {other.path for other in found}
-                raise InputError(f"{item}{_leave_out(file, files, read)}") from item
+                how = _leave_out(file, files, read, options.labels == "optional")
+                raise InputError(f"{item}{how}") from item
         layouts = _with_common_titles(_with_scale(found, options))
         if options.labels == "required":
             _refuse_settings_without_effect(found, layouts, options)
@@ -59,19 +60,24 @@ def _inspect(file: SourceFile, options: ReadOptions) -> Inspection | NoReviews:
         return error
 
 
-def _leave_out(file: SourceFile, files: Sequence[SourceFile], read: set[str]) -> str:
+def _leave_out(
+    file: SourceFile, files: Sequence[SourceFile], read: set[str], optional: bool
+) -> str:
     """Return how to leave out a file that is no reviews; empty if no file is reviews.
 
     Args:
       file: the file.
       files: all files of the input.
       read: the paths of the files that are reviews.
+      optional: whether labels are optional, as in batch scoring, which has no `data.splits`.
     """
     of_group = [other.path for other in files if other.group == file.group]
     wanted = [path for path in of_group if path in read]
     if not wanted:
         return ""
     first, name = "; if it contains no reviews, ", os.path.basename(wanted[0])
+    if optional:
+        return f"{first}name only the other files in --input"
     suffixes = ["." + ".".join(name.split(".")[number:]) for number in (-1, -2)]
     names = [os.path.basename(path) for path in wanted]
     same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
@@ -102,27 +108,19 @@ def _refuse_settings_without_effect(
                 f"data.columns.{name} is '{column}', but every file is fastText, which has no "
                 "columns: remove the setting, or set data.format"
             )
-    # Labels behind the inspected ones may need the settings of labels.
-    if not all(item.complete for item in found):
-        return
-    labels = {number for item in found for number in item.numbers or ()}
-    inspected = all(item.numbers is not None for item in found)
-    if options.label_scale != "auto" and inspected and not labels - {NEUTRAL}:
+    labels = {label for item in found for label in item.labels or ()}
+    # Labels behind the inspected ones may be in the setting.
+    is_complete = all(item.complete for item in found)
+    if options.label_map and is_complete and not labels & options.label_map.keys():
         raise InputError(
-            f"data.label_scale is '{options.label_scale}', but no label is a number from "
-            "0 to 5: remove the setting"
-        )
-    scales = {layout.label_scale for layout in layouts}
-    if options.neutral != "leave_out" and NEUTRAL not in labels and scales <= {*TWO_NUMBERS}:
-        raise InputError(
-            f"data.neutral is '{options.neutral}', but no label on the scale "
-            f"{' or '.join(sorted(scales))} is neutral: remove the setting"
+            f"data.labels has none of the labels of the files, which are {_shown(labels)}: set "
+            "other labels, or remove the setting"
         )
 
 
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
-    if options.label_scale != "auto":
-        return [replace(item.layout, label_scale=options.label_scale) for item in found]
+    if options.label_map:
+        return [replace(item.layout, label_map=options.label_map) for item in found]
     # fastText has no column of labels, so its labels may have a scale of their own.
     scales = {
         is_fasttext: _find_scale([item for item in found if _is_fasttext(item) == is_fasttext])
@@ -130,7 +128,7 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
     }
     return [
         item.layout
-        if item.numbers is None
+        if item.labels is None
         # Words mean the same on every scale, so no number can contradict them.
         else replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
         for item in found
@@ -145,55 +143,95 @@ def _is_fasttext(item: Inspection) -> bool:
 def _find_scale(found: Sequence[Inspection]) -> str:
     """Return the scale that fits all inspected labels.
 
-    A 0 means zero_one. Without a 0, a 4 or 5 means stars. So does a 3, unless there is a 2, which
-    means one_two without a 3. If all numbers are 1, all three scales fit, with opposite meanings.
-    fastText and CSV files without a header are an exception: they come from one family of datasets,
-    whose labels are 1 and 2. Without any number the scale is WORDS.
+    A -1 means -1 to 1. A 0 means 0 and 1, or 0 to 4 if a file also has a 4. Without a 0, a 4 or 5
+    means stars. So does a 3, unless there is a 2, which means 1 and 2 without a 3. If all numbers
+    are 1, several scales fit, with opposite meanings. fastText and CSV files without a header are
+    an exception: they come from one family of datasets, whose labels are 1 and 2. Without any
+    number the labels are words, at least one of which must be known.
     """
     first: dict[int, Inspection] = {}  # number -> the first file that has it
     for item in found:
-        for number in (item.numbers or frozenset()) - {NEUTRAL}:
-            first.setdefault(number, item)
+        for label in item.labels or ():
+            if label in NUMBERS:
+                first.setdefault(int(label), item)
     if not first:
-        return WORDS
-    if 0 in first:
-        if max(first) > 1:
-            raise InputError(_no_scale(first, 0, max(first)))
-        return "zero_one"
-    if max(first) == 3 and 2 in first:
-        raise InputError(
-            f"{first[3].path} has the label 3, and no inspected label is 4 or 5: 2 is negative on "
-            f"the scale stars, and positive on one_two, which has no 3; {_SETTING}"
-        )
-    if max(first) > 2:
-        return "stars"
-    stars = [item for item in found if item.layout.label_scale == "stars" and item.numbers is None]
+        return _words(found)
+    numbers = sorted(first)
+    least, most = numbers[0], numbers[-1]
+    if least == -1 and most <= 1:
+        return "-1 to 1"
+    if least == 0 and most <= 1:
+        return "0 and 1"
+    if least == 0 and most == 4 and any({"0", "4"} <= (item.labels or set()) for item in found):
+        return "0 to 4"
+    if least < 1 or (most == 3 and 2 in first):
+        raise InputError(_no_scale(first))
+    if most > 2:
+        return STARS
+    stars = [item for item in found if item.layout.label_scale == STARS and item.labels is None]
     if stars:
         column = stars[0].layout.columns
         raise InputError(
-            f"{first[max(first)].path} has no label above {max(first)}, and {stars[0].path} has "
-            f"stars in its column {column.label if column else 'label'}: 2 is positive on the "
-            f"scale one_two and negative on stars; {_SETTING}, or read the files in two runs"
+            f"{first[most].path} has no label above {most}, and {stars[0].path} has "
+            f"stars in its column {column.label if column else 'label'}: 2 is positive if the "
+            "labels are 1 and 2, and negative if they are 1 to 5; read the files in two runs, or "
+            "set data.labels={1: 0, 2: 0, 3: null, 4: 1, 5: 1}"
         )
-    if 2 in first or all(_counts_from_one(item.layout) for item in found if item.numbers):
-        return "one_two"
+    if 2 in first or all(_counts_from_one(item.layout) for item in found if item.labels):
+        return "1 and 2"
     raise InputError(
-        f"{first[1].path}: every inspected label is 1, which is positive on the scale zero_one and "
-        f"negative on one_two and stars: {_SETTING}"
+        f"{first[1].path}: every inspected label is 1, which is positive beside 0 and negative "
+        "beside 2: set data.labels={0: 0, 1: 1} or data.labels={1: 0, 2: 1}"
     )
+
+
+def _words(found: Sequence[Inspection]) -> str:
+    """Return WORDS, the scale of labels that are not numbers.
+
+    Raises:
+        InputError: no word is known.
+    """
+    with_labels = [item for item in found if item.labels]
+    seen = {label for item in with_labels for label in item.labels or ()}
+    if not seen or seen & KNOWN_WORDS.keys():
+        return WORDS
+    mapping = ", ".join(f"'{label[:_CHARACTERS]}': ?" for label in sorted(seen)[:_MOST_LABELS])
+    raise InputError(
+        f"{with_labels[0].path} has the labels {_shown(seen)}, whose meaning is unknown: set "
+        f"data.labels={{{mapping}}} with 0 for negative, 1 for positive and null for a label to "
+        "leave out; or set data.columns.label to the column of the labels"
+    )
+
+
+def _shown(labels: Iterable[str]) -> str:
+    shown = sorted(labels)
+    more = f" and {len(shown) - _MOST_LABELS} more" if len(shown) > _MOST_LABELS else ""
+    names = (printable(label)[:_CHARACTERS] for label in shown[:_MOST_LABELS])
+    return (", ".join(names) or "none") + more
 
 
 def _counts_from_one(layout: Layout) -> bool:
     return layout.format == "fasttext" or (layout.format == "csv" and layout.header is None)
 
 
-def _no_scale(first: dict[int, Inspection], low: int, high: int) -> str:
-    one, other = first[low].path, first[high].path
-    if one == other:
-        return f"{one} has the labels {low} and {high}, but no scale has both: {_SETTING}"
+def _no_scale(first: dict[int, Inspection]) -> str:
+    """Return the message for numbers without a certain meaning, with a mapping by their order."""
+    least, most = min(first), max(first)
+    middle = (least + most) / 2
+    mapping = ", ".join(
+        f"{number}: {'null' if number == middle else int(number > middle)}"
+        for number in range(least, most + 1)
+    )
+    one, other = first[least].path, first[most].path
+    where = (
+        f"{one} has the labels {', '.join(map(str, sorted(first)))}"
+        if one == other
+        else f"{one} has the label {least} and {other} has the label {most}"
+    )
     return (
-        f"{one} has the label {low} and {other} has the label {high}, but no scale has both: "
-        f"{_SETTING}, or read the files in two runs"
+        f"{where}, whose meaning is not certain: set data.labels, such as {{{mapping}}} "
+        "(0 negative, 1 positive, null left out)"
+        + (", or read the files in two runs" if one != other else "")
     )
 
 
@@ -203,19 +241,16 @@ def _with_common_titles(layouts: list[Layout]) -> list[Layout]:
     The title is an optional key, which the head of a file may lack.
     """
     titles = {
-        (layout.columns.label, layout.columns.text): layout.columns.title
+        (names.label, names.text): names.title
         for layout in layouts
-        if layout.format == "jsonl" and layout.columns and layout.columns.title
+        if layout.format == "jsonl" and (names := layout.columns) and names.title
     }
-    return [_with_title(layout, titles) for layout in layouts]
-
-
-def _with_title(layout: Layout, titles: dict[tuple[str | None, str], str]) -> Layout:
-    columns = layout.columns
-    if layout.format != "jsonl" or columns is None or columns.title is not None:
-        return layout
-    title = titles.get((columns.label, columns.text))
-    return replace(layout, columns=columns._replace(title=title))
+    return [
+        replace(layout, columns=names._replace(title=titles.get((names.label, names.text))))
+        if layout.format == "jsonl" and (names := layout.columns) and not names.title
+        else layout
+        for layout in layouts
+    ]
 
 
 def describe(layouts: Iterable[Layout]) -> list[str]:
@@ -236,7 +271,7 @@ def describe(layouts: Iterable[Layout]) -> list[str]:
 def _way(layout: Layout) -> str:
     """Return a line, such as ``JSON lines: label `stars` (1 to 5), title -, text `body` ``."""
     format = _FORMATS.get(layout.format, layout.format)
-    scale = f"({_SCALES[layout.label_scale]})"
+    scale = f"({'data.labels' if layout.label_map else layout.label_scale})"
     if layout.columns is None:
         # Without labels, fastText is plain text.
         return f"{format}: label {scale}" if layout.labels == "required" else "lines of text"

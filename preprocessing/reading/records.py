@@ -32,6 +32,7 @@ REASONS = (
 
 _DETAIL_CHARACTERS = 200
 _BATCH = 1_000
+_ID = features.Column("id", b"")
 _BOOLEANS = {"false": "0", "true": "1"}
 
 
@@ -42,7 +43,7 @@ class Review(NamedTuple):
       position: its line (CSV: first line; Parquet: row) in the file, from 1.
       label: 0 negative, 1 positive; 0 for all if labels are not read.
       text: the text that the model reads, with the title.
-      further: the values of `features.further_columns`.
+      further: the values of `features.further_columns`, and that of `ReadOptions.id` if it is set.
     """
 
     position: int
@@ -77,6 +78,7 @@ class Batch:
       labels: 0 negative, 1 positive; 0 for all if labels are not read.
       texts: UTF-8.
       further: name of each of `features.further_columns` -> its values.
+      ids: UTF-8; empty if `ReadOptions.id` is not set, or the file has no columns.
       rejected: the lines that cannot be read.
       neutrals: the number of lines that are left out as neutral.
       lost: the number of damaged bytes in the (compressed) file.
@@ -88,6 +90,7 @@ class Batch:
     further: dict[str, list[Any]] = field(
         default_factory=lambda: {name: [] for name, *_ in features.COLUMNS[2:]}
     )
+    ids: list[Any] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     neutrals: int = 0
     lost: int = 0
@@ -105,6 +108,8 @@ class Batch:
             self.labels.append(record.label)
             for values, value in zip(self.further.values(), record.further, strict=False):
                 values.append(value)
+            if len(record.further) > len(self.further):
+                self.ids.append(record.further[-1])
         elif isinstance(record, Rejected):
             self.rejected.append(record)
         else:
@@ -129,21 +134,21 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options for reading files; the values `auto` and None are detected from each file.
+    """The options for reading files; the format `auto` is detected from each file.
 
     `columns` has the names of columns in the files, by `label`, `title`, `text` and the names of
     `features.further_columns`; those that it lacks are detected, and a title of None is not read.
-    `label_scale` is auto, stars,
-    zero_one or one_two; `neutral` is the treatment of 3 stars: leave_out, negative or positive.
-    With `labels` required, a line without a label is rejected; with optional, labels are not read,
-    and every line with a text is a review.
+    `label_map` has the meaning of labels, in the spelling of `labels.canonical`: 0 negative, 1
+    positive, None left out; if it is empty, the meaning is detected. With `labels` required, a line
+    without a label is rejected; with optional, labels are not read, and every line with a text is a
+    review. `id` is a column whose values are kept beside the reviews.
     """
 
     format: str = "auto"
     columns: Mapping[str, str | None] = field(default_factory=dict)
-    label_scale: str = "auto"
-    neutral: str = "leave_out"
+    label_map: Mapping[str, int | None] = field(default_factory=dict)
     labels: str = "required"
+    id: str | None = None
 
 
 def printable(value: object) -> str:
@@ -219,12 +224,12 @@ def further_values(values: Sequence[Any]) -> tuple[bytes | int, ...]:
     """Return the values of the further columns of a review.
 
     Args:
-      values: what the file has in these columns, None in a column that it lacks; empty if it lacks
-        all of them.
+      values: what the file has in these columns, None in a column that it lacks, and the id if one
+        is read; empty if it lacks all of them.
     """
     if not values:
         return ()
-    pairs = zip(values, features.further_columns(), strict=True)
+    pairs = zip(values, (*features.further_columns(), _ID), strict=False)
     return tuple(_converted(value, column.missing) for value, column in pairs)
 
 

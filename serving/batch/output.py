@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
+import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
@@ -24,7 +23,13 @@ from serving.predictor import LABELS
 FORMATS = ("csv", "jsonl", "parquet")
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 _SCHEMA = pa.schema(
-    [("file", _NAMES), ("position", pa.int64()), ("probability", pa.float32()), ("label", _NAMES)]
+    [
+        ("file", _NAMES),
+        ("position", pa.int64()),
+        ("probability", pa.float32()),
+        ("label", _NAMES),
+        ("id", pa.string()),
+    ]
 )
 _REJECTED = ("file", "position", "reason", "detail")
 _ROWS_AT_ONCE = 1 << 17
@@ -35,7 +40,9 @@ def rejected_path(output: str) -> str:
     return f"{output}.rejected.jsonl"
 
 
-def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output: str) -> None:
+def publish(
+    units: Sequence[Unit], folder: str, names: Mapping[str, str], output: str, has_id: bool
+) -> None:
     """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
@@ -43,11 +50,13 @@ def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output
       folder: the work folder.
       names: path of an input file -> its name in the output, where that differs.
       output: path or URL; its suffix is the format.
+      has_id: whether the output has the column `id`.
     """
     format = output.rpartition(".")[2].lower()
+    schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)
     scores, rejected = f"{folder}/output.{format}", f"{folder}/rejected.jsonl"
     with work.create(scores) as target, work.create(rejected) as lines:
-        _write(format, _tables(units, folder, names, lines), target)
+        _write(format, schema, _tables(schema, _batches(units, folder, names, lines)), target)
         has_rejected = bool(lines.tell())
         for file in (target, lines) if work.is_local(output) else ():
             file.flush()
@@ -61,24 +70,27 @@ def publish(units: Sequence[Unit], folder: str, names: Mapping[str, str], output
             FileSystems.rename([source], [path])
 
 
-def _tables(
-    units: Iterable[Unit], folder: str, names: Mapping[str, str], rejected: Any
-) -> Iterator[pa.Table]:
-    """Yield the reviews in tables of many rows, and write the rejected lines."""
+def _tables(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the batches, with the columns of the schema, in tables of many rows."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
-    for batch in _batches(units, folder, names, rejected):
+
+    def table() -> pa.Table:
+        return pa.Table.from_batches(waiting, _SCHEMA).select(schema.names).unify_dictionaries()
+
+    for batch in batches:
         waiting.append(batch)
         rows += len(batch)
         if rows >= _ROWS_AT_ONCE:
-            yield pa.Table.from_batches(waiting).unify_dictionaries()
+            yield table()
             waiting, rows = [], 0
-    yield pa.Table.from_batches(waiting, _SCHEMA).unify_dictionaries()
+    yield table()
 
 
 def _batches(
     units: Iterable[Unit], folder: str, names: Mapping[str, str], rejected: Any
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the reviews, and write the rejected lines."""
     before: defaultdict[str, int] = defaultdict(int)  # file -> lines in its pieces so far
     for unit in units:
         done = work.read_done(folder, unit.number)
@@ -90,14 +102,15 @@ def _batches(
             before[piece.path] += lines
         with open_raw(done.file) as file:
             for batch in pa.ipc.open_stream(file):
-                index, position, probability, label, reason, detail = batch.columns
+                index, position, probability, label, reason, detail, id = batch.columns
                 name, first = pieces[index[0].as_py()]
                 position = pa.array(position.to_numpy() + first)
                 if label.null_count:
                     for line in zip(
                         *map(pa.Array.to_pylist, (position, reason, detail)), strict=True
                     ):
-                        rejected.write(_json_line(_REJECTED, (name, *line)))
+                        record = dict(zip(_REJECTED, (name, *line), strict=True))
+                        rejected.write(json.dumps(record).encode() + b"\n")
                     continue
                 same = pa.array(np.zeros(len(batch), np.int32))
                 columns = [
@@ -105,34 +118,37 @@ def _batches(
                     position,
                     probability,
                     pa.DictionaryArray.from_arrays(label, LABELS),
+                    id.fill_null(""),  # Files without columns have no ids.
                 ]
                 yield pa.record_batch(columns, schema=_SCHEMA)
 
 
-def _write(format: str, tables: Iterable[pa.Table], file: Any) -> None:
+def _write(format: str, schema: pa.Schema, tables: Iterable[pa.Table], file: Any) -> None:
     if format == "parquet":
-        with pq.ParquetWriter(file, _SCHEMA) as writer:
+        with pq.ParquetWriter(file, schema) as target:
             for table in tables:
-                writer.write_table(table)
+                target.write_table(table)
     elif format == "jsonl":
-        for row in itertools.chain.from_iterable(map(_rows, tables)):
-            file.write(_json_line(_SCHEMA.names, row))
+        line = "{" + ", ".join(f'"{name}": %s' for name in schema.names) + "}\n"
+        for table in tables:
+            rows = _rows(table, json.encoder.encode_basestring)
+            file.write("".join([line % row for row in rows]).encode())
     else:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
-        rows = csv.writer(text)
-        rows.writerow(_SCHEMA.names)
+        writer = csv.writer(text)
+        writer.writerow(schema.names)
         for table in tables:
-            rows.writerows(_rows(table))
+            writer.writerows(_rows(table, str))
         text.detach()  # The file belongs to the caller.
 
 
-def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    # The shortest decimal numbers that are read as the same float32.
-    digits = table["probability"].cast(pa.string())
-    table = table.set_column(2, "probability", digits.cast(pa.float64()))
-    return zip(*map(pa.ChunkedArray.to_pylist, table.columns), strict=True)
-
-
-def _json_line(names: Sequence[str], values: Sequence[Any]) -> bytes:
-    line = dict(zip(names, values, strict=True))
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+def _rows(table: pa.Table, quote: Callable[[str], str]) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of a table, with `quote` applied to their texts."""
+    columns = []
+    for name in table.column_names:
+        # A float32 has the shortest decimal number that is read as the same float32.
+        column = table[name] if name == "position" else table[name].cast(pa.string())
+        # NumPy makes Python's objects several times as fast as `to_pylist`.
+        values = column.to_numpy().tolist()
+        columns.append(values if name in ("position", "probability") else map(quote, values))
+    return zip(*columns, strict=True)

@@ -113,7 +113,7 @@ def score_files(request: Request) -> Summary:
         folder = work.work_folder(target)
         with work.locked(folder):
             resumed = _score(request, files, units, folder)
-            output.publish(units, folder, names, target)
+            output.publish(units, folder, names, target, options.id is not None)
             records = [work.read_done(folder, unit.number) for unit in units]
             work.remove(folder)
         if target != request.output:

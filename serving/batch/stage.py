@@ -29,11 +29,12 @@ SCHEMA = pa.schema(
         ("label", pa.int32()),
         ("reason", pa.string()),
         ("detail", pa.string()),
+        ("id", pa.string()),
     ]
 )
-"""Columns of the lines of a unit: the index of a piece, the position in it, and the prediction for
-a review or the reason and the detail of a rejected line. All lines of a record batch are reviews of
-one piece, or all are rejected lines of one piece."""
+"""Columns of the lines of a unit: the index of a piece, the position in it, and the prediction and
+the id of a review, or the reason and the detail of a rejected line. All lines of a record batch are
+reviews of one piece, or all are rejected lines of one piece."""
 REVIEWS, BYTES = "reviews", "bytes"
 """Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
 _LINE_OVERHEAD = 12
@@ -108,7 +109,8 @@ def _write(stream: Any, index: int, batch: Batch, scores: Future[Scores]) -> Non
     """Write the lines of a batch, whose positions count from the beginning of its piece."""
     probability, label = scores.result()
     if batch.texts:
-        _write_lines(stream, index, position=batch.positions, probability=probability, label=label)
+        columns = {"position": batch.positions, "probability": probability, "label": label}
+        _write_lines(stream, index, **columns, **({"id": batch.ids} if batch.ids else {}))
     if batch.rejected:
         position, reason, detail = zip(*batch.rejected, strict=True)
         _write_lines(stream, index, position=position, reason=reason, detail=detail)

@@ -93,6 +93,11 @@ class _Application(Router):
         except HTTPException as error:
             message = f"{error.detail}: {scope['method']} {scope['path']}"
             await _error(error, message)(scope, receive, send)
+        except RuntimeError as error:
+            # uvloop closes a connection before it reports the end of it.
+            if "handler is closed" not in str(error):
+                raise
+            await asyncio.sleep(0)
 
 
 class _Counted:
@@ -143,25 +148,26 @@ class _Handlers:
 
     async def predict(self, request: Request) -> Response:
         """Return predictions."""
-        body = await self._bodies.read(request)
-        self._batcher.check_room()
-        model = self._model(request)
-        parsed = parse(PredictRequest, body, model.inputs)
-        count, limit = len(parsed.texts), self._limits.reviews
-        if count > limit:
-            raise HTTPException(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"The request has {count:,} reviews, limit {limit:,}",
-            )
-        outputs = await self._batcher.call(model, parsed.signature_name, parsed.texts)
-        return _json(format_answer(outputs, parsed.by_row), model)
+        async with self._bodies.read(request) as body:
+            self._batcher.check_room()
+            model = self._model(request)
+            parsed = parse(PredictRequest, body, model.inputs)
+            count, limit = len(parsed.texts), self._limits.reviews
+            if count > limit:
+                raise HTTPException(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"The request has {count:,} reviews, limit {limit:,}",
+                )
+            outputs = await self._batcher.call(model, parsed.signature_name, parsed.texts)
+            return _json(format_answer(outputs, parsed.by_row), model)
 
     async def explain(self, request: Request) -> Response:
         """Return the words that contributed."""
-        text = parse(ExplainRequest, await self._bodies.read(request)).text
-        model = self._versions.current
-        texts = variants(text, min(MAX_WORDS, self._limits.reviews - 1))
-        outputs = await self._batcher.call(model, PREDICT_TEXT, texts)
+        async with self._bodies.read(request) as body:
+            text = parse(ExplainRequest, body).text
+            model = self._versions.current
+            texts = variants(text, min(MAX_WORDS, self._limits.reviews - 1))
+            outputs = await self._batcher.call(model, PREDICT_TEXT, texts)
         answer = {
             "probability": outputs["probability"][0],
             "label": outputs["label"][0],

@@ -5,9 +5,11 @@ uvicorn itself waits for ever for the headers of a request, of any size.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from asyncio import Transport
 from asyncio.events import TimerHandle
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -57,8 +59,9 @@ class Bodies:
         self._limits = limits
         self._held = 0
 
-    async def read(self, request: Request) -> bytes:
-        """Return the body of a request.
+    @contextlib.asynccontextmanager
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield the body of a request, which counts as held until the end of the context.
 
         Raises:
           HTTPException: the body is too large (413), too slow (408) or encoded (400), or the server
@@ -87,17 +90,19 @@ class Bodies:
                         self._hold(len(chunk))
                     elif size > _BODIES_TO_DISCARD * most:
                         break
+            if time_limit.cancelled_caught:
+                raise HTTPException(
+                    HTTPStatus.REQUEST_TIMEOUT,
+                    f"The body did not arrive within {self._limits.read_seconds:g} s",
+                    _CLOSE,
+                )
+            if max(size, length) > most:
+                raise self._too_large()
+            body = b"".join(chunks)
+            chunks.clear()
+            yield body
         finally:
             self._held -= held
-        if time_limit.cancelled_caught:
-            raise HTTPException(
-                HTTPStatus.REQUEST_TIMEOUT,
-                f"The body did not arrive within {self._limits.read_seconds:g} s",
-                _CLOSE,
-            )
-        if max(size, length) > most:
-            raise self._too_large()
-        return b"".join(chunks)
 
     def _too_large(self) -> HTTPException:
         return HTTPException(
@@ -130,6 +135,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     _in_body = _ending = False
     _header_bytes = 0
+    _incomplete = b""
     _timer: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
@@ -149,9 +155,17 @@ class LimitedProtocol(HttpToolsProtocol):
             if self._header_bytes > MAX_HEADER_BYTES + len(data):
                 self.transport.close()
                 return
-            head, end, rest = data.partition(b"\r\n\r\n")
-            data = _UPGRADE.sub(b"", head) + end + rest
+            data = self._without_upgrade(self._incomplete + data)
         super().data_received(data)
+
+    def _without_upgrade(self, data: bytes) -> bytes:
+        """Return the data without the header `Upgrade`; keep an incomplete last line for later."""
+        head, end, rest = data.partition(b"\r\n\r\n")
+        self._incomplete = b""
+        if not end:
+            head = head.rpartition(b"\r\n")[0] or head.rstrip(b"\r")
+            self._incomplete = data[len(head) :]
+        return _UPGRADE.sub(b"", head) + end + rest
 
     def on_message_begin(self) -> None:
         """Start the time of the headers."""

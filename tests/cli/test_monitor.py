@@ -115,6 +115,7 @@ OUTCOME = {
     "lines": {"examples_train": 80, "examples_test": 10, "neutral": 7, "rejected_bad_label": 3},
     "accuracy": 0.91234,
     "auc": 0.95,
+    "constant_answer": "always answering positive would give 0.5000",
     "blessed": True,
     "reasons": [],
     "baseline": "",

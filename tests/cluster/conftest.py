@@ -78,13 +78,6 @@ class KubeflowUser:
         assert process.returncode == code, printed
         return printed
 
-    def newest(self):
-        """Return the newest run of the experiment."""
-        page = self.client.list_runs(
-            experiment_id=self.experiment, page_size=1, sort_by="created_at desc"
-        )
-        return page.runs[0]
-
     def pods(self, run_id, **selectors):
         """Return the pods of the run."""
         return self._api.list_namespaced_pod(

@@ -12,19 +12,22 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from core.errors import InputError
 from pipeline.config import load_config
 from platforms.jobs.choice import KINDS, choose_kind
-from platforms.jobs.client import connect
+from platforms.jobs.client import JobClient, RetryPolicy, Unreachable, connect
 from platforms.jobs.follow import JobFailed
 from tests.checkout import CHECKOUT
 from tests.cluster.training_ground import Cluster, Ground
 from tests.waiting import wait
 
+IMPATIENT = RetryPolicy(timeout=5.0)
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
@@ -122,16 +125,34 @@ def test_replicas_that_are_killed_are_restarted_and_the_others_stay(ground, log)
     end(ground, thread, raised)
 
 
-def test_an_evicted_replica_is_replaced_and_the_others_stay(ground, log):
+def test_an_evicted_replica_is_replaced(ground, log):
     manifest = ground.manifest("print('ready', is_first())\nwait_for('end')")
     thread, raised = ground.start(manifest)
     wait(lambda: shows(log, "[worker 0] ready True") and shows(log, "[chief] ready True"))
     before = ground.pods(manifest)
     ground.evict(manifest, "worker 0")
     wait(lambda: shows(log, "[worker 0] ready False"))
-    assert ground.pods(manifest)["chief"].uid == before["chief"].uid
     assert shows(log, "worker 0 was restarted")
+    # The training operator fails the whole TFJob, and the step starts it again.
+    same = ground.pods(manifest)["chief"].uid == before["chief"].uid
+    assert same != shows(log, "replica(s) failed.; starting it again")
     end(ground, thread, raised)
+
+
+def test_an_api_server_that_is_away_for_half_a_minute_costs_nothing(ground, log, monkeypatch):
+    def refuse(*unused, **unused_too):
+        raise ConnectionRefusedError("away")
+
+    manifest = ground.manifest("print('ready')\nwait_for('end')")
+    thread, raised = ground.start(manifest)
+    wait(lambda: shows(log, "[worker 0] ready") and shows(log, "[chief] ready"))
+    with monkeypatch.context() as away:
+        away.setattr(urllib3.util.connection, "create_connection", refuse)
+        ground.api.rest_client.pool_manager.clear()
+        time.sleep(30)
+    assert shows(log, "retrying in 16.0 s")
+    end(ground, thread, raised)
+    assert not shows(log, "was restarted")
 
 
 @pytest.mark.parametrize(
@@ -151,9 +172,10 @@ def test_an_error_ends_the_job_and_names_the_replica(ground, code, error, messag
         "    print('training.epochs: 0 is too few')\n"
         f"    if {code} == 127: print('ValueError: no such thing')\n"
         f"    sys.exit({code})\n"
+        "if me == 'worker 1': os._exit(137)\n"
         "time.sleep(600)"
     )
-    manifest = ground.manifest(script)
+    manifest = ground.manifest(script, workers=3)
     with pytest.raises(error, match=message):
         ground.follow(manifest)
     # The failed job is kept for inspection, and its other pods end.
@@ -223,9 +245,10 @@ def test_a_job_that_somebody_suspends_continues_and_one_that_somebody_deletes_en
 
 def test_a_controller_that_is_away_is_named(ground, log):
     manifest = ground.manifest()
+    ground.client = JobClient(connect(), ground.kind, ground.cluster.namespace, IMPATIENT)
     with (
         ground.cluster.controller_away(ground.kind),
-        pytest.raises((JobFailed, InputError), match=f"{ground.kind.controller} runs|webhook"),
+        pytest.raises((JobFailed, Unreachable), match=f"check that {ground.kind.controller} runs"),
     ):
         ground.follow(manifest, refused_seconds=5)
 

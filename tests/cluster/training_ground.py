@@ -5,7 +5,6 @@ import copy
 import os
 import re
 import secrets
-import threading
 from pathlib import Path
 
 import yaml
@@ -17,7 +16,7 @@ from platforms.jobs.follow import Terms, run
 from platforms.jobs.settings import KubernetesJobSettings
 from tests.checkout import CHECKOUT
 from tests.kubeflow_files import objects
-from tests.waiting import wait
+from tests.waiting import in_background, wait
 from trainer_module.settings import Training, TrainingJob
 
 ACCOUNT = "step"
@@ -52,9 +51,7 @@ class Cluster:
         config.load_kube_config(config_file=os.environ.get("KUBECONFIG") or None)
         self.image = image
         self.namespace = f"amazon-reviews-test-{secrets.token_hex(4)}"
-        self.folder = folder / self.namespace
-        self.folder.mkdir()
-        self.folder.chmod(0o777)
+        self.folder = folder
         self.core = client.CoreV1Api()
         self.custom = client.CustomObjectsApi()
         self._api = dynamic.DynamicClient(client.ApiClient())
@@ -127,13 +124,14 @@ class Cluster:
         cluster = {"server": self._host.host}
         if self._host.ssl_ca_cert:
             cluster["certificate-authority"] = self._host.ssl_ca_cert
-        file = self.folder / f"{account}.kubeconfig"
+        file = self.folder / f"{self.namespace}-{account}.kubeconfig"
         content = {
             "current-context": "test",
             "clusters": [{"name": "test", "cluster": cluster}],
             "users": [{"name": "test", "user": {"token": token.status.token}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         }
+        file.touch(0o600)
         file.write_text(yaml.safe_dump(content))
         return str(file)
 
@@ -157,14 +155,19 @@ class Cluster:
         )
         apps = client.AppsV1Api()
         [found] = [
-            each.metadata
+            each
             for each in apps.list_deployment_for_all_namespaces().items
             if each.metadata.name.startswith(name)
         ]
-        place = (found.name, found.namespace)
+        place = (found.metadata.name, found.metadata.namespace)
+        labels = ",".join(f"{key}={text}" for key, text in found.spec.selector.match_labels.items())
+
+        def pods():
+            return self.core.list_namespaced_pod(place[1], label_selector=labels).items
+
         apps.patch_namespaced_deployment_scale(*place, {"spec": {"replicas": 0}})
         try:
-            wait(lambda: not apps.read_namespaced_deployment(*place).status.ready_replicas)
+            wait(lambda: not pods())
             yield
         finally:
             apps.patch_namespaced_deployment_scale(*place, {"spec": {"replicas": 1}})
@@ -176,7 +179,8 @@ class Ground:
 
     def __init__(self, cluster, kind, folder):
         self.cluster, self.kind, self.folder = cluster, kind, folder
-        self.client = JobClient(connect(), kind, cluster.namespace)
+        self.api = connect()
+        self.client = JobClient(self.api, kind, cluster.namespace)
         self.is_done = lambda: True
 
     def manifest(self, script="", *, strategy="multi_worker_mirrored", workers=2, **settings):
@@ -266,21 +270,6 @@ def role_of_the_guide():
     guide = (CHECKOUT / "docs/how-to/kubeflow.md").read_text(encoding="utf-8")
     [text] = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", guide, re.DOTALL)
     return list(yaml.safe_load_all(text))
-
-
-def in_background(act):
-    """Call `act` in a thread; return the thread and the list of the exceptions that it raised."""
-    raised = []
-
-    def call():
-        try:
-            act()
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
-    return thread, raised
 
 
 def kind_named(name):

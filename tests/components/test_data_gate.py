@@ -12,7 +12,8 @@ pytestmark = pytest.mark.slow
 
 def test_anomalies_of_no_split_are_an_error(tmp_path):
     anomalies, checked = standard_artifacts.ExampleAnomalies(), CheckedData()
+    statistics = standard_artifacts.ExampleStatistics()
     anomalies.uri, checked.uri = str(tmp_path / "anomalies"), str(tmp_path / "checked")
     with pytest.raises(InputError, match=f"{anomalies.uri} names no split"):
-        DataGate.test_call(anomalies=anomalies, checked=checked)
+        DataGate.test_call(anomalies=anomalies, statistics=statistics, checked=checked)
     assert not (tmp_path / "checked").exists()

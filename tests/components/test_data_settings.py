@@ -15,8 +15,7 @@ pytestmark = pytest.mark.slow
 SETTINGS = {
     "format": "csv",
     "columns": "{label: given, title: head, text: said}",
-    "label_scale": "stars",
-    "neutral": "positive",
+    "labels": "{1: 0, 2: 0, neutral: 1}",
     "splits": "{train: 'tr*', test: 'te*'}",
     "max_examples": "{train: 5}",
     "max_rejected_fraction": "0.25",

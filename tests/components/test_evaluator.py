@@ -11,7 +11,7 @@ from tfx.types import standard_artifacts
 from components.evaluator import files, scoring
 from components.evaluator.component import Executor, settings_of
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
-from components.evaluator.metrics import ACCURACY, Counts, values
+from components.evaluator.metrics import ACCURACY, Counts, measure
 from components.evaluator.scoring import Scores, merge
 from components.evaluator.settings import Evaluation
 from components.properties import BASELINE_PROPERTY
@@ -53,7 +53,10 @@ def evaluate(folder, examples, models, *, min_accuracy=0.1, beam_args=(), **sett
     Executor(BaseBeamExecutor.Context(beam_pipeline_args=list(beam_args))).Do(
         {name: artifacts for name, artifacts in inputs.items() if artifacts},
         {"evaluation": [evaluation], "blessing": [blessing]},
-        {"settings": Evaluation(**settings).model_dump_json(), "min_accuracy": min_accuracy},
+        {
+            "settings": Evaluation(min_class_recall=0.0, **settings).model_dump_json(),
+            "min_accuracy": min_accuracy,
+        },
     )
     return evaluation, blessing
 
@@ -89,8 +92,9 @@ def test_metrics_of_each_slice_are_those_of_its_reviews(
         texts, labels, predictions = reviews_of(examples, model)
         for (feature, value), each in found.items():
             here = np.array([not feature or bucket(text) == value for text in texts])
-            wanted = values(Counts.of(labels[here], predictions[here]))
-            assert each.models[name] == pytest.approx(wanted, rel=1e-6, nan_ok=True)
+            wanted = measure(Counts.of(labels[here], predictions[here]))
+            assert each.models[name].values == pytest.approx(wanted.values, rel=1e-6, nan_ok=True)
+            assert each.models[name].confusion == wanted.confusion
     assert "returns other values" not in log.text
     properties = {
         name: value.string_value or value.int_value
@@ -131,9 +135,8 @@ def test_a_model_that_is_worse_than_the_baseline_is_not_blessed(
     models = [ngram_models[number] for number in order]
     place = folder / "".join(map(str, order))
     evaluation, blessing = evaluate(place, examples, models, max_accuracy_drop=0.0)
-    own, base = (
-        files.overall_metrics(evaluation.uri, name)[ACCURACY] for name in (CANDIDATE, BASELINE)
-    )
+    whole = files.read(evaluation.uri)[0].models
+    own, base = (whole[name].values[ACCURACY] for name in (CANDIDATE, BASELINE))
     assert (own == base) == (order == [0, 0]), "the models of this test differ"
     assert (Path(blessing.uri) / "BLESSED").exists() == (own >= base)
     assert (Path(blessing.uri) / "NOT_BLESSED").exists() == (own < base)
@@ -148,9 +151,10 @@ def test_other_processes_compute_the_same(folder, examples, ngram_models):
     ]
     for one, other in zip(*found, strict=True):
         assert one.slice == other.slice
-        assert one.confusion == other.confusion
         for model in (CANDIDATE, BASELINE):
-            assert one.models[model] == pytest.approx(other.models[model], nan_ok=True)
+            assert one.models[model].confusion == other.models[model].confusion
+            values = other.models[model].values
+            assert one.models[model].values == pytest.approx(values, nan_ok=True)
 
 
 def test_an_empty_test_split_is_an_error(folder, ngram_models):
@@ -225,8 +229,9 @@ def test_a_model_with_other_ngrams_is_read_through_its_signature(
     evaluation, _ = evaluate(tmp_path, examples, ngram_models[:1])
     assert "serving_default returns other values than NumPy" in log.text
     _, labels, predictions = reviews_of(examples, ngram_models[0])
-    wanted = values(Counts.of(labels, predictions))
-    assert files.overall_metrics(evaluation.uri) == pytest.approx(wanted, rel=1e-6)
+    wanted = measure(Counts.of(labels, predictions))
+    found = files.read(evaluation.uri)[0].models[CANDIDATE].values
+    assert found == pytest.approx(wanted.values, rel=1e-6)
 
 
 def test_a_feature_of_the_candidate_is_a_slice(tmp_path, examples, other_model, monkeypatch):

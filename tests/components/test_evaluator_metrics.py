@@ -61,7 +61,7 @@ def oracle(tmp_path_factory):
     reviews = random_reviews()
     # The minimum is reached exactly, up to the last bit of a float.
     accuracy = ((reviews["probability"] > 0.5) == reviews["label"]).mean()
-    settings = Evaluation(min_accuracy=accuracy)
+    settings = Evaluation(min_accuracy=accuracy, min_class_recall=0.3)
     config = files.eval_config(settings, has_baseline=False)
     # TFMA calls no model here.
     config.model_specs[0].ClearField("preprocessing_function_names")
@@ -106,19 +106,24 @@ def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
 
 
 def test_confusion_matrices_and_thresholds_are_those_of_tfma(oracle):
-    _, theirs, ours = oracle
+    reviews, theirs, ours = oracle
     wanted, found = (
-        {each.slice: each.confusion for each in files.read(folder)} for folder in (theirs, ours)
+        {each.slice: each.models[CANDIDATE].confusion for each in files.read(folder)}
+        for folder in (theirs, ours)
     )
     assert wanted == found
     # Both readers get the same from the files that TFMA wrote in earlier versions.
     assert files.read_checks(theirs) == files.read_checks(ours)
-    assert [check.passed for check in files.read_checks(ours)] == [True]
+    assert [check.passed for check in files.read_checks(ours)] == [True, True, True]
     assert tfma.load_validation_result(theirs).validation_ok
     assert tfma.load_validation_result(ours).validation_ok
     earlier, now = read_evaluation(theirs), read_evaluation(ours)
     assert [each.name for each in earlier.metrics] == [each.name for each in now.metrics]
-    assert earlier._replace(metrics=[]) == now._replace(metrics=[], roc=[], bins=[])
+    assert earlier._replace(metrics=[]) == now._replace(metrics=[], roc=[], bins=[], undecided=None)
+    near = reviews[(reviews["probability"] >= 0.3) & (reviews["probability"] < 0.7)]
+    assert now.undecided.examples == pytest.approx(len(near), abs=3)
+    right = ((near["probability"] > 0.5) == near["label"]).mean()
+    assert now.undecided.accuracy == pytest.approx(right, abs=0.02)
 
 
 def test_functions_of_tfma_read_our_files(oracle):
@@ -137,7 +142,7 @@ def test_functions_of_tfma_find_the_candidate_beside_a_baseline(tmp_path):
     for name, accuracy in ((CANDIDATE, 0.9), (BASELINE, 0.8)):
         [(_, values)] = tfma.load_eval_result(str(tmp_path), model_name=name).slicing_metrics
         assert values[""][""][ACCURACY] == {"doubleValue": accuracy}
-        assert files.overall_metrics(str(tmp_path), name)[ACCURACY] == accuracy
+        assert files.read(str(tmp_path))[0].models[name].values[ACCURACY] == accuracy
     [(_, values)] = tfma.load_eval_result(str(tmp_path)).slicing_metrics
     assert values[""][""][f"{ACCURACY}_diff"]["doubleValue"] == pytest.approx(0.1)
 
@@ -161,7 +166,7 @@ def test_the_curve_and_its_area(pairs):
     pairs = [(label, round(value, 3)) for label, value in pairs]
     found = counts(pairs)
     labels, scores = zip(*pairs, strict=True)
-    assert metrics.values(found)["auc"] == pytest.approx(roc_auc_score(labels, scores))
+    assert metrics.measure(found).values["auc"] == pytest.approx(roc_auc_score(labels, scores))
     points = list(found.curve())
     assert [threshold for threshold, _ in points] == sorted((t for t, _ in points), reverse=True)
     positive = np.array([confusion[:, 1] for _, confusion in points])
@@ -229,14 +234,15 @@ def test_a_model_is_blessed_if_it_reaches_every_threshold(tmp_path, own, base, p
         models[BASELINE] = of_accuracy(base)
     # A slice decides nothing.
     sliced = {WHOLE: models, ("length_bucket", "1-19"): dict.fromkeys(models, of_accuracy(0, 1))}
-    files.write(str(tmp_path), sliced, Evaluation(), dict.fromkeys(models, "/model"))
+    settings = Evaluation(min_class_recall=0.0)
+    files.write(str(tmp_path), sliced, settings, dict.fromkeys(models, "/model"))
     found = files.read_checks(str(tmp_path))
     assert [check.passed for check in found] == passed
-    sentences = [f"{ACCURACY} is {own / 1000:.4f}, evaluation.min_accuracy requires 0.8"]
+    sentences = [f"accuracy is {own / 1000:.4f}, evaluation.min_accuracy requires 0.8"]
     if base is not None:
         word = "below" if own < base else "above"
         sentences.append(
-            f"{ACCURACY} is {abs(own - base) / 1000:.4f} {word} that of the baseline, "
+            f"accuracy is {abs(own - base) / 1000:.4f} {word} that of the baseline, "
             "evaluation.max_accuracy_drop allows 0.01"
         )
     assert [check.sentence for check in found] == sentences
@@ -253,19 +259,64 @@ def test_a_check_that_cannot_be_made_is_not_passed(tmp_path):
         files.write(str(tmp_path), {WHOLE: {CANDIDATE: of_accuracy(1)}}, Evaluation(), {
             CANDIDATE: "/model", BASELINE: "/model",
         })  # fmt: skip
-    [check] = metrics.checks({ACCURACY: math.nan}, None, {"min_accuracy": 0.0})
+    one = metrics.measure(of_accuracy(1))
+    unknown = one._replace(values={ACCURACY: math.nan})
+    [check] = metrics.checks(unknown, None, {"min_accuracy": 0.1})
     assert not check.passed
     with pytest.raises(KeyError):
-        metrics.checks({ACCURACY: 1.0}, {}, {"max_accuracy_drop": 1.0})
+        metrics.checks(one, one._replace(values={}), {"max_accuracy_drop": 0.5})
+
+
+def test_a_threshold_that_no_model_misses_is_none(tmp_path):
+    settings = Evaluation(min_accuracy=0.0, min_class_recall=0.0, max_accuracy_drop=1.0)
+    models = dict.fromkeys((CANDIDATE, BASELINE), of_accuracy(1))
+    files.write(str(tmp_path), {WHOLE: models}, settings, dict.fromkeys(models, "/model"))
+    assert files.read_checks(str(tmp_path)) == []
+    assert tfma.load_validation_result(str(tmp_path)).validation_ok
+
+
+REMEDY = (
+    ", evaluation.min_class_recall requires 0.4; set training.class_weights: balanced, add {0} "
+    "reviews, or set a lower evaluation.min_class_recall"
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        # Of 92 negative and 3255 positive reviews.
+        ((21, 3252), "recall of negative reviews is 0.2283 (21 of 92)" + REMEDY.format("negative")),
+        ((92, 0), "recall of positive reviews is 0.0000 (0 of 3,255)" + REMEDY.format("positive")),
+        ((37, 3255), None),
+    ],
+)
+def test_a_model_that_knows_one_class_is_not_blessed(found, sentence):
+    negative, positive = found
+    pairs = [(0, 0.1)] * negative + [(0, 0.9)] * (92 - negative)
+    pairs += [(1, 0.9)] * positive + [(1, 0.1)] * (3255 - positive)
+    model = metrics.measure(counts(pairs))
+    missed = [
+        check.sentence
+        for check in metrics.checks(model, None, Evaluation(min_accuracy=0.0).model_dump())
+        if not check.passed
+    ]
+    assert missed == ([sentence] if sentence else [])
+    assert metrics.constant_answer(model.confusion) == "always answering positive would give 0.9725"
+
+
+def test_a_test_split_of_one_class_blesses_no_model():
+    *_, check = metrics.checks(metrics.measure(counts([(0, 0.1)])), None, {"min_class_recall": 0.5})
+    assert not check.passed
+    assert check.sentence.startswith("recall of positive reviews is undefined (0 of 0), evaluation")
 
 
 def test_a_new_metric_is_one_row(tmp_path, monkeypatch):
     row = Metric(
-        "specificity",
-        "specificity",
-        "SpecificityAtSensitivity",
-        lambda counts: counts.confusion[0, 0] / counts.confusion[0].sum(),
-        minimum="max_accuracy_drop",
+        "balanced_accuracy",
+        "balanced accuracy",
+        "BalancedAccuracy",
+        value=lambda counts: (counts.confusion.diagonal() / counts.confusion.sum(axis=1)).mean(),
+        minimum="min_accuracy",
     )
     for module in (metrics, files):
         monkeypatch.setattr(module, "METRICS", (*METRICS, row))
@@ -273,37 +324,33 @@ def test_a_new_metric_is_one_row(tmp_path, monkeypatch):
     models = {CANDIDATE: counts([(0, 0.1), (0, 0.2), (0, 0.9), (1, 0.9)])}
     files.write(str(tmp_path), {WHOLE: models}, Evaluation(), {CANDIDATE: "/model"})
     found = read_evaluation(str(tmp_path))
-    assert found.metrics[-1].name == "specificity"
-    assert found.metrics[-1].value == pytest.approx(2 / 3)
-    assert len(found.checks) == 2
+    assert (found.metrics[-1].name, found.metrics[-1].value) == (row.title, pytest.approx(5 / 6))
+    assert found.checks[-1].metric is row
 
 
 def test_metrics_that_are_not_defined():
-    found = metrics.values(counts([(0, 0.1)]))
+    found = metrics.measure(counts([(0, 0.1)])).values
     assert {name for name, value in found.items() if math.isnan(value)} == {
         *("auc", "precision", "recall", "calibration")
     }
     assert found[ACCURACY] == 1.0
 
 
-def test_the_interval_of_an_accuracy_is_wilsons():
+def test_the_interval_of_a_fraction_is_wilsons():
     # Newcombe, "Two-sided confidence intervals for the single proportion" (1998): 81 of 263.
-    low, high = metrics.accuracy_interval(81 / 263, 100, 163)
+    low, high = metrics.wilson(81, 263)
     assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))
 
 
 def test_the_interval_of_a_difference_is_newcombes():
     # The first example of his paper: 56 of 70 and 48 of 80.
-    mine, others = (
-        metrics.accuracy_interval(56 / 70, 0, 70),
-        metrics.accuracy_interval(48 / 80, 0, 80),
-    )
+    mine, others = metrics.wilson(56, 70), metrics.wilson(48, 80)
     low, high = metrics.difference_interval(56 / 70, mine, 48 / 80, others)
     assert (low, high) == (pytest.approx(0.0524, abs=1e-4), pytest.approx(0.3339, abs=1e-4))
 
 
 def test_the_interval_of_an_auc_is_that_of_hanley_and_mcneil():
     # The example of their paper: an AUC of 0.893, 51 positive and 58 negative cases, SE 0.0317.
-    low, high = metrics.auc_interval(0.893, 58, 51)
+    low, high = metrics.auc_interval(0.893, [[58, 0], [51, 0]])
     assert (high - low) / 2 / 1.96 == pytest.approx(0.0317, abs=2e-3)
-    assert metrics.auc_interval(1.0, 50, 50) == (1.0, 1.0)
+    assert metrics.auc_interval(1.0, [[50, 0], [50, 0]]) == (1.0, 1.0)

@@ -29,7 +29,7 @@ from tfx.utils import proto_utils
 import preprocessing
 from components.artifacts import RejectedLines
 from components.review_example_gen.executor import Executor as ReviewExampleGenExecutor
-from components.statistics.executor import Executor as StatisticsExecutor
+from components.statistics_gen import Executor as StatisticsExecutor
 from components.transform.component import Executor as TransformExecutor
 from core.errors import InputError
 from pipeline.config import PipelineConfig

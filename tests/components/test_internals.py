@@ -7,7 +7,7 @@ import tensorflow_data_validation as tfdv
 import tensorflow_transform as tft
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
 
-from components.statistics.tfdv_internals import statistics_of
+from components.statistics_gen import _statistics_of
 from components.transform.component import has_analyzers, write_graph
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
@@ -43,7 +43,7 @@ def test_a_graph_without_analyzers_transforms(tmp_path):
 def test_statistics_of_batches_are_those_of_all_examples():
     columns = [[[1.0], [2.0]], [[4.0], None], [[9.0]]]
     batches = [pa.record_batch([pa.array(values)], ["number"]) for values in columns]
-    [dataset] = statistics_of(batches, tfdv.StatsOptions()).datasets
+    [dataset] = _statistics_of(batches, tfdv.StatsOptions()).datasets
     [feature] = dataset.features
     assert dataset.num_examples == 5
     assert feature.num_stats.common_stats.num_missing == 1

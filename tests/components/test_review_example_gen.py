@@ -232,9 +232,9 @@ def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs
     with pytest.raises(InputError) as error:
         read_files(tmp_path / "guessed", inputs, {"all": "*"})
     assert "1 of the labels contradict the scale" in str(error.value)
-    assert "data.label_scale" in str(error.value)
+    assert "data.labels" in str(error.value)
     assert "a.csv.gz:9002 label_of_another_scale (label: 4)" in str(error.value)
-    read = read_files(tmp_path / "set", inputs, {"all": "*"}, read={"label_scale": "one_two"})
+    read = read_files(tmp_path / "set", inputs, {"all": "*"}, read={"label_map": {"1": 0, "2": 1}})
     assert read.counts["rejected/bad_label"] == 2
 
 

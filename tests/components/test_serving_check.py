@@ -90,10 +90,10 @@ def test_a_good_model_passes_with_all_results(workspace):
     values = {result["name"]: result["value"] for result in found["results"]}
     assert values.keys() == {
         *("process", "signatures", "load_seconds", "memory_mb", "p99_ms", "reviews_per_second"),
-        *("largest_difference", "evaluation_difference", "golden"),
+        *("largest_difference", "evaluation_difference", "golden_negative", "golden_positive"),
     }
     assert values["signatures"] == "predict_text, serving_default, transform_features"
-    assert values["golden"] == 1.0
+    assert values["golden_negative"] == values["golden_positive"] == 1.0
     assert all(values[name] > 0 for name in ("load_seconds", "memory_mb", "p99_ms"))
     assert values["evaluation_difference"] < 1e-3
     keys = {"name", "value", "threshold", "unit", "passed"}
@@ -117,10 +117,10 @@ def test_a_model_with_the_wrong_vocabulary_is_refused(workspace):
     # The lines of its vocabulary are in another order than in the training.
     workspace.save(words=(*BAD, *GOOD))
     found = workspace.check()
-    assert failed(found) == ["evaluation_difference", "golden"]
+    assert failed(found) == ["evaluation_difference", "golden_negative", "golden_positive"]
     assert re.fullmatch(
         r"serving_default returned the probability 0\.\d+ for a test review, and the evaluation "
-        r"has 0\.\d+ for the same review \(and 1 more\)",
+        r"has 0\.\d+ for the same review \(and 2 more\)",
         found["cause"],
     )
     mistake = found["golden_mistakes"][0]
@@ -243,10 +243,10 @@ def judged(sample=SAMPLE, count=4, predictions=None, **changes):
             "returned 0.9000 for the same review",
         ),
         (
-            {"golden": [0.4, 0.9]},
-            "golden",
-            "0 of 2 golden sentences are right, serving_check.min_golden requires 0.6; check the "
-            "model, or set serving_check.golden to sentences of its data",
+            {"golden": [0.9, 0.9]},
+            "golden_negative",
+            "0 of 1 negative golden sentences are right, serving_check.min_golden requires 0.5; "
+            "check the model, or set serving_check.golden to sentences of its data",
         ),
         (
             {"count": 5},
@@ -259,6 +259,17 @@ def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     found = judged(**changes)
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
+
+
+def test_golden_sentences_are_judged_per_class_and_0_is_no_threshold():
+    golden = [("positive", "good")] * 8 + [("negative", "bad")] * 2
+    answers = Answers(**{**vars(RIGHT), "golden": [0.9] * 10})
+    given = (SAMPLE, results.Evaluated(4, {0: 0.9}), golden)
+    found = results.check(answers, "", Thresholds(), *given)
+    assert failed(found) == ["golden_negative"]
+    found = results.check(answers, "", Thresholds(min_golden=0.0), *given)
+    assert [one["threshold"] for one in found["results"][-2:]] == [None, None]
+    assert found["passed"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.types import artifact_utils, standard_artifacts
 
 from components.review_example_gen import units
-from components.statistics.executor import Executor
+from components.statistics_gen import Executor
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.pieces import Piece
 from tests.components.test_fast_path import CONTEXT, read_examples, schema

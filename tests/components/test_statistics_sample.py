@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tensorflow_metadata.proto.v0 import statistics_pb2
 
-from components import tfrecords
-from components.statistics import executor
+from components import statistics_gen, tfrecords
 from tests.components.test_sorted_input import make_statistics, write_shards
 
 pytestmark = pytest.mark.slow
@@ -18,7 +17,7 @@ SIZES = (2000, 1200, 800)
 @pytest.fixture
 def examples(tmp_path, monkeypatch):
     """Examples in files of many batches each, sorted by label in each file."""
-    monkeypatch.setattr(executor, "_BATCH", 100)
+    monkeypatch.setattr(statistics_gen, "_BATCH", 100)
     monkeypatch.setattr(tfrecords, "_BEGINNING", 4 << 10)
     return write_shards(tmp_path, *([0] * (size // 2) + [1] * (size // 2) for size in SIZES))
 

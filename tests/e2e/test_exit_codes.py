@@ -41,7 +41,7 @@ def test_unusable_input_is_2_before_a_component_starts(tmp_path):
     files = {"a.csv": "label,text\n0,bad\n1,good\n", "b.csv": "label,text\n4,good\n5,good\n"}
     done = workspace(tmp_path, files).run()
     assert done.returncode == 2, done.stdout + done.stderr
-    message = "input/b.csv has the label 5, but no scale has both: set data.label_scale"
+    message = "input/b.csv has the label 5, whose meaning is not certain: set data.labels"
     assert message in done.stdout
     assert "ReviewExampleGen" not in done.stdout
 
@@ -52,7 +52,7 @@ def test_data_of_one_class_stop_at_the_gate_and_the_report_has_the_reason(tmp_pa
     done = failed.run()
     assert done.returncode == 2, done.stdout + done.stderr
     assert "failed: DataGate: the data does not fit the schema: train: label: " in done.stdout
-    assert "unique values" in done.stdout
+    assert "unique values" in done.stdout and "train: every review is positive" in done.stdout
     assert "Transform" not in done.stdout
 
     file = tmp_path / "report.html"

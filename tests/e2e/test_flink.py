@@ -34,7 +34,8 @@ def settings(tmp_path_factory):
         (folder / f"part-{number}.ft.txt").write_text(text)
     return {
         "training": {"epochs": 1, "batch_size_per_replica": 128},
-        "evaluation": {"min_accuracy": 0.5},
+        "evaluation": {"min_accuracy": 0.5, "min_class_recall": 0.0},
+        "serving_check": {"min_golden": 0.0},
         # All Examples, through Beam.
         "data": {"input_base": str(folder), "statistics_examples": None},
     }

@@ -83,6 +83,8 @@ def test_the_evaluation_has_every_metric_overall_and_by_text_length(finished):
         "auc",
         "precision",
         "recall",
+        "specificity",
+        "negative_predictive_value",
         "calibration",
         "confusion_matrix_at_thresholds",
     }
@@ -136,7 +138,7 @@ def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(fini
     before, executions = workspace.artifacts(), workspace.executions()
     done = workspace.run("evaluation.min_accuracy=0.999")
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "not blessed: binary_accuracy is 0.9" in done.stdout
+    assert "not blessed: accuracy is 0.9" in done.stdout
     assert "evaluation.min_accuracy requires 0.999" in done.stdout
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
     assert ran == {"Evaluator", "ServingCheck", "Pusher"} | ALWAYS

@@ -50,7 +50,7 @@ def test_a_run_and_predict_in_a_folder_whose_name_matches_a_neighbour(first_run,
             "checkpoint_steps": 1,
             "early_stopping": 1,
         },
-        "evaluation": {"min_accuracy": 0.1},
+        "evaluation": {"min_accuracy": 0.1, "min_class_recall": 0.0},
         "serving_check": {"min_golden": 0.0},
     }
     workspace = Workspace(tmp_path / "exp[1]", settings)

@@ -31,7 +31,7 @@ DEPENDS_ON = {
         *READERS,
     ),
     "SchemaGen": ("components/schema_gen.py",),
-    "StatisticsGen": ("components/statistics/executor.py", "preprocessing/reading/files.py"),
+    "StatisticsGen": ("components/statistics_gen.py", "preprocessing/reading/files.py"),
     "ExampleValidator": (),
     "DataGate": ("components/data_gate.py", "core/errors.py"),
     "Transform": (

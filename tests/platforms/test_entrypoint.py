@@ -26,8 +26,12 @@ from platforms.entrypoint import (
     write_properties,
 )
 
-DECLARED = {"instanceSchema": "title: tfx.ExampleAnomalies\ntype: object\n"}
-SPEC = {"artifacts": {"anomalies": {"artifactType": DECLARED}}}
+DECLARED, STATISTICS = (
+    {"instanceSchema": f"title: tfx.Example{name}\ntype: object\n"}
+    for name in ("Anomalies", "Statistics")
+)
+TYPES = {"anomalies": DECLARED, "statistics": STATISTICS}
+SPEC = {"artifacts": {name: {"artifactType": declared} for name, declared in TYPES.items()}}
 # The types in the input from Kubeflow Pipelines, from kfp.local, and from a launcher without types.
 BROKEN = {
     "empty": {"type": {"instanceSchema": ""}},
@@ -46,9 +50,10 @@ def artifacts(**given):
 def executor_input(folder, given):
     metadata = {"split_names": '["train"]'}
     anomalies = {"name": "a", "uri": f"{folder}/anomalies", "metadata": metadata, **given}
+    statistics = {"name": "s", "uri": f"{folder}/statistics", "metadata": {}, **given}
     checked = {"name": "c", "uri": f"{folder}/checked", "type": CHECKED}
     return {
-        "inputs": {"artifacts": artifacts(anomalies=anomalies)},
+        "inputs": {"artifacts": artifacts(anomalies=anomalies, statistics=statistics)},
         "outputs": {
             "artifacts": artifacts(checked=checked),
             "outputFile": f"{folder}/task/executor_output.json",

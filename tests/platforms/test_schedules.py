@@ -1,4 +1,4 @@
-"""Schedules on both clusters: created, listed and deleted; and the check of their times."""
+"""Schedules on Vertex AI: created, listed and deleted; and the check of their times."""
 
 import re
 
@@ -11,12 +11,6 @@ from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
 from platforms import schedules
 from platforms.schedules import check_cron
-
-
-@pytest.fixture(params=["kubeflow", "vertex"])
-def cluster(request):
-    """A `Submission` to a server on loopback."""
-    return request.getfixturevalue(request.param)
 
 
 def config_of(cluster, **more):
@@ -37,59 +31,30 @@ def listed(cluster, **more):
     return lines
 
 
-def test_a_schedule_is_created_listed_and_deleted(cluster):
+def test_a_schedule_is_created_listed_and_deleted(vertex):
     for cron in ("0 3 * * 1", "*/30 * * * *"):
-        code, [line] = create(cluster, cron)
+        code, [line] = create(vertex, cron)
         assert code == 0
         assert line.startswith("scheduled amazon-reviews-20") and line.endswith(f": {cron} (UTC)")
-    found = [line.split("  ") for line in listed(cluster)]
+    found = [line.split("  ") for line in listed(vertex)]
     assert sorted(cron for _, cron, _ in found) == ["*/30 * * * *", "0 3 * * 1"]
     assert {state for *_, state in found} <= {"enabled", "active"}
     lines = []
     name = found[0][0]
-    assert schedules.delete(config_of(cluster), cluster.target, name, lines.append) == 0
+    assert schedules.delete(config_of(vertex), vertex.target, name, lines.append) == 0
     assert lines == [f"deleted {name}"]
-    assert [line.split("  ")[0] for line in listed(cluster)] == [found[1][0]]
-
-
-def test_a_schedule_of_kubeflow_is_deleted_after_its_run(kubeflow):
-    _, [line] = create(kubeflow)
-    name = line.split()[1].rstrip(":")
-    ended = {"run_id": "r-1", "recurring_run_id": "rr-0", "state": "FAILED"}
-    running = {"run_id": "r-2", "display_name": "the second run", "state": "RUNNING"}
-    other = {"run_id": "r-3", "recurring_run_id": "rr-5", "state": "RUNNING"}
-    kubeflow.server.runs = [other, ended, {**running, "recurring_run_id": "rr-0"}]
-    lines = []
-    assert schedules.delete(config_of(kubeflow), "kubeflow", name, lines.append) == 1
-    assert "is disabled, but not deleted, because that would end its run the second" in lines[0]
-    assert [each["status"] for each in kubeflow.server.recurring] == ["DISABLED"]
-    kubeflow.server.runs = [other, ended, {**ended, "run_id": "r-2", "state": "SUCCEEDED"}]
-    assert schedules.delete(config_of(kubeflow), "kubeflow", name, lines.append) == 0
-    assert kubeflow.server.recurring == []
+    assert [line.split("  ")[0] for line in listed(vertex)] == [found[1][0]]
 
 
 @pytest.mark.parametrize("other", ["other_reviews", "amazon_reviews_2"])
-def test_schedules_of_other_pipelines_are_not_listed(cluster, other):
-    create(cluster, name=other)
-    assert listed(cluster) == ["no schedules of amazon-reviews"]
-    [line] = listed(cluster, name=other)
+def test_schedules_of_other_pipelines_are_not_listed(vertex, other):
+    create(vertex, name=other)
+    assert listed(vertex) == ["no schedules of amazon-reviews"]
+    [line] = listed(vertex, name=other)
     assert line.startswith(f"{other.replace('_', '-')}-20")
 
 
-def test_the_schedule_of_kubeflow_has_the_pipeline_and_its_parameters(kubeflow):
-    create(kubeflow, values={"epochs": "3"})
-    [run] = kubeflow.server.recurring
-    assert run["trigger"]["cron_schedule"]["cron"] == "0 0 3 * * 1"
-    assert run["no_catchup"] is True
-    assert run["runtime_config"]["parameters"] == {"epochs": 3}
-    assert run["runtime_config"]["pipeline_root"] == "gs://bucket/root"
-    assert run["service_account"] == "ksa"
-    # Each run reads the files again, which may have changed.
-    tasks = run["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
-    assert not tasks["ReviewExampleGen"]["cachingOptions"].get("enableCache")
-
-
-def test_the_schedule_of_vertex_has_the_pipeline_and_its_parameters(vertex):
+def test_the_schedule_has_the_pipeline_and_its_parameters(vertex):
     create(vertex, values={"epochs": "3"}, vertex={**vertex.settings["vertex"], "network": "n"})
     [schedule] = vertex.server.schedules.values()
     assert schedule["cron"] == "0 3 * * 1"
@@ -100,28 +65,27 @@ def test_the_schedule_of_vertex_has_the_pipeline_and_its_parameters(vertex):
     assert job["network"] == "n"
 
 
-def test_a_lost_response_is_not_repeated(cluster):
-    cluster.server.fail("POST", "recurringruns", 0)
-    cluster.server.fail("POST", "schedules", 0)
-    code, [line] = create(cluster)
+def test_a_lost_response_is_not_repeated(vertex):
+    vertex.server.fail("POST", "schedules", 0)
+    code, [line] = create(vertex)
     assert code == 1
     assert "it is unknown whether amazon-reviews-20" in line
-    assert len(listed(cluster)) == 1
+    assert len(listed(vertex)) == 1
 
 
-def test_ctrl_c_names_the_schedule_that_may_exist(kubeflow, monkeypatch):
+def test_ctrl_c_names_the_schedule_that_may_exist(vertex, monkeypatch):
     def create_and_interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("platforms.kubeflow.client.create_schedule", create_and_interrupt)
-    code, [line] = create(kubeflow)
+    monkeypatch.setattr("platforms.vertex.client.create_schedule", create_and_interrupt)
+    code, [line] = create(vertex)
     assert code == 130
     assert re.match(r"interrupted; it is unknown whether amazon-reviews-20\S+ was scheduled", line)
 
 
-def test_a_name_that_does_not_exist_is_an_error(cluster):
+def test_a_name_that_does_not_exist_is_an_error(vertex):
     with pytest.raises(InputError, match="amazon-reviews-1"):
-        schedules.delete(config_of(cluster), cluster.target, "amazon-reviews-1", print)
+        schedules.delete(config_of(vertex), vertex.target, "amazon-reviews-1", print)
 
 
 @pytest.mark.parametrize("cron", ["", "0 0 3 * * 1"])
@@ -149,15 +113,15 @@ def test_the_command_checks_its_options_first(arguments, message, capsys):
 
 
 @pytest.mark.slow
-def test_the_command_compiles_creates_lists_and_deletes(cluster, tmp_path):
+def test_the_command_compiles_creates_lists_and_deletes(vertex, tmp_path):
     def command(*arguments):
-        words = ["submit", "--target", cluster.target, "--config", str(file), *arguments]
+        words = ["submit", "--target", vertex.target, "--config", str(file), *arguments]
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, done.output
         return done.output
 
     file = tmp_path / "settings.yaml"
-    file.write_text(yaml.safe_dump(cluster.settings))
+    file.write_text(yaml.safe_dump(vertex.settings))
     created = command("--schedule", "0 3 * * 1")
     name, cron, _ = command("--schedules").strip().split("  ")
     assert created == f"scheduled {name}: {cron} (UTC)\n" and cron == "0 3 * * 1"

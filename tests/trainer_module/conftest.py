@@ -99,6 +99,25 @@ def records(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def skewed(prepared, tmp_path):
+    """Return a folder like `prepared` with 60 negative and 90 positive train Examples, of which 60
+    and 60 are in the first file."""
+    import tensorflow as tf
+
+    folder = tmp_path / "skewed"
+    folder.mkdir()
+    for name in ("graph", "train-0.gz", "eval-0.gz"):
+        (folder / name).symlink_to(prepared / name)
+    records = tf.data.TFRecordDataset(str(prepared / "train-1.gz"), "GZIP").as_numpy_iterator()
+    labels = {one: tf.train.Example.FromString(one).features.feature["label"] for one in records}
+    positive = [one for one, label in labels.items() if label.int64_list.value[0]]
+    with tf.io.TFRecordWriter(str(folder / "train-1.gz"), "GZIP") as writer:
+        for one in positive[:30]:
+            writer.write(one)
+    return folder
+
+
 def _example(row):
     import numpy as np
     import tensorflow as tf

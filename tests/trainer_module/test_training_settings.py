@@ -165,6 +165,23 @@ def test_every_setting_has_its_effect(given, setting, others, look, expected):
     assert look(given(**others, **setting)) == expected
 
 
+def test_class_weights_give_both_classes_the_same_weight(given, skewed):
+    label = np.float32([[0], [1]])
+    losses = {
+        kind: given(skewed, class_weights=kind).model.loss_of_examples(label, 0 * label).numpy()
+        for kind in ("none", "balanced")
+    }
+    assert losses["none"] == pytest.approx([np.log(2)] * 2)
+    # 60 of 150 Examples are negative.
+    assert losses["balanced"] == pytest.approx([np.log(2) * 150 / 120, np.log(2) * 150 / 180])
+
+
+def test_class_weights_of_a_class_without_reviews_are_refused(given, skewed):
+    (skewed / "train-0.gz").unlink()
+    with pytest.raises(ValueError, match="balanced, but the train split has no negative reviews"):
+        given(skewed, class_weights="balanced")
+
+
 def test_hyperparameters_are_those_of_the_exported_model_too(records, tmp_path):
     job = make_job(records, tmp_path, **WORDS, hyperparameters={"embedding_width": 4})
     exported = SimpleNamespace(model=training._plain_model(job, text_cnn))

@@ -22,7 +22,7 @@ def fn_args(records, folder, **training):
         hyperparameters=None,
         working_dir=str(folder),
         custom_config={
-            "training": {**TRAINING, **training},
+            "training": {**TRAINING, "learning_rate": None, **training},
             "transform": TRANSFORM,
             "code": "1",
             "checkpoints": str(folder / "checkpoints"),
@@ -68,6 +68,7 @@ def test_a_trial_is_a_training_of_its_own_on_one_device(records, tmp_path, jobs)
         strategy="multi_worker_mirrored",
         workers=2,
         hyperparameters={"scale_floor": 0.5},
+        learning_rate=0.015,
         epochs=7,
     )
     found = tuner.tuner_fn(args)
@@ -76,10 +77,11 @@ def test_a_trial_is_a_training_of_its_own_on_one_device(records, tmp_path, jobs)
         assert (job.training.strategy, job.training.workers) == ("one_device", 1)
         assert (job.training.epochs, job.base_model) == (7, None)
         assert job.train_files == args.train_files
-        # The values of the trial override the settings.
-        rate, floor = job.training.learning_rate, job.training.hyperparameters["scale_floor"]
-        assert rate != TRAINING["learning_rate"] and 0.01 <= rate <= 0.2
-        assert floor != 0.5 and 0.03 <= floor <= 1.0
+        # A value that is set is not tried.
+        assert job.training.learning_rate == 0.015
+        assert job.training.hyperparameters["scale_floor"] == 0.5
+    [best] = found.tuner.get_best_hyperparameters()
+    assert best.values.keys() == {"length_power", "scale_smoothing"}
     places = [{job.model_run_dir, job.checkpoint_dir} for job in jobs]
     assert len(set.union(*places)) == 4
 
@@ -96,3 +98,41 @@ def test_a_trial_that_is_repeated_tries_the_same(records, tmp_path, jobs):
     first = tried("a", 1)
     assert tried("b", 1) == first
     assert tried("c", 2) != first
+
+
+@pytest.mark.parametrize("trials", [2, 5])
+def test_every_trial_that_failed_is_an_error(records, tmp_path, monkeypatch, trials):
+    def fit(job, cluster):
+        raise ValueError("the loss is nan\nin step 3")
+
+    monkeypatch.setattr(tuner, "fit", fit)
+    found = tuner.tuner_fn(fn_args(records, tmp_path, tuner_trials=trials))
+    with pytest.raises(
+        ValueError,
+        match=r"^every trial of the Tuner failed, the last one with ValueError: the loss",
+    ):
+        found.tuner.search(**found.fit_kwargs)
+
+
+def test_a_trial_that_failed_among_others_is_left_out(records, tmp_path, jobs, monkeypatch):
+    fit = tuner.fit
+    numbers = iter(range(6))
+
+    def fails_later(job, cluster):
+        if next(numbers) > 1:
+            raise ValueError("no")
+        return fit(job, cluster)
+
+    monkeypatch.setattr(tuner, "fit", fails_later)
+    found = tuner.tuner_fn(fn_args(records, tmp_path, tuner_trials=6))
+    found.tuner.search(**found.fit_kwargs)
+    assert len(jobs) == 2
+    assert next(numbers) == 5
+    assert found.tuner.get_best_hyperparameters()
+
+
+def test_nothing_to_try_is_an_error(records, tmp_path):
+    values = dict.fromkeys(ngram_linear.SEARCH_SPACE.keys() - {"learning_rate"}, 0.5)
+    with pytest.raises(ValueError, match=r"training.tuner_trials: 2, but .* remove one of learn"):
+        args = fn_args(records, tmp_path, tuner_trials=2, hyperparameters=values, learning_rate=0.1)
+        tuner.tuner_fn(args)

@@ -24,6 +24,7 @@ from trainer_module.inputs.autotune import without_autotune
 from trainer_module.inputs.length_batches import length_batches, window_batches
 from trainer_module.inputs.shards import Reader, Shard
 from trainer_module.inputs.stored_counts import (
+    CLASSES,
     NgramCounter,
     count_examples,
     read_ngram_counts,
@@ -339,16 +340,30 @@ class Inputs:
         # All processes count if one of them finds no counts.
         if not collective.any(stored is None) and stored is not None:
             return stored
-        logging.info("Reading the train split once before the first step")
         counter = NgramCounter(transform.ngram_buckets)
-        batching = BatchSpec((features.NGRAMS,), transform, _COUNTED_BATCH)
-        shard = self.train.shards(collective.processes)[collective.process]
-        for inputs, label in make_dataset(shard, batching):
+        for inputs, label in self._one_pass(features.NGRAMS):
             ngrams = inputs[features.NGRAMS]
             rows, ids = ngrams.value_rowids().numpy(), ngrams.flat_values.numpy()
             counter.add_rows(label.numpy().astype(np.int64), rows, ids)
+        return self._sum(counter.counts)
+
+    def label_counts(self) -> np.ndarray:
+        """Return the number of Examples of each class of the train split, float64 [2]."""
+        counts = np.zeros(CLASSES, np.int64)
+        for _, label in self._one_pass():
+            counts += np.bincount(label.numpy()[:, 0].astype(np.int64), minlength=CLASSES)
+        return self._sum(counts)
+
+    def _one_pass(self, *names: str) -> tf.data.Dataset:
+        """Return batches of this process's shard of the train split, with some features."""
+        logging.info("Reading the train split once before the first step")
+        shards = self.train.shards(self._collective.processes)
+        batching = BatchSpec(names, self._batching.transform, _COUNTED_BATCH)
+        return make_dataset(shards[self._collective.process], batching)
+
+    def _sum(self, counts: np.ndarray) -> np.ndarray:
         # Every reduction supports float64, which is exact up to 2^53.
-        return collective.sum(tf.constant(counter.counts, tf.float64)).numpy()
+        return self._collective.sum(tf.constant(counts, tf.float64)).numpy()
 
     def _steps(self, split: Split) -> int:
         largest = max(shard.examples for shard in split.shards(self._collective.processes))

@@ -45,7 +45,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """
     labels = label_reader(layout)
     optional = layout.labels == "optional"
-    read = {b"__label__%d " % number: labels.read(number) for number in range(10)}
+    read = {b"__label__%d " % number: labels.read(str(number)) for number in range(10)}
     usual = {start: label for start, label in read.items() if label in (0, 1)}
 
     def parse(lines: Lines) -> Batch:

@@ -70,7 +70,8 @@ def check_types(path: str, file: pq.ParquetFile, columns: Columns) -> None:
     """Raise InputError if the title or the text is neither text nor a list of texts."""
     for name in filter(None, columns[1:3]):
         kind = file.schema_arrow.field(name).type
-        if pa.types.is_nested(kind.value_type if pa.types.is_list(kind) else kind):
+        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        if pa.types.is_nested(kind.value_type if is_list else kind):
             raise InputError(
                 f"{path}: the column {name} is of type {kind}, which is not text: write it as a "
                 "string, or set data.columns to another column"

@@ -6,6 +6,7 @@ const PAUSE = 150; // milliseconds between the last key press and a request
 const EXPLAINED = 20; // reviews whose words are shown
 const LONGEST = 5000; // characters of a review that /explain accepts
 const LISTED = 6; // words in the table of a review
+const UNDECIDED = 0.7; // probability of an answer below which the model is undecided
 const NOTABLE = 0.05; // least effect of a word that is marked
 
 const $ = (id) => document.getElementById(id);
@@ -70,7 +71,9 @@ async function update() {
     // The answers on the page are those of an earlier text.
     show([], []);
     $("summary").textContent = "";
-    const reason = error instanceof TypeError ? "the server cannot be reached" : error.message;
+    // A SyntaxError is the answer of a proxy, which is not JSON.
+    const isSilent = error instanceof TypeError || error instanceof SyntaxError;
+    const reason = isSilent ? "the server does not answer" : error.message;
     $("problem").textContent = `No answer: ${reason}`;
   }
 }
@@ -85,9 +88,14 @@ async function explain(review, version, signal) {
   return explanations.get(key);
 }
 
-function verdict({ label, probability }) {
-  const shown = (100 * probability).toFixed(1);
-  return `${label === 1 ? "Positive" : "Negative"}: probability of being positive ${shown} %`;
+function ofAnswer({ label, probability }) {
+  return label === 1 ? probability : 1 - probability;
+}
+
+function verdict(prediction) {
+  const shown = `probability ${(100 * ofAnswer(prediction)).toFixed(1)} %`;
+  const undecided = ofAnswer(prediction) < UNDECIDED ? ", undecided" : "";
+  return `${prediction.label === 1 ? "Positive" : "Negative"}: ${shown}${undecided}`;
 }
 
 function show(reviews, predictions) {
@@ -96,9 +104,11 @@ function show(reviews, predictions) {
     item.append(make("p", review, "review"));
     const answer = make("p", undefined, "verdict");
     const meter = make("meter");
-    meter.value = predictions[n].probability;
+    meter.value = ofAnswer(predictions[n]);
     meter.setAttribute("aria-hidden", "true"); // the text beside it has the same number
-    answer.append(verdict(predictions[n]), " ", meter);
+    // The summary of a single review is its verdict.
+    if (reviews.length > 1) answer.append(verdict(predictions[n]), " ");
+    answer.append(meter);
     item.append(answer);
     return item;
   });
@@ -118,7 +128,10 @@ function showWords(item, { parts }) {
   item.querySelector(".review").replaceChildren(...marked);
   const words = parts.filter(({ effect }) => effect !== undefined && kind(effect));
   words.sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
-  if (!words.length) return;
+  if (!words.length) {
+    item.append(make("p", "No word changes the answer much: the model may not know these words.", "legend"));
+    return;
+  }
   const table = make("table");
   table.append(make("caption", "Words that contributed most"));
   const head = table.createTHead().insertRow();

@@ -9,7 +9,7 @@ from components.evaluator import files
 from components.evaluator.files import CANDIDATE, WHOLE
 from components.evaluator.metrics import METRICS, Check, Counts, Interval
 from components.evaluator.settings import Evaluation as EvaluationSettings
-from components.run_report.evaluation import Bin, Evaluation, Figure, SliceAccuracy
+from components.run_report.evaluation import Bin, Evaluation, Figure, SliceAccuracy, Undecided
 from components.run_report.history import Sources, Step
 from components.run_report.input_data import Balance
 from components.run_report.mistakes import Explanations, Mistake
@@ -104,6 +104,7 @@ def write_run(folder, reviews=REVIEWS):
 
 EVALUATION = Evaluation(
     examples=1000,
+    constant_answer="always answering positive would give 0.5000",
     metrics=[
         Figure("accuracy", 0.9, Interval(0.88, 0.92), 0.85, Interval(0.0212, 0.0788)),
         Figure("recall", 0.8),
@@ -119,6 +120,7 @@ EVALUATION = Evaluation(
     confusion=[[450, 50], [40, 460]],
     roc=[(n / 400, min(1.0, n / 100), 1 - n / 400) for n in range(401)],
     bins=[Bin(n / 10 + 0.05, n / 10) for n in range(10)],
+    undecided=Undecided(40, 0.6),
 )
 CHECK = {
     "passed": False,
@@ -126,7 +128,7 @@ CHECK = {
     "results": [
         {"name": "process", "value": "finished", "threshold": None, "unit": "", "passed": True},
         {"name": "p99_ms", "value": 310.4, "threshold": 250, "unit": "ms", "passed": False},
-        {"name": "golden", "value": 0.975, "threshold": 0.6, "unit": "", "passed": True},
+        {"name": "golden_positive", "value": 0.975, "threshold": 0.6, "unit": "", "passed": True},
     ],
     "golden_mistakes": [{"text": "It <b>lasts</b>", "label": "positive", "probability": 0.3127}],
 }

@@ -7,7 +7,7 @@ import pytest
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.jobs.settings import CUSTOM_JOB_KEY, CustomJobSettings
-from tests.platforms.jobs.test_job_executor import Step
+from tests.platforms.jobs.trainer_step import Step
 from tests.platforms.jobs.vertex_replicas import Replicas
 from tests.platforms.vertex.vertex_server import serving
 from tests.trainer_module import conftest
@@ -19,22 +19,17 @@ pytestmark = pytest.mark.slow
 prepared = conftest.prepared
 
 
-class VertexStep(Step):
-    """The Trainer's step, as TFX runs it for Vertex AI."""
-
-    def platform(self):
-        settings = CustomJobSettings(
-            project="my-project",
-            region="europe-west4",
-            display_name="amazon-reviews-training",
-            image="registry/reviews:1",
-            machine_type="n1-standard-8",
-            service_account="me@x",
-            network="net",
-            timeout_seconds=400,
-            poll_seconds=0.2,
-        )
-        return {CUSTOM_JOB_KEY: settings.model_dump()}
+SETTINGS = CustomJobSettings(
+    project="my-project",
+    region="europe-west4",
+    display_name="amazon-reviews-training",
+    image="registry/reviews:1",
+    machine_type="n1-standard-8",
+    service_account="me@x",
+    network="net",
+    timeout_seconds=400,
+    poll_seconds=0.2,
+)
 
 
 @pytest.fixture
@@ -55,7 +50,8 @@ def replicas(monkeypatch):
 def step(prepared, tmp_path):
     from platforms.jobs.trainers import CustomJobExecutor
 
-    return VertexStep(CustomJobExecutor, prepared, tmp_path)
+    platform = {CUSTOM_JOB_KEY: SETTINGS.model_dump()}
+    return Step(CustomJobExecutor, platform, prepared, tmp_path)
 
 
 def test_every_replica_trains_with_the_parameters_of_the_run_and_ends_well(step, replicas):

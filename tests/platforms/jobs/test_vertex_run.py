@@ -17,12 +17,11 @@ from platforms.google_cloud.api import ApiError
 from platforms.jobs import custom_job as vertex_run
 from platforms.jobs.custom_job import LABEL, CustomJobFailed, make_custom_job
 from platforms.jobs.settings import CustomJobSettings
-from tests.platforms.jobs.ground import in_background, lines
-from tests.platforms.jobs.kubelet import REPOSITORY
+from tests.checkout import CHECKOUT
 from tests.platforms.jobs.manifests import make_job
 from tests.platforms.vertex.vertex_connection import as_json
 from tests.platforms.vertex.vertex_server import serving
-from tests.waiting import wait
+from tests.waiting import in_background, wait
 
 pytestmark = pytest.mark.slow
 
@@ -120,11 +119,11 @@ def test_it_is_followed_to_its_end(vertex, log):
     wait(lambda: vertex.jobs)
     [job] = vertex.jobs
     job.state = JobState.JOB_STATE_RUNNING
-    wait(lambda: any(line.endswith(": running") for line in lines(log)))
+    wait(lambda: any(line.endswith(": running") for line in log.messages))
     vertex.server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
     thread.join(60)
     assert raised == []
-    assert f"Log of the CustomJob: gcloud ai custom-jobs stream-logs {job.name}" in lines(log)
+    assert f"Log of the CustomJob: gcloud ai custom-jobs stream-logs {job.name}" in log.messages
 
 
 @pytest.mark.parametrize(
@@ -179,7 +178,7 @@ def test_transient_errors_of_the_api_are_retried(vertex, log):
     vertex.server.fail("GetCustomJob", UNAVAILABLE, "overloaded")
     vertex.server.fail("ListCustomJobs", UNAVAILABLE, "overloaded")
     vertex.run()
-    assert any("retrying: " in line and "overloaded" in line for line in lines(log))
+    assert any("retrying: " in line and "overloaded" in line for line in log.messages)
 
 
 def test_an_unreachable_api_ends_the_step_and_not_the_training(vertex):
@@ -199,7 +198,7 @@ def test_a_job_of_an_earlier_attempt_is_followed(vertex, log, state):
     [job] = vertex.jobs
     job.state = JobState[f"JOB_STATE_{state}"]
     thread, raised = in_background(vertex.run)
-    wait(lambda: any("of an earlier attempt" in line for line in lines(log)))
+    wait(lambda: any("of an earlier attempt" in line for line in log.messages))
     vertex.server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
     thread.join(60)
     assert raised == []
@@ -228,7 +227,7 @@ def test_a_new_job_is_created_after_the_cancellation_of_the_old_one(vertex, log)
     job.state = JobState.JOB_STATE_CANCELLING
     vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
     thread, raised = in_background(vertex.run)
-    wait(lambda: any("is being cancelled" in line for line in lines(log)))
+    wait(lambda: any("is being cancelled" in line for line in log.messages))
     assert vertex.jobs == [job]
     vertex.server.end_job(job, JobState.JOB_STATE_CANCELLED)
     thread.join(60)
@@ -275,7 +274,7 @@ vertex_run.run(client, parent, CustomJob.from_json(sys.argv[2]),
 def test_a_cancelled_step_cancels_its_job(vertex, number, code):
     step = subprocess.Popen(
         [sys.executable, "-c", STEP, vertex.server.address, json.dumps(as_json(make()))],
-        cwd=REPOSITORY,
+        cwd=CHECKOUT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -1,14 +1,19 @@
 """The replicas of CustomJobs for tests: processes of this machine."""
 
+import contextlib
+import itertools
 import json
 import os
+import secrets
+import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import JobState
 
-from tests.platforms.jobs.kubelet import REPOSITORY, free_ports
+from tests.checkout import CHECKOUT
 
 TYPES = ("chief", "worker", "ps")
 
@@ -59,7 +64,7 @@ class Replicas:
             text=True,
             env={
                 **os.environ,
-                "PYTHONPATH": REPOSITORY,
+                "PYTHONPATH": str(CHECKOUT),
                 "CUDA_VISIBLE_DEVICES": "",
                 "no_grpc_proxy": "127.0.0.1",
                 "TF_CONFIG": json.dumps(config),
@@ -79,3 +84,33 @@ class Replicas:
             self.server.end_job(job, JobState.JOB_STATE_FAILED, message)
         elif name == "chief-0":
             self.server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
+
+
+def _numbers():
+    """Yield the ports that this process may choose, again and again.
+
+    A server listens only seconds after the choice of its port, and again after a restart. The
+    kernel gives the ports of its own range to any process, so these are below that range. Each
+    worker of pytest has others, and begins at random for another run of pytest on this machine.
+    """
+    first_of_kernel = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    numbers = range(10_000 + worker, first_of_kernel, workers)
+    if not numbers:
+        return itertools.repeat(0)  # any port
+    start = secrets.randbelow(len(numbers))
+    return itertools.cycle([*numbers[start:], *numbers[:start]])
+
+
+_NUMBERS = _numbers()
+
+
+def free_ports(count):
+    """Return different ports on which no process listens."""
+    with contextlib.ExitStack() as held:
+        sockets = []
+        while len(sockets) < count:
+            with contextlib.suppress(OSError):
+                sockets.append(held.enter_context(socket.create_server(("", next(_NUMBERS)))))
+        return [each.getsockname()[1] for each in sockets]

@@ -68,75 +68,22 @@ class Server:
 
 
 class KfpServer(Server):
-    """A server with the responses of Kubeflow Pipelines 2.14, and of Kubernetes about failed pods.
+    """Scripted responses of Kubeflow Pipelines to a submission.
 
     Attributes:
       multi_user: whether the server has several users.
-      recurring: the recurring runs.
-      runs: the runs of the experiment.
-      logs: failed pod -> log of its container `main`.
     """
 
     multi_user = False
 
-    def __init__(self, states: list[dict[str, Any]]):
-        super().__init__(states)
-        self.recurring: list[dict[str, Any]] = []
-        self.runs: list[dict[str, Any]] = []
-        self.logs: dict[str, str] = {}
-
     def answer(self, request: Request) -> tuple[int, Any]:
-        if request.path.startswith("/api/v1/namespaces/team-a/pods"):
-            return self._pods(request)
         path = request.path.removeprefix("/apis/v2beta1/")
         if path == "healthz":
             return 200, {"multi_user": self.multi_user}
-        # A single-user server refuses a namespace, and a multi-user server requires one.
         if path == "experiments":
-            given = request.query if request.method == "GET" else request.body
-            if bool(given.get("namespace")) != self.multi_user:
-                return 400, {"code": 3, "message": "Invalid input error: namespace"}
-            return 200, {} if request.method == "GET" else {"experiment_id": "e-1", **request.body}
-        if path == "runs" and request.method == "POST":
-            return 200, {"run_id": "r-1", "experiment_id": "e-1", "state": "PENDING"}
-        if path.startswith("recurringruns"):
-            return self._recurring(request, path.partition("/")[2])
-        if path == "runs":
-            return 200, self._page(request, "runs", self.runs)
-        if path == "runs/r-1":
-            return 200, {"run_id": "r-1", "experiment_id": "e-1", **self.next_state()}
-        return 404, {"code": 5, "message": "Not Found"}
-
-    def _pods(self, request: Request) -> tuple[int, Any]:
-        name = request.path.split("/")[-2]
-        if name in self.logs:
-            assert request.query["container"] == "main"
-            return 200, self.logs[name]
-        assert request.query["labelSelector"] == "pipeline/runid=r-1"
-        assert request.query["fieldSelector"] == "status.phase=Failed"
-        return 200, {"items": [{"metadata": {"name": pod}} for pod in self.logs]}
-
-    def _recurring(self, request: Request, run_id: str) -> tuple[int, Any]:
-        run_id, _, verb = run_id.partition(":")
-        if request.method == "POST" and verb:
-            [run] = [each for each in self.recurring if each["recurring_run_id"] == run_id]
-            run["status"] = f"{verb.upper()}D"
-            return 200, {}
-        if request.method == "POST":
-            body = {"recurring_run_id": f"rr-{len(self.recurring)}", "status": "ENABLED"}
-            self.recurring.append({**body, **request.body})
-            return 200, self.recurring[-1]
-        if request.method == "DELETE":
-            self.recurring = [x for x in self.recurring if x["recurring_run_id"] != run_id]
-            return 200, {}
-        return 200, self._page(request, "recurringRuns", self.recurring)
-
-    def _page(self, request: Request, key: str, found: list[Any]) -> dict[str, Any]:
-        """Return a page of one."""
-        start = int(request.query.get("page_token") or 0)
-        page = {key: found[start : start + 1]}
-        more = start + 1 < len(found)
-        return {**page, "next_page_token": str(start + 1)} if more else page
+            return 200, {} if request.method == "GET" else {"experiment_id": "e-1"}
+        state = {} if request.method == "POST" else self.next_state()
+        return 200, {"run_id": "r-1", "experiment_id": "e-1", **state}
 
 
 class VertexServer(Server):

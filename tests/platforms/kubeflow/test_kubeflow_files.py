@@ -1,4 +1,4 @@
-"""The files of `kubeflow` for kubectl: valid, restricted, and as the jobs of trainings expect."""
+"""The files of `kubeflow` for kubectl: restricted, and as the jobs of trainings expect."""
 
 import re
 
@@ -9,9 +9,7 @@ from platforms.jobs.choice import KINDS
 from platforms.jobs.jobset import index_variable, job_policies, job_set_policies
 from platforms.jobs.pod_template import LABELS, bare_pod, pod_metadata
 from platforms.jobs.trainjob import NODE
-from tests import core_kinds
 from tests.checkout import CHECKOUT
-from tests.crd import problems
 from tests.kubeflow_files import objects, training_runtime
 from tests.platforms.jobs.manifests import (
     JOB_FILE,
@@ -21,31 +19,6 @@ from tests.platforms.jobs.manifests import (
     make_settings,
 )
 from tests.pod_security import violations
-
-
-@pytest.mark.real_data
-@pytest.mark.parametrize(
-    ("file", "crd"),
-    [
-        ("serving.yaml", "inferenceservice-2026-08.yaml"),
-        ("training.yaml", "clustertrainingruntime-2026-08.yaml"),
-    ],
-)
-def test_the_real_crd_accepts_the_object(real_data, file, crd):
-    assert problems(objects(file)[0], real_data / "crds" / crd) == []
-
-
-@pytest.mark.real_data
-def test_the_check_against_the_crd_finds_wrong_fields(real_data):
-    [wrong] = objects("serving.yaml")
-    model = wrong["spec"]["predictor"]["model"]
-    del model["modelFormat"]["name"]
-    model["storageURI"] = model.pop("storageUri")
-    model["resources"]["limits"]["memory"] = "much"
-    wrong["spec"]["predictor"]["minReplicas"] = "1"
-    found = "\n".join(problems(wrong, real_data / "crds" / "inferenceservice-2026-08.yaml"))
-    for each in ("name is missing", "storageURI is unknown", "much does not fit", "'1' is no int"):
-        assert each in found
 
 
 def test_the_server_satisfies_the_restricted_pod_security_standard():
@@ -92,7 +65,6 @@ def test_the_runtime_restarts_and_ends_the_pods_of_a_trainjob_like_those_of_a_jo
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_training_pods_of_all_kinds_accept_only_each_other(kind):
     _, policy = objects("training.yaml")
-    assert core_kinds.problems(policy) == []
     [rule] = policy["spec"]["ingress"]
     selector = policy["spec"]["podSelector"]["matchLabels"]
     assert selector.items() <= LABELS.items()

@@ -69,17 +69,17 @@ def test_a_folder_without_reviews_is_named(tmp_path):
 def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):
     inputs = tmp_path / "input"
     inputs.mkdir()
-    (inputs / "a.txt").write_text("given,said\n0,__label__2\n4,good\n")
+    (inputs / "a.txt").write_text("given,said\n0,__label__2\n3,good\n")
     data = {
         "input_base": str(inputs),
         "format": "csv",
         "columns": {"label": "given", "text": "said"},
-        "label_scale": "stars",
+        "labels": {"0": 0, "3": 1},
     }
     check(config(tmp_path, data=data))
     for name, expected in [
         ("columns", "set data.columns.label and data.columns.text"),
-        ("label_scale", "the labels 0 and 4"),
+        ("labels", "the labels 0, 3"),
     ]:
         with pytest.raises(InputError, match=expected):
             check(config(tmp_path, data={key: data[key] for key in data if key != name}))

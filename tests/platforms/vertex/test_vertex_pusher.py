@@ -14,11 +14,10 @@ from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
 from platforms.vertex.pusher import ENDPOINT_KEY, EndpointSettings
-from tests.platforms.jobs.ground import in_background
-from tests.platforms.jobs.kubelet import REPOSITORY
+from tests.checkout import CHECKOUT
 from tests.platforms.vertex.vertex_connection import as_json
 from tests.platforms.vertex.vertex_server import serving
-from tests.waiting import wait
+from tests.waiting import in_background, wait
 
 pytestmark = pytest.mark.slow
 
@@ -186,7 +185,7 @@ def test_a_killed_push_is_completed_by_the_next_attempt(vertex, tmp_path):
     vertex.slow = {method}
     step = subprocess.Popen(
         [sys.executable, "-c", STEP, vertex.address, str(tmp_path / "second")],
-        cwd=REPOSITORY,
+        cwd=CHECKOUT,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         stderr=subprocess.DEVNULL,
     )

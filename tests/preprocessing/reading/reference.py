@@ -12,7 +12,7 @@ from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Layout
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import csv, jsonl, parquet
-from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.labels import label_reader
 from preprocessing.reading.layouts import detect_format
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
 from preprocessing.reading.records import (
@@ -69,7 +69,7 @@ def _lines(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
 
 
 def _jsonl(number: int, line: bytes, layout: Layout) -> Record:
-    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    labels = label_reader(layout)
     return jsonl._parse(number, line, layout.columns or HEADERLESS, labels)
 
 
@@ -79,7 +79,7 @@ def _fasttext(number: int, line: bytes, layout: Layout) -> Record:
     head = line.replace(b"\t", b" ").split(b" ")[0]
     if not head.startswith(b"__label__") or set(head) & set(b",\n\r\v\f"):
         return rejected(number, BAD_LABEL, line)
-    labels = LabelReader(layout.label_scale, layout.neutral, layout.scale_is_guessed)
+    labels = label_reader(layout)
     label = labels.read(head.decode("utf-8", "replace"))
     if label is None:
         return rejected(number, labels.reason(head.decode("utf-8", "replace")), line)

@@ -27,7 +27,10 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".zst": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
 }
-POLARITY = ReadOptions(label_scale="one_two")
+ZERO_ONE: Mapping[str, int | None] = {"0": 0, "1": 1}
+ONE_TWO: Mapping[str, int | None] = {"1": 0, "2": 1}
+STARS: Mapping[str, int | None] = {"1": 0, "2": 0, "3": None, "4": 1, "5": 1}
+POLARITY = ReadOptions(label_map=ONE_TWO)
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=40)
 ROW = st.tuples(st.sampled_from([0, 1]), TEXT, TEXT)
 ROWS = st.lists(ROW, max_size=8)
@@ -90,9 +93,11 @@ def got(records: list[Record]) -> list[Any]:
     ]
 
 
-def csv_text(rows: Sequence[Sequence[Any]], ending: str = "\r\n") -> str:
+def csv_text(rows: Sequence[Sequence[Any]], ending: str = "\r\n", separator: str = ",") -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator=ending, quoting=csv.QUOTE_ALL).writerows(rows)
+    csv.writer(out, delimiter=separator, lineterminator=ending, quoting=csv.QUOTE_ALL).writerows(
+        rows
+    )
     return out.getvalue()
 
 

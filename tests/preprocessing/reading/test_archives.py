@@ -18,13 +18,8 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.files import open_bytes
-from tests.preprocessing.reading.test_files import (
-    ARCHIVES,
-    COMPRESS,
-    one_line,
-    read_until_damage,
-    write,
-)
+from tests.preprocessing.reading.review_files import COMPRESS, one_line
+from tests.preprocessing.reading.test_files import ARCHIVES, read_until_damage, write
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +184,7 @@ def test_a_file_that_cannot_be_opened_is_an_error(
     one_line(error, str(folder / "missing"), "No such file")
     with pytest.raises(InputError) as error:
         open_bytes(str(folder))
-    one_line(error, str(folder), "directory")
+    one_line(error, str(folder), "not a regular file")
     packed = write(folder, "x.zst", COMPRESS[".zst"](b"x"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(InputError) as error:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,13 @@ def test_the_same_reviews_in_two_formats_are_refused(
     assert decide(tmp_path, train="re*") == 1
     Path(other).unlink()
     assert decide(tmp_path) == 1
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_two_names_of_one_file_are_refused(tmp_path: Path, link: Callable[..., None]) -> None:
+    link(write(tmp_path, "2019.csv", content("csv", rows(3))), tmp_path / "latest.csv")
+    with pytest.raises(InputError, match=r"2019\.csv and .*latest\.csv contain the same reviews"):
+        decide(tmp_path)
 
 
 def test_copies_in_another_order_and_with_other_titles_are_refused(tmp_path: Path) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import bz2
 import glob as stdlib_glob
-import gzip
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import zstandard
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
@@ -23,13 +21,8 @@ from preprocessing.reading import files
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.globs import compile_glob
+from tests.preprocessing.reading.review_files import COMPRESS, one_line
 
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "": lambda data: data,
-    ".bz2": bz2.compress,
-    ".gz": gzip.compress,
-    ".zst": lambda data: zstandard.ZstdCompressor().compress(data),
-}
 ARCHIVES = [suffix for suffix in COMPRESS if suffix]
 
 
@@ -50,13 +43,6 @@ def read_until_damage(path: str, size: int = 1000) -> tuple[bytes, CorruptArchiv
         except CorruptArchive as damage:
             return data, damage
     return data, None
-
-
-def one_line(error: pytest.ExceptionInfo[InputError], *parts: str) -> None:
-    message = str(error.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 # ---- find_files
@@ -265,3 +251,62 @@ def test_a_name_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, os.fsdecode(b"caf\xe9.csv"))
     with pytest.raises(InputError, match=r"caf\\udce9\.csv' is not UTF-8: rename"):
         find_files(str(tmp_path), "*")
+
+
+# ---- find_sources
+
+
+def sources(folder: Path, **patterns: str) -> list[tuple[str, str]]:
+    found = files.find_sources(str(folder), patterns)
+    return [(file.group, os.path.relpath(file.path, folder)) for file in found]
+
+
+def test_a_file_of_two_groups_is_read_once_for_the_held_out_one(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv", "test.csv", "eval.csv"):
+        write(tmp_path, name)
+    held_out = [("eval", "eval.csv"), ("test", "test.csv")]
+    train = [("train", "a.csv"), ("train", "b.csv")]
+    patterns = {"train": "*.csv", "eval": "[et]*.csv", "test": "test.csv"}
+    assert sources(tmp_path, **patterns) == train + held_out
+    backwards = dict(reversed(patterns.items()))
+    assert sorted(sources(tmp_path, **backwards)) == sorted(train + held_out)
+
+
+def test_a_split_whose_files_are_all_in_another_one_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "a.csv")
+    with pytest.raises(InputError) as error:
+        files.find_sources(str(tmp_path), {"train": "*.csv", "test": "a.csv"})
+    one_line(error, "data.splits.train", "'*.csv'", str(tmp_path / "a.csv"), "data.splits.test")
+
+
+@pytest.mark.parametrize("folder", ["reviews", "reviews[2018]"])
+def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path: Path, folder: str) -> None:
+    base = tmp_path / folder
+    for name in ("a.csv", "deep/b.csv", "deep/er/c.csv", "other.txt"):
+        write(base, name, b"12345")
+
+    def now(base: str = str(base)) -> str:
+        return files.fingerprint(base, files.find_sources(base, {"all": "**/*.csv"}))
+
+    before = now()
+    assert before.startswith("num_files:3,total_bytes:15,")
+    assert now() == before
+    write(base, "other.txt", b"something else")
+    assert now() == before
+    seen = {before}
+    for name in ("a.csv", "deep/b.csv", "deep/er/c.csv"):
+        status = (base / name).stat()
+        os.utime(base / name, (status.st_atime, status.st_mtime + 1))
+        seen.add(now())
+        write(base, name, b"123456")
+        seen.add(now())
+    (base / "a.csv").rename(base / "d.csv")
+    seen.add(now())
+    write(base, "deep/new/e.csv")
+    seen.add(now())
+    (base / "deep/b.csv").unlink()
+    seen.add(now())
+    assert len(seen) == 10
+    moved = tmp_path / "moved"
+    base.rename(moved)
+    assert now(str(moved)) == now(str(moved) + "/")

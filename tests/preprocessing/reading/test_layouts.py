@@ -21,6 +21,8 @@ from preprocessing.reading.layouts import decide_layouts, detect_format
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
+    ONE_TWO,
+    STARS,
     csv_text,
     got,
     labels_of,
@@ -40,11 +42,14 @@ def scales(folder: Path, options: ReadOptions | None = None) -> dict[str, str]:
 
 
 def fasttext(labels: Sequence[Any]) -> bytes:
-    return b"".join(b"__label__%d text %d\n" % pair for pair in zip(labels, count(), strict=False))
+    lines = (f"__label__{label} text {n}\n" for label, n in zip(labels, count(), strict=False))
+    return "".join(lines).encode()
 
 
 def content(kind: str, labels: Sequence[Any], words: str = "") -> bytes:
     texts = [f"text {index} {words}" for index in range(len(labels))]
+    if kind == "fasttext":
+        return fasttext(labels)
     if kind == "parquet":
         return parquet_bytes({"label": labels, "text": texts}, row_group_size=100)
     if kind == "headerless":
@@ -55,48 +60,70 @@ def content(kind: str, labels: Sequence[Any], words: str = "") -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
+KINDS = pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])
+
+
+@pytest.mark.parametrize("kind", ["fasttext", "csv", "headerless", "jsonl", "parquet"])
 @pytest.mark.parametrize(
     ("labels", "scale", "read_as"),
     [
-        ([0, 1, 1], "zero_one", [0, 1, 1]),
-        ([0, 0], "zero_one", [0, 0]),
-        ([1, 2, 2], "one_two", [0, 1, 1]),
-        ([1, 1], "one_two", [0, 0]),
-        ([1, 4, 2, 5], "stars", [0, 1, 0, 1]),
+        ([0, 1, 1], "0 and 1", [0, 1, 1]),
+        ([0, 0], "0 and 1", [0, 0]),
+        ([True, False], "0 and 1", [1, 0]),
+        ([1, 2, 2], "1 and 2", [0, 1, 1]),
+        (["2.0", "1", "x"], "1 and 2", [1, 0]),
+        ([1, 4, 2, 3, 5], "1 to 5", [0, 1, 0, 1]),
+        ([5.0], "1 to 5", [1]),
+        ([0, 4, 2, 1, 3], "0 to 4", [0, 1, 0, 1]),
+        ([-1, 1, 0], "-1 to 1", [0, 1]),
+        (["pos", "NEG", "neutral", "9", "0.5"], "words", [1, 0]),
     ],
 )
-def test_the_labels_of_fasttext_are_on_the_scale_that_has_them(
-    tmp_path: Path, labels: list[int], scale: str, read_as: list[int]
+def test_labels_are_on_the_scale_that_has_them(
+    tmp_path: Path, kind: str, labels: list[Any], scale: str, read_as: list[int]
 ) -> None:
-    path = write(tmp_path, "a.ft.txt", fasttext(labels))
-    assert scales(tmp_path) == {"a.ft.txt": scale}
+    path = write(tmp_path, "a", content(kind, labels))
+    assert scales(tmp_path) == {"a": scale}
     assert labels_of(read(path)) == read_as
 
 
-def test_a_configured_scale_applies_to_fasttext(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.ft.txt", fasttext([1, 2]))
-    assert labels_of(read(path, ReadOptions(label_scale="zero_one"))) == [1]
-    assert labels_of(read(path, ReadOptions(label_scale="stars"))) == [0, 0]
+@pytest.mark.parametrize("kind", ["fasttext", "headerless"])
+def test_formats_that_count_from_1_may_have_1_alone(tmp_path: Path, kind: str) -> None:
+    assert labels_of(read(write(tmp_path, "a", content(kind, [1, 1])))) == [0, 0]
 
 
 @pytest.mark.parametrize(
     ("labels", "parts"),
-    [([0, 1, 2], ["labels 0 and 2"]), ([1, 2, 2, 3], ["label 3", "no inspected label is 4 or 5"])],
+    [
+        ([0, 1, 2], ["labels 0, 1, 2", "data.labels, such as {0: 0, 1: null, 2: 1}"]),
+        ([1, 2, 2, 3], ["labels 1, 2, 3", "data.labels, such as {1: 0, 2: null, 3: 1}"]),
+        ([0, 5], ["labels 0, 5", "{0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1}"]),
+        (["gut", "Übel"], ["labels gut, übel", "data.labels={'gut': ?, 'übel': ?}"]),
+    ],
 )
 def test_labels_of_fasttext_that_fit_no_scale_are_refused(
-    tmp_path: Path, labels: list[int], parts: list[str]
+    tmp_path: Path, labels: list[Any], parts: list[str]
 ) -> None:
     path = write(tmp_path, "a.ft.txt", fasttext(labels))
     with pytest.raises(InputError) as error:
         scales(tmp_path)
-    one_line(error, path, *parts, "data.label_scale")
+    one_line(error, path, *parts)
+
+
+@pytest.mark.parametrize("kind", ["fasttext", "csv", "jsonl"])
+def test_the_meaning_of_labels_can_be_set(tmp_path: Path, kind: str) -> None:
+    labels = ["Gut", "übel", "gut", "mittel", "positive"]
+    path = write(tmp_path, "a", content(kind, labels))
+    records = read(path, ReadOptions(label_map={"gut": 1, "übel": 0, "mittel": None}))
+    assert labels_of(records) == [1, 0, 1]
+    assert reasons(records)[3:] == ["Neutral", "bad_label"]
 
 
 def test_fasttext_and_files_with_columns_have_scales_of_their_own(tmp_path: Path) -> None:
     write(tmp_path, "a.ft.txt", fasttext([1, 2]))
     write(tmp_path, "b.csv", content("csv", [0, 1]))
     write(tmp_path, "c.csv", "rating,text\n1,x\n5,y\n")
-    assert scales(tmp_path) == {"a.ft.txt": "one_two", "b.csv": "zero_one", "c.csv": "stars"}
+    assert scales(tmp_path) == {"a.ft.txt": "1 and 2", "b.csv": "0 and 1", "c.csv": "1 to 5"}
 
 
 @pytest.mark.parametrize(
@@ -108,14 +135,9 @@ def test_fasttext_and_files_with_columns_have_scales_of_their_own(tmp_path: Path
             "data.columns.title",
         ),
         (
-            ReadOptions(label_scale="one_two"),
+            ReadOptions(label_map=ONE_TWO),
             {"a.ft.txt": b"__label__pos a\n__label__neg b\n", "b.csv": b"label,text\npos,c\n"},
-            "data.label_scale",
-        ),
-        (
-            ReadOptions(neutral="positive"),
-            {"a.ft.txt": fasttext([1, 2]), "b.csv": b"label,text\n0,c\n1,d\n"},
-            "data.neutral",
+            "data.labels",
         ),
     ],
 )
@@ -126,24 +148,21 @@ def test_a_setting_without_effect_is_refused_unless_a_file_needs_it(
         write(tmp_path, name, data)
     with pytest.raises(InputError) as error:
         scales(tmp_path, options)
-    one_line(error, f"{key} is '", "remove the setting")
+    one_line(error, key, "remove the setting")
     scales(tmp_path, replace(options, labels="optional"))
     write(tmp_path, "z.csv", "stars,head,body,rating,text\n1,a,b,2,c\n3,d,e,4,f\n")
     scales(tmp_path, options)
-
-
-KINDS = pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])
 
 
 @KINDS
 @pytest.mark.parametrize(
     ("one", "other", "scale"),
     [
-        ([1, 2], [4, 5], "stars"),
-        ([1, 1], [3, 3], "stars"),
-        ([1, 1], [2, 2], "one_two"),
-        ([1, 1], [0, 0], "zero_one"),
-        ([2, 2], ["positive", "negative"], "one_two"),
+        ([1, 2], [4, 5], "1 to 5"),
+        ([1, 1], [3, 3], "1 to 5"),
+        ([1, 1], [2, 2], "1 and 2"),
+        ([1, 1], [0, 0], "0 and 1"),
+        ([2, 2], ["positive", "negative"], "1 and 2"),
     ],
 )
 def test_sorted_shards_are_read_on_one_scale(
@@ -164,15 +183,8 @@ def test_files_that_contradict_each_other_are_both_named(
     paths = [write(tmp_path, "a", content(kind, one)), write(tmp_path, "b", content(kind, other))]
     with pytest.raises(InputError) as error:
         scales(tmp_path)
-    one_line(error, *paths, "data.label_scale", f"label {max(*one, *other)}")
-    assert scales(tmp_path, ReadOptions(label_scale="stars")) == {"a": "stars", "b": "stars"}
-
-
-def test_a_file_that_contradicts_itself_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.csv", content("csv", [0, 1, 2]))
-    with pytest.raises(InputError) as error:
-        scales(tmp_path)
-    one_line(error, path, "labels 0 and 2", "data.label_scale")
+    one_line(error, *paths, "data.labels", f"label {max(*one, *other)}")
+    assert len(scales(tmp_path, ReadOptions(label_map=STARS))) == 2
 
 
 def test_beside_a_column_of_stars_1_and_2_are_ambiguous_and_0_and_1_are_not(
@@ -180,19 +192,19 @@ def test_beside_a_column_of_stars_1_and_2_are_ambiguous_and_0_and_1_are_not(
 ) -> None:
     stars = write(tmp_path, "stars.csv", "rating,text\n1,a\n5,b\n")
     other = write(tmp_path, "b.csv", content("csv", [0, 1]))
-    assert scales(tmp_path) == {"b.csv": "zero_one", "stars.csv": "stars"}
+    assert scales(tmp_path) == {"b.csv": "0 and 1", "stars.csv": "1 to 5"}
     # These may be parts of one file of ratings, of which only the first part has a header.
     write(tmp_path, "b.csv", content("headerless", [1, 2]))
     with pytest.raises(InputError) as error:
         scales(tmp_path)
-    one_line(error, stars, other, "rating", "data.label_scale")
-    assert set(scales(tmp_path, ReadOptions(label_scale="stars")).values()) == {"stars"}
+    one_line(error, stars, other, "rating", "data.labels={1: 0, 2: 0, 3: null, 4: 1, 5: 1}")
+    scales(tmp_path, ReadOptions(label_map=STARS))
 
 
 SORTED = {
-    "stars": [1] * 1_000 + [2] * 500 + [4] * 500 + [5] * 1_000,
-    "one_two": [1] * 1_500 + [2] * 1_500,
-    "zero_one": [1] * 2_900 + [0] * 100,
+    "1 to 5": [1] * 1_000 + [2] * 500 + [4] * 500 + [5] * 1_000,
+    "1 and 2": [1] * 1_500 + [2] * 1_500,
+    "0 and 1": [1] * 2_900 + [0] * 100,
 }
 
 
@@ -227,7 +239,7 @@ def test_lines_inside_the_fields_of_csv_are_not_read_as_labels(
         for index in range(1_500)
     ]
     write(tmp_path, "a.csv", csv_text([("label", "text"), *rows]))
-    assert scales(tmp_path) == {"a.csv": "zero_one"}
+    assert scales(tmp_path) == {"a.csv": "0 and 1"}
 
 
 @KINDS
@@ -238,11 +250,11 @@ def test_a_later_number_of_another_scale_has_a_reason_of_its_own(
     data = content(kind, [1, 2] * 1_000 + [4, "x" if kind != "parquet" else 9])
     path = write(tmp_path, "a.gz", COMPRESS[".gz"](data))
     if kind == "parquet":
-        assert scales(tmp_path) == {"a.gz": "stars"}
+        assert scales(tmp_path) == {"a.gz": "1 to 5"}
         return
-    assert scales(tmp_path) == {"a.gz": "one_two"}
+    assert scales(tmp_path) == {"a.gz": "1 and 2"}
     assert reasons(read(path))[-2:] == ["label_of_another_scale", "bad_label"]
-    configured = read(path, ReadOptions(label_scale="one_two"))
+    configured = read(path, ReadOptions(label_map=ONE_TWO))
     assert reasons(configured)[-2:] == ["bad_label", "bad_label"]
     assert len(labels_of(configured)) == 2_000
 

@@ -20,10 +20,10 @@ from preprocessing.reading.pieces import Piece, cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Batch, ReadOptions, Rejected, Review
 from tests.preprocessing.reading.reference import read_reviews
-from tests.preprocessing.reading.review_files import COMPRESS, csv_text, write
+from tests.preprocessing.reading.review_files import COMPRESS, ONE_TWO, csv_text, write
 
 POOL = ThreadPoolExecutor(2)
-FASTTEXT = ReadOptions(format="fasttext", label_scale="one_two")
+FASTTEXT = ReadOptions(format="fasttext", label_map=ONE_TWO)
 
 
 def batches(path: str, options: ReadOptions) -> list[tuple[Piece, list[Batch]]]:
@@ -198,7 +198,7 @@ def test_a_truncated_archive_is_read_up_to_its_end(folder: Path, suffix: str) ->
 
 @pytest.mark.parametrize(
     ("head", "options"),
-    [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_scale="one_two"))],
+    [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_map=ONE_TWO))],
 )
 def test_damage_in_gzip_ends_the_reading_and_is_counted(
     folder: Path, head: bytes, options: ReadOptions

@@ -20,7 +20,6 @@ from preprocessing.reading.lines import MAX_LINE_BYTES
 from preprocessing.reading.records import ReadOptions, Review
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
-    POLARITY,
     csv_text,
     expected,
     got,
@@ -56,7 +55,8 @@ def test_rejected_fasttext_lines(folder: Path) -> None:
         (b"__label__neutral word", "Neutral"),
     ]
     path = write(folder, "wrong.txt", b"\r\n".join(line for line, _ in lines))
-    assert reasons(read(path, POLARITY)) == [reason for _, reason in lines]
+    labels = ReadOptions(label_map={"1": 0, "2": 1, "positive": 1, "neutral": None})
+    assert reasons(read(path, labels)) == [reason for _, reason in lines]
 
 
 def test_texts_of_fasttext_lines(folder: Path) -> None:
@@ -176,22 +176,19 @@ def test_crafted_quotes_are_not_read_again_for_ever(
     assert reasons(read(path)) == ["broken_csv"] * 1_000
 
 
-def test_an_open_quote_that_a_later_line_closes(folder: Path) -> None:
-    content = 'rating,title,text\n5,"open,b\n4,"good","fine"\n1,t,b\n'
-    found = read(write(folder, "closed.csv", content))
-    assert reasons(found) == ["broken_csv", "Review", "Review"]
-
-
-def test_a_csv_field_as_long_as_a_line_may_be(folder: Path) -> None:
-    body = "x" * (MAX_LINE_BYTES - 20)
-    found = read(write(folder, "long.csv", f"rating,text\n5,{body}\n1,b\n"))
-    assert reasons(found) == ["Review", "Review"]
-
-
-def test_an_overlong_line_inside_an_open_quote(folder: Path) -> None:
-    content = 'rating,title,text\n5,"open,b\n' + "x" * (MAX_LINE_BYTES + 1) + "\n1,t,b\n"
-    found = read(write(folder, "both.csv", content))
-    assert reasons(found) == ["broken_csv", "line_too_long", "Review"]
+@pytest.mark.parametrize(
+    ("lines", "expect"),
+    [
+        # A later line closes the quote.
+        ('5,"open,b\n4,"good","fine"', ["broken_csv", "Review"]),
+        ("5,t," + "x" * (MAX_LINE_BYTES - 20), ["Review"]),
+        ('5,"open,b\n' + "x" * (MAX_LINE_BYTES + 1), ["broken_csv", "line_too_long"]),
+    ],
+    ids=["closed", "long", "both"],
+)
+def test_open_quotes_and_long_lines(folder: Path, lines: str, expect: list[str]) -> None:
+    found = read(write(folder, "long.csv", f"rating,title,text\n{lines}\n1,t,b\n"))
+    assert reasons(found) == [*expect, "Review"]
 
 
 def test_rejected_parquet_rows(folder: Path) -> None:

@@ -23,6 +23,7 @@ from tests.preprocessing.reading.review_files import (
     ROW,
     ROWS,
     TEXT,
+    ZERO_ONE,
     csv_text,
     expected,
     got,
@@ -57,14 +58,24 @@ def test_fasttext_round_trip(
 
 @ALL_ARCHIVES
 @MANY
-@given(rows=ROWS, ending=st.sampled_from(["\n", "\r\n"]), bom=st.booleans())
+@given(
+    rows=ROWS,
+    ending=st.sampled_from(["\n", "\r\n"]),
+    bom=st.booleans(),
+    separator=st.sampled_from(",;|\t"),
+)
 def test_csv_round_trip(
-    folder: Path, suffix: str, rows: list[tuple[int, str, str]], ending: str, bom: bool
+    folder: Path,
+    suffix: str,
+    rows: list[tuple[int, str, str]],
+    ending: str,
+    bom: bool,
+    separator: str,
 ) -> None:
     table = [("id", "label", "title", "content"), *[("7", *row) for row in rows]]
-    data = ("\ufeff" * bom + csv_text(table, ending)).encode()
+    data = ("\ufeff" * bom + csv_text(table, ending, separator)).encode()
     path = write(folder, f"x{suffix}", COMPRESS[suffix](data))
-    records = read(path, ReadOptions(label_scale="zero_one"))
+    records = read(path, ReadOptions(label_map=ZERO_ONE))
     assert got(records) == expected(rows)
     # A record starts at the line after the records before it.
     heights = [1 + (title + body).count("\n") for _, title, body in rows]
@@ -81,6 +92,8 @@ def test_headerless_csv_round_trip(
 ) -> None:
     data = csv_text([(label + 1, title, body) for label, title, body in rows]).encode()
     path = write(folder, f"y{suffix}", COMPRESS[suffix](data))
+    # In these files `\\n` stands for a line break.
+    rows = [(label, *(part.replace(r"\n", "\n") for part in texts)) for label, *texts in rows]
     assert got(read(path)) == expected(rows)
 
 
@@ -109,7 +122,7 @@ def test_parquet_round_trip(folder: Path, suffix: str, rows: list[tuple[int, str
         }
     )
     path = write(folder, f"p{suffix}", COMPRESS[suffix](data))
-    records = read(path, ReadOptions(label_scale="zero_one"))
+    records = read(path, ReadOptions(label_map=ZERO_ONE))
     assert got(records) == expected(rows)
     assert [record.position for record in records] == list(range(1, len(rows) + 1))
 

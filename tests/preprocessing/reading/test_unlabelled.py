@@ -14,7 +14,13 @@ from preprocessing.reading.layouts import detect_format
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Batch, ReadOptions
-from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
+from tests.preprocessing.reading.review_files import (
+    COMPRESS,
+    ONE_TWO,
+    csv_text,
+    parquet_bytes,
+    write,
+)
 
 POOL = ThreadPoolExecutor(2)
 OPTIONAL = ReadOptions(labels="optional")
@@ -64,7 +70,7 @@ def test_plain_text_without_any_label_is_a_review_on_each_line(folder: Path) -> 
     path = write(folder, "plain.txt", "good phone, really\nbad: very\n")
     assert found(path) == {1: "good phone, really", 2: "bad: very"}
     with pytest.raises(InputError, match="no known format"):
-        batches(path, ReadOptions(label_scale="one_two"))
+        batches(path, ReadOptions(label_map=ONE_TWO))
 
 
 @settings(max_examples=80)
@@ -74,7 +80,7 @@ def test_labelled_lines_have_the_same_text_as_with_required_labels(
 ) -> None:
     path = write(folder, "same.ft.txt", b"\n".join([b"__label__1 first", *lines]))
     optional = found(path)
-    for batch in batches(path, ReadOptions(label_scale="one_two")):
+    for batch in batches(path, ReadOptions(label_map=ONE_TWO)):
         for position, text in zip(batch.positions, batch.texts, strict=True):
             assert optional[position] == text.decode()
         for line in batch.rejected:
@@ -126,8 +132,3 @@ def test_columns_that_are_set(folder: Path) -> None:
     # The settings of the training name a label, which new files may lack.
     options = ReadOptions(columns={"text": "words", "label": "stars"}, labels="optional")
     assert found(path, options) == {2: "first", 3: "second"}
-
-
-def test_an_unknown_value_of_labels_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="required, optional"):
-        found(write(folder, "any.txt", "__label__1 x"), ReadOptions(labels="no"))

@@ -19,8 +19,8 @@ FILES = {
 SUFFIXES = {"fasttext": ".ft.txt", "plain": ".txt"}
 
 
-def rows(path):
-    """Return (file, position, probability, label) of each review in an output."""
+def rows(path, column=None):
+    """Return (file, position, probability, label) of each review, or the values of a column."""
     if path.suffix == ".parquet":
         found = pq.read_table(path).to_pylist()
     elif path.suffix == ".jsonl":
@@ -28,6 +28,8 @@ def rows(path):
     else:
         with path.open(newline="") as file:
             found = list(csv.DictReader(file))
+    if column:
+        return [row[column] for row in found]
     return [(r["file"], int(r["position"]), float(r["probability"]), r["label"]) for r in found]
 
 

@@ -126,7 +126,7 @@ def test_standard_input_and_output(root):
     ("words", "problem"),
     [
         (["--input", "x.csv"], "--input requires --output"),
-        (["--output", "x.csv"], "--output requires --input"),
+        (["--output", "x.csv"], "--output, --format and --id require --input"),
         (["-i", "x.csv", "-o", "x.xlsx"], "must end in .csv, .jsonl or .parquet"),
         (
             ["-i", "x.csv", "-o", "-.csv", "--format", "csv"],

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import shutil
 from unittest.mock import Mock
 
@@ -13,7 +14,7 @@ from preprocessing.reading.records import ReadOptions
 from serving.batch import run, stage, work
 from serving.batch.run import Request, find_inputs, score_files
 from serving.predict_text import load_predict_text
-from tests.preprocessing.reading.review_files import COMPRESS, write
+from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
 from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
 from tests.serving.models import Ngrams, save_ngrams
 
@@ -37,6 +38,22 @@ def test_every_format_of_the_output_has_the_same_rows(score, tmp_path, suffix):
     path = write(tmp_path, 'a "b", c.txt', FILES["plain"])
     score(path, output=f"scores.{suffix}")
     assert rows(tmp_path / f"scores.{suffix}") == wanted(path)
+
+
+def test_a_column_of_ids_goes_through(score, tmp_path, small_units):
+    texts, ids = ["good", "", "bad"], ["a,\u00e9", "lost", None]
+    write(tmp_path, "1.csv", csv_text([("text", "key"), *zip(texts, ids, strict=True)]))
+    lines = [json.dumps({"text": t, "key": i}) for t, i in zip(texts, ids, strict=True)]
+    write(tmp_path, "2.jsonl", "\n".join(lines))
+    write(tmp_path, "3.parquet", parquet_bytes({"text": texts, "key": ids}))
+    files = [str(tmp_path / name) for name in ("1.csv", "2.jsonl", "3.parquet")]
+    options = ReadOptions(id="key")
+    for suffix in ("csv", "jsonl", "parquet"):
+        score(*files, write(tmp_path, "4.txt", "good"), output=f"out.{suffix}", options=options)
+        found = rows(tmp_path / f"out.{suffix}", "id")
+        assert found == ["a,\u00e9", ""] * 3 + [""], suffix
+    with pytest.raises(InputError, match=r"1\.csv has no column 'sku' \(--id\): its columns"):
+        score(files[0], options=ReadOptions(id="sku"))
 
 
 def test_standard_output_has_the_same_rows(model, tmp_path, capfdbinary):

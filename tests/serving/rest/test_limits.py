@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
@@ -112,17 +113,6 @@ def test_what_is_not_http_gets_400(server, sent):
     assert server.is_well()
 
 
-def test_a_client_that_leaves_does_no_harm(server):
-    body = json.dumps({"signature_name": "predict_text", "instances": ["good"]})
-    for sent in (
-        f"{HEAD}content-length: {len(body)}\r\n\r\n{body}",
-        f"{HEAD}content-length: 9\r\n\r\n",
-    ):
-        with server.connect() as connection:
-            connection.sendall(sent.encode())
-    assert server.is_well()
-
-
 JAVA = """
 import java.net.URI;
 import java.net.http.*;
@@ -153,6 +143,24 @@ def test_a_client_that_offers_http_2_is_answered(server, tmp_path, program):
     done = subprocess.run(command[program], capture_output=True, text=True, check=True)
     answer = '{"predictions":[{"label":1,"probability":0.9}]}'
     assert (done.stdout.count(answer), done.stdout.count("200")) == (2, 2)
+
+
+def test_an_offer_of_http_2_that_is_cut_anywhere_does_not_lose_the_body(server):
+    body = b'{"signature_name": "predict_text", "instances": ["good"]}'
+    head = HEAD.encode() + b"Connection: Upgrade, HTTP2-Settings\r\nUPGRADE: h2c\r\n"
+    head += b"HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\ncontent-length: %d\r\n\r\n" % len(body)
+    with server.connect() as connection:
+        for cut in range(1, len(head) + 1):
+            protocol = limits.LimitedProtocol._without_upgrade
+            state = SimpleNamespace(_incomplete=b"")
+            passed = [
+                protocol(state, state._incomplete + part) for part in (head[:cut], head[cut:])
+            ]
+            assert b"".join(passed).lower().count(b"upgrade") == 1, cut
+        for part in (head[:90], head[90:], body):
+            connection.sendall(part)
+            time.sleep(0.05)
+        assert connection.recv(65536).endswith(b'{"predictions":[{"label":1,"probability":0.9}]}')
 
 
 def test_a_request_is_answered_that_arrives_after_the_end_has_begun(serving):

@@ -7,7 +7,8 @@ import pytest
 
 from serving.rest.api import MAX_CHARACTERS
 from tests.browser import open_browser
-from tests.serving.rest.running import wait_until
+from tests.serving.rest.models import push
+from tests.serving.rest.running import running, wait_until
 
 # The machine of the second stack always has Chromium.
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
@@ -81,13 +82,14 @@ def test_a_review_is_answered_while_it_is_typed(page):
     # The text field has the focus, so that a user can type at once.
     assert page.focused() == "reviews"
     page.press("a bad phone")
-    wait_until(lambda: page.text("summary") == "Negative: probability of being positive 10.0 %")
+    wait_until(lambda: page.text("summary") == "Negative: probability 90.0 %")
     page.press(", good case")
-    wait_until(lambda: page.text("summary") == "Positive: probability of being positive 90.0 %")
+    wait_until(lambda: page.text("summary") == "Positive: probability 90.0 %")
     wait_until(lambda: page.all("#answers table"))
     [word] = page.all("#answers tbody tr")
     assert word.text == "good more positive (+4.39)"
     assert [mark.text for mark in page.all(".review .positive")] == ["good"]
+    assert "probability" not in page.text("answers")  # the summary has it
     assert page.text("version") == "Model version 3"
     assert page.text("problem") == ""
 
@@ -161,6 +163,18 @@ def test_an_error_replaces_the_answers_of_an_earlier_text(page):
     assert page.text("problem") == "No answer: The request has 60 reviews, limit 50"
     # Chromium itself logs every answer that is not 2xx.
     assert [one["source"] for one in page.browser.get_log("browser")] == ["network"]
+
+
+def test_what_the_model_cannot_judge_and_a_server_that_has_ended(browser, tmp_path):
+    push(tmp_path / "serving", 1, probability=0.55)
+    with running(tmp_path / "serving") as server:
+        page = Page(browser, server)
+        page.press("bad phone")
+        wait_until(lambda: page.text("summary") == "Negative: probability 55.0 %, undecided")
+        wait_until(lambda: "the model may not know these words" in page.text("answers"))
+    page.press(" again")
+    wait_until(lambda: page.text("problem") == "No answer: the server does not answer")
+    assert (page.text("summary"), page.all("#answers > li")) == ("", [])
 
 
 def test_the_files_need_no_build_and_forbid_other_hosts(server):

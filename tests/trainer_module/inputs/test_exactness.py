@@ -16,12 +16,17 @@ from trainer_module.cluster import local, resources
 pytestmark = pytest.mark.slow
 
 
-def evaluated_by_hand(folder):
-    """Return (loss, accuracy) of the exported model on the eval split."""
+def evaluated_by_hand(folder, weights=(1, 1)):
+    """Return (loss, accuracy) of the exported model on the eval split.
+
+    Args:
+      folder: that of the training.
+      weights: the weights of a negative and of a positive Example in the loss.
+    """
     texts, labels = zip(*list(reviews(300))[sum(FILES["train"]) :], strict=True)
     probabilities = predict(folder, list(texts))["probability"].numpy().ravel().tolist()
     pairs = list(zip(probabilities, labels, strict=True))
-    losses = [-math.log(p if label else 1 - p) for p, label in pairs]
+    losses = [-math.log(p if label else 1 - p) * weights[label] for p, label in pairs]
     right = [(p > 0.5) == label for p, label in pairs]
     return sum(losses) / len(losses), sum(right) / len(right)
 
@@ -49,6 +54,24 @@ def test_an_evaluation_is_the_mean_over_all_examples(prepared, tmp_path, trainin
     figures = summary(tmp_path)
     assert figures["val_loss"] == pytest.approx(loss, rel=1e-5)
     assert figures["val_accuracy"] == pytest.approx(accuracy, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        exhaustive({"loop": "custom", "jit_compile": True}),
+        exhaustive({"strategy": "mirrored", "devices": 2}),
+        {"strategy": "multi_worker_mirrored", "workers": 2},
+        exhaustive({"strategy": "parameter_server", "workers": 2}),
+    ],
+    ids=lambda training: "-".join(str(value) for value in training.values()),
+)
+def test_class_weights_are_those_of_the_whole_train_split(skewed, tmp_path, training):
+    job = make_job(skewed, tmp_path, epochs=2, class_weights="balanced", **training)
+    done = run_task(job, tmp_path)
+    assert done.code == 0, done.log
+    loss, _ = evaluated_by_hand(tmp_path, (150 / 120, 150 / 180))
+    assert summary(tmp_path)["val_loss"] == pytest.approx(loss, rel=1e-5)
 
 
 COUNT = """

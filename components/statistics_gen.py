@@ -1,31 +1,42 @@
-"""Executor of StatisticsGen: computes the statistics of a sample of each split, without Beam.
+"""StatisticsGen: computes the statistics of a sample of each split, without Beam.
 
 The sample consists of single Examples from every file, so it is unbiased in any order of the input.
 The other Examples are read, but not decoded. TFDV's accumulators process the sample in less time
 than TFDV's many Beam stages take to start.
+
+`_statistics_of` uses private parts of TensorFlow Data Validation (TFDV) 1.16 and 1.21: the public
+function `tfdv.generate_statistics_in_memory` supports only one batch, and the one for many batches
+starts Beam.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import tensorflow as tf
 import tensorflow_data_validation as tfdv
 from absl import logging
-from tensorflow_metadata.proto.v0 import schema_pb2
+from tensorflow_data_validation.statistics import stats_impl
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from tfx import types
 from tfx.components.statistics_gen import executor as tfx_executor
-from tfx.types import artifact_utils, standard_component_specs
+from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.types import (
+    BaseChannel,
+    artifact_utils,
+    standard_artifacts,
+    standard_component_specs,
+)
+from tfx.types.component_spec import ExecutionParameter
 from tfx.utils import io_utils, json_utils
 from tfx_bsl.coders import example_coder
 
 from components import tfrecords
 from components.beam_executor import LocalBeamExecutor
 from components.examples import example_files, uris_without_magic
-from components.statistics.tfdv_internals import statistics_of
 from preprocessing.reading.files import file_size
 from trainer_module.inputs.autotune import without_autotune
 
@@ -76,12 +87,12 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         for name in names:
             split = _Split(artifact_utils.get_split_uri([examples], name), schema)
             rates[name] = split.rate(max_examples)
-            result = statistics_of(split.batches(rates[name]), options)
+            result = _statistics_of(split.batches(rates[name]), options)
             if rates[name] < 1 and _has_anomalies(result, schema):
                 # A sample may lack a rare class.
                 logging.info("The sample of %s does not fit the schema: reading all Examples", name)
                 rates[name] = 1.0
-                result = statistics_of(split.batches(1.0), options)
+                result = _statistics_of(split.batches(1.0), options)
             folder = artifact_utils.get_split_uri([statistics], name)
             path = os.path.join(folder, tfx_executor.DEFAULT_FILE_NAME)
             io_utils.write_bytes_file(path, result.SerializeToString())
@@ -139,3 +150,63 @@ def _sample(batches: tf.data.Dataset, place: tf.Tensor, rate: float) -> tf.data.
 def _has_anomalies(statistics: Any, schema: schema_pb2.Schema) -> bool:
     anomalies = tfdv.validate_statistics(statistics, schema)
     return bool(anomalies.anomaly_info) or anomalies.HasField("dataset_anomaly_info")
+
+
+def _statistics_of(
+    batches: Iterable[pa.RecordBatch], options: tfdv.StatsOptions
+) -> statistics_pb2.DatasetFeatureStatisticsList:
+    """Return the statistics of batches, by the accumulators of TFDV's Beam stages."""
+    generators = stats_impl.get_generators(options, in_memory=True)
+    accumulators = [generator.create_accumulator() for generator in generators]
+    for batch in batches:
+        accumulators = [
+            generator.add_input(accumulator, batch)
+            for generator, accumulator in zip(generators, accumulators, strict=True)
+        ]
+    return stats_impl.extract_statistics_output(accumulators, generators)
+
+
+class SampledStatisticsGenSpec(types.ComponentSpec):
+    """The interface of TFX's StatisticsGen, and `max_examples`."""
+
+    PARAMETERS = {
+        **standard_component_specs.StatisticsGenSpec.PARAMETERS,
+        MAX_EXAMPLES_KEY: ExecutionParameter(type=int, optional=True),
+    }
+    INPUTS = standard_component_specs.StatisticsGenSpec.INPUTS
+    OUTPUTS = standard_component_specs.StatisticsGenSpec.OUTPUTS
+
+
+class SampledStatisticsGen(base_beam_component.BaseBeamComponent):
+    """Examples and their schema -> `statistics` of each split.
+
+    With `max_examples=None` it runs the executor of TFX's StatisticsGen.
+    """
+
+    SPEC_CLASS = SampledStatisticsGenSpec
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+
+    def __init__(
+        self,
+        examples: BaseChannel,
+        schema: BaseChannel,
+        max_examples: int | None,
+    ):
+        """Construct the component.
+
+        Args:
+          examples: the Examples.
+          schema: their schema, which defines the features that are categories.
+          max_examples: approximate size of the sample of each split, from all of its files; None:
+            all Examples, through Beam.
+        """
+        spec = SampledStatisticsGenSpec(
+            examples=examples,
+            schema=schema,
+            stats_options_json=tfdv.StatsOptions().to_json(),
+            exclude_splits="null",
+            sample_rate_by_split="null",
+            max_examples=max_examples,
+            statistics=types.Channel(type=standard_artifacts.ExampleStatistics),
+        )
+        super().__init__(spec=spec)

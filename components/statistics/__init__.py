@@ -1,1 +1,0 @@
-"""StatisticsGen: the statistics of a sample of each split."""
