@@ -113,17 +113,6 @@ def test_what_is_not_http_gets_400(server, sent):
     assert server.is_well()
 
 
-def test_a_client_that_leaves_does_no_harm(server):
-    body = json.dumps({"signature_name": "predict_text", "instances": ["good"]})
-    for sent in (
-        f"{HEAD}content-length: {len(body)}\r\n\r\n{body}",
-        f"{HEAD}content-length: 9\r\n\r\n",
-    ):
-        with server.connect() as connection:
-            connection.sendall(sent.encode())
-    assert server.is_well()
-
-
 JAVA = """
 import java.net.URI;
 import java.net.http.*;
