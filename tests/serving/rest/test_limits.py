@@ -318,3 +318,14 @@ def test_many_large_bodies_at_once_get_429(serving, monkeypatch):
         first.sendall(b" " * 300)
         assert first.recv(65536).startswith(b"HTTP/1.1 400 ")
         assert server.is_well()
+
+
+def test_a_large_body_counts_until_it_is_answered(serving, monkeypatch, blocked):
+    monkeypatch.setattr(limits, "_BODIES_IN_MEMORY", 1)
+    with running(serving, body_bytes=100_000) as server, ThreadPoolExecutor(1) as pool:
+        accepted = pool.submit(server.predict, LONG)
+        wait_until(lambda: metric(server, "amazon_reviews_queue") == {1.0})
+        assert server.predict(LONG).status == 429
+        blocked.set()
+        assert accepted.result().status == 200
+        assert server.predict(LONG).status == 200
