@@ -337,5 +337,4 @@ def _threshold(is_change: bool, limit: float) -> config_pb2.MetricThreshold:
 
 
 def _slice(key: Any) -> Slice:
-    value = getattr(key, key.WhichOneof("kind"))
-    return key.column, value.decode() if isinstance(value, bytes) else str(value)
+    return key.column, key.bytes_value.decode()

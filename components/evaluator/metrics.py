@@ -145,9 +145,9 @@ class Metric(NamedTuple):
       name: its name in the files of an evaluation, which is TFMA's.
       title: its name in reports; empty: it is not in the list of key figures.
       tfma: its class in TFMA's configuration.
-      value: its value; NaN where it is not defined.
-      interval: (value, confusion) -> confidence interval.
-      fraction: for a metric that is a fraction of reviews, confusion -> (part, whole).
+      fraction: confusion -> (part, whole), for a metric that is a fraction of reviews.
+      value: its value, for any other metric; NaN where it is not defined.
+      interval: (value, confusion) -> confidence interval of such a value.
       minimum: the key of the section `evaluation` with the minimum that blesses a model.
       max_drop: the key with the maximum drop below the baseline.
       remedy: what to do if the minimum is not reached.
@@ -156,27 +156,12 @@ class Metric(NamedTuple):
     name: str
     title: str
     tfma: str
-    value: Callable[[Counts], float]
-    interval: Callable[[float, Confusion], Interval] | None = None
     fraction: Callable[[Confusion], tuple[int, int]] | None = None
+    value: Callable[[Counts], float] = lambda _: math.nan
+    interval: Callable[[float, Confusion], Interval] | None = None
     minimum: str = ""
     max_drop: str = ""
     remedy: str = ""
-
-
-def _fraction(
-    name: str, title: str, tfma: str, fraction: Callable[[Any], tuple[int, int]], **named: str
-) -> Metric:
-    """Return a metric that is a fraction of reviews."""
-    return Metric(
-        name,
-        title,
-        tfma,
-        lambda counts: ratio(*fraction(counts.confusion)),
-        lambda value, confusion: wilson(*fraction(confusion)),
-        fraction,
-        **named,
-    )
 
 
 def _of_class(label: int, recall: tuple[str, str], precision: tuple[str, str]) -> Iterator[Metric]:
@@ -188,7 +173,7 @@ def _of_class(label: int, recall: tuple[str, str], precision: tuple[str, str]) -
         differently.
     """
     reviews = f"{LABELS[label]} reviews"
-    yield _fraction(
+    yield Metric(
         recall[0],
         f"recall of {reviews}",
         recall[1],
@@ -197,7 +182,7 @@ def _of_class(label: int, recall: tuple[str, str], precision: tuple[str, str]) -
         remedy=f"set training.class_weights: balanced, add {reviews}, or set a lower "
         "evaluation.min_class_recall",
     )
-    yield _fraction(
+    yield Metric(
         precision[0],
         f"precision of {reviews}",
         precision[1],
@@ -266,8 +251,8 @@ def _auc(counts: Counts) -> float:
 
 
 METRICS = (
-    Metric(EXAMPLE_COUNT, "", "ExampleCount", lambda counts: counts.examples),
-    _fraction(
+    Metric(EXAMPLE_COUNT, "", "ExampleCount", value=lambda counts: counts.examples),
+    Metric(
         ACCURACY,
         "accuracy",
         "BinaryAccuracy",
@@ -275,7 +260,7 @@ METRICS = (
         minimum="min_accuracy",
         max_drop="max_accuracy_drop",
     ),
-    Metric("auc", "AUC", "AUC", _auc, auc_interval),
+    Metric("auc", "AUC", "AUC", value=_auc, interval=auc_interval),
     *_of_class(
         0,
         ("specificity", "Specificity"),
@@ -286,7 +271,7 @@ METRICS = (
         "calibration",
         "calibration",
         "Calibration",
-        lambda counts: ratio(counts.total, counts.positives),
+        value=lambda counts: ratio(counts.total, counts.positives),
     ),
 )
 
@@ -316,8 +301,14 @@ class Check(NamedTuple):
 
 def measure(counts: Counts) -> Measured:
     """Return the results of a model."""
-    found = {metric.name: float(metric.value(counts)) for metric in METRICS}
-    return Measured(found, counts.confusion.tolist())
+    confusion = counts.confusion.tolist()
+    found = {
+        metric.name: ratio(*metric.fraction(confusion))
+        if metric.fraction
+        else float(metric.value(counts))
+        for metric in METRICS
+    }
+    return Measured(found, confusion)
 
 
 def thresholds(metric: Metric, limits: Mapping[str, Any]) -> tuple[float | None, float | None]:

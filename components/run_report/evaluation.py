@@ -181,9 +181,11 @@ def _figure(metric: Metric, own: Measured, base: Measured | None) -> Figure:
 
 def _value(metric: Metric, model: Measured) -> tuple[float, Interval | None]:
     value = model.values.get(metric.name, math.nan)
-    if not metric.interval or not math.isfinite(value):
-        return value, None
-    return value, metric.interval(value, model.confusion)
+    if metric.fraction and math.isfinite(value):
+        return value, wilson(*metric.fraction(model.confusion))
+    if metric.interval and math.isfinite(value):
+        return value, metric.interval(value, model.confusion)
+    return value, None
 
 
 def _first_number(name: str) -> int:

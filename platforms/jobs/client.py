@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -117,27 +118,17 @@ class JobClient:
 
     def get(self, name: str) -> dict[str, Any] | None:
         """Return the job; None: there is no job with this name."""
-
-        def request() -> Any:
-            return self._custom.get_namespaced_custom_object(
-                *self._place, name, _preload_content=False, _request_timeout=self._timeouts
-            )
-
+        get = self._custom.get_namespaced_custom_object
         try:
-            return self._call("get", self.kind.plural, request)
+            return self._call("get", self.kind.plural, get, *self._place, name)
         except NotFound:
             return None
 
     def create(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
         """Create the job and return it; None: a job with this name exists already."""
-
-        def request() -> Any:
-            return self._custom.create_namespaced_custom_object(
-                *self._place, manifest, _preload_content=False, _request_timeout=self._timeouts
-            )
-
+        create = self._custom.create_namespaced_custom_object
         try:
-            return self._call("create", self.kind.plural, request)
+            return self._call("create", self.kind.plural, create, *self._place, manifest)
         except AlreadyExists:
             return None
 
@@ -148,27 +139,19 @@ class JobClient:
           name: the name of the job.
           timeout: seconds, all attempts included; None: that of the RetryPolicy.
         """
-
-        def request() -> Any:
-            return self._custom.delete_namespaced_custom_object(
-                *self._place,
-                name,
-                # Background deletion removes the job at once and its pods later, but the pods of
-                # the next job have the same names.
-                body={"propagationPolicy": "Foreground"},
-                _preload_content=False,
-                _request_timeout=self._timeouts,
+        delete = self._custom.delete_namespaced_custom_object
+        # Background deletion removes the job at once and its pods later, but the pods of the next
+        # job have the same names.
+        body = {"propagationPolicy": "Foreground"}
+        with contextlib.suppress(NotFound):
+            self._call(
+                "delete", self.kind.plural, delete, *self._place, name, timeout=timeout, body=body
             )
-
-        try:
-            self._call("delete", self.kind.plural, request, timeout)
-        except NotFound:
-            return
 
     def is_served(self) -> bool:
         """Return whether the API has the kind. This request requires no permissions."""
         try:
-            found = self._call("get", "APIs", lambda: self._request(self._group_path))
+            found = self._call_path("APIs", "")
         except (NotServed, NotFound):
             return False
         return any(each["name"] == self.kind.plural for each in found.get("resources") or [])
@@ -176,25 +159,20 @@ class JobClient:
     def has_cluster_object(self, plural: str, name: str) -> bool:
         """Return whether a cluster-scoped object exists in the API group of the kind."""
         try:
-            self._call("get", plural, lambda: self._request(f"{self._group_path}/{plural}/{name}"))
+            self._call_path(plural, f"/{plural}/{name}")
         except (NotServed, NotFound):
             return False
         return True
 
     def pods(self, job: dict[str, Any]) -> list[Pod]:
         """Return all pods of a job that exist, including those that were replaced."""
-
-        def request() -> Any:
-            return self._core.list_namespaced_pod(
-                self.namespace,
-                label_selector=f"{self.kind.pod_label}={job['metadata']['name']}",
-                _preload_content=False,
-                _request_timeout=self._timeouts,
-            )
-
+        selector = f"{self.kind.pod_label}={job['metadata']['name']}"
+        found = self._call(
+            "list", "pods", self._core.list_namespaced_pod, self.namespace, label_selector=selector
+        )
         return [
             Pod.read(item, self.kind.replica_of(item, job), self.kind.container)
-            for item in self._call("list", "pods", request)["items"]
+            for item in found["items"]
         ]
 
     def warnings(self, **of: str) -> list[Event]:
@@ -204,16 +182,9 @@ class JobClient:
           of: `uid`, or `kind` and `name` of the object.
         """
         fields = [*(f"involvedObject.{key}={value}" for key, value in of.items()), "type=Warning"]
-
-        def request() -> Any:
-            return self._core.list_namespaced_event(
-                self.namespace,
-                field_selector=",".join(fields),
-                _preload_content=False,
-                _request_timeout=self._timeouts,
-            )
-
-        return [Event.read(item) for item in self._call("list", "events", request)["items"]]
+        list_events, selector = self._core.list_namespaced_event, ",".join(fields)
+        found = self._call("list", "events", list_events, self.namespace, field_selector=selector)
+        return [Event.read(item) for item in found["items"]]
 
     def log(self, pod: str, since_seconds: int | None) -> urllib3.HTTPResponse:
         """Stream the log of a pod, with a time stamp before each line, in a single attempt.
@@ -247,32 +218,37 @@ class JobClient:
     def _place(self) -> tuple[str, str, str, str]:
         return self.kind.group, self.kind.version, self.namespace, self.kind.plural
 
-    @property
-    def _group_path(self) -> str:
-        return f"/apis/{self.kind.group}/{self.kind.version}"
-
-    def _request(self, path: str) -> Any:
-        return self._api.call_api(
-            path,
+    def _call_path(self, resource: str, path: str) -> Any:
+        """Get a path below that of the API group of the kind."""
+        return self._call(
+            "get",
+            resource,
+            self._api.call_api,
+            f"/apis/{self.kind.group}/{self.kind.version}{path}",
             "GET",
             header_params={"Accept": "application/json"},
             auth_settings=["BearerToken"],
-            _preload_content=False,
             _return_http_data_only=True,
-            _request_timeout=self._timeouts,
         )
 
     def _call(
-        self, verb: str, resource: str, request: Callable[[], Any], timeout: float | None = None
+        self,
+        verb: str,
+        resource: str,
+        request: Callable[..., Any],
+        *arguments: Any,
+        timeout: float | None = None,
+        **options: Any,
     ) -> Any:
         """Return the JSON of the response, with retries after transient errors."""
+        options |= {"_preload_content": False, "_request_timeout": self._timeouts}
         timeout = self._retries.timeout if timeout is None else timeout
         deadline = time.monotonic() + timeout
         pause = self._retries.first_pause
         while True:
             requested_pause = 0.0
             try:
-                response = json.loads(request().data)
+                response = json.loads(request(*arguments, **options).data)
                 self._accepted = True
                 return response
             except ApiException as error:

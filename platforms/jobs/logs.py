@@ -158,36 +158,27 @@ class _Follower(threading.Thread):
 
 
 class _Position:
-    """The position up to which a log was read. It detects repeated lines by their time stamps."""
+    """The time stamp up to which a log was read, by which repeated lines are left out."""
 
     def __init__(self) -> None:
-        self._last = (b"", b"")
-        self._lines_at_last = 0
-        self._repeated = 0
+        self._last = self._before = (b"", b"")
         self._received: float | None = None
 
     def since_seconds(self) -> int | None:
         """Return the age of the first line to request in seconds; None: the whole log."""
-        self._repeated = 0
+        self._before = self._last
         if self._received is None:
             return None
         return int(time.monotonic() - self._received) + _OVERLAP_SECONDS
 
     def advance(self, line: bytes) -> str | None:
-        """Return the text of a line without its time; None: the line was read before."""
+        """Return the text of a line without its time; None: an earlier response contained it."""
         found = _STAMP.match(line)
         if found:
-            time_of_line = (found[1], (found[2] or b"").ljust(9, b"0"))
-            if time_of_line < self._last:
+            moment = (found[1], (found[2] or b"").ljust(9, b"0"))
+            if moment <= self._before:
                 return None
-            if time_of_line == self._last:
-                # Lines with the same time differ by their number.
-                self._repeated += 1
-                if self._repeated <= self._lines_at_last:
-                    return None
-                self._lines_at_last += 1
-            else:
-                self._last, self._lines_at_last, self._repeated = time_of_line, 1, 1
+            self._last = max(self._last, moment)
             line = line[found.end() :]
         self._received = time.monotonic()
         # A progress bar overwrites itself after each \r.

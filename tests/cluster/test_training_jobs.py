@@ -12,9 +12,11 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from core.errors import InputError
 from pipeline.config import load_config
@@ -135,6 +137,22 @@ def test_an_evicted_replica_is_replaced(ground, log):
     same = ground.pods(manifest)["chief"].uid == before["chief"].uid
     assert same != shows(log, "replica(s) failed.; starting it again")
     end(ground, thread, raised)
+
+
+def test_an_api_server_that_is_away_for_half_a_minute_costs_nothing(ground, log, monkeypatch):
+    def refuse(*unused, **unused_too):
+        raise ConnectionRefusedError("away")
+
+    manifest = ground.manifest("print('ready')\nwait_for('end')")
+    thread, raised = ground.start(manifest)
+    wait(lambda: shows(log, "[worker 0] ready") and shows(log, "[chief] ready"))
+    with monkeypatch.context() as away:
+        away.setattr(urllib3.util.connection, "create_connection", refuse)
+        ground.api.rest_client.pool_manager.clear()
+        time.sleep(30)
+    assert shows(log, "retrying in 16.0 s")
+    end(ground, thread, raised)
+    assert not shows(log, "was restarted")
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,7 @@ class Cluster:
             "users": [{"name": "test", "user": {"token": token.status.token}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         }
+        file.touch(0o600)
         file.write_text(yaml.safe_dump(content))
         return str(file)
 
@@ -178,7 +179,8 @@ class Ground:
 
     def __init__(self, cluster, kind, folder):
         self.cluster, self.kind, self.folder = cluster, kind, folder
-        self.client = JobClient(connect(), kind, cluster.namespace)
+        self.api = connect()
+        self.client = JobClient(self.api, kind, cluster.namespace)
         self.is_done = lambda: True
 
     def manifest(self, script="", *, strategy="multi_worker_mirrored", workers=2, **settings):

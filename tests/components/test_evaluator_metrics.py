@@ -315,7 +315,7 @@ def test_a_new_metric_is_one_row(tmp_path, monkeypatch):
         "balanced_accuracy",
         "balanced accuracy",
         "BalancedAccuracy",
-        lambda counts: (counts.confusion.diagonal() / counts.confusion.sum(axis=1)).mean(),
+        value=lambda counts: (counts.confusion.diagonal() / counts.confusion.sum(axis=1)).mean(),
         minimum="min_accuracy",
     )
     for module in (metrics, files):

@@ -8,7 +8,7 @@ BUCKETS = 1000
 
 
 class Good(tf.Module):
-    """A model that predicts 0.9 for texts that contain "good", and 0.1 for others."""
+    """A model that predicts `probability` for texts that contain "good", else 1 - `probability`."""
 
     def __init__(self, probability=0.9):
         super().__init__()
@@ -16,7 +16,7 @@ class Good(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def predict_text(self, texts):
-        good = tf.strings.regex_full_match(texts, ".*good.*")
+        good = tf.strings.regex_full_match(texts, "(?s).*good.*")
         return {
             "probability": tf.where(good, self.probability, 1.0 - self.probability),
             "label": tf.cast(good, tf.int64),

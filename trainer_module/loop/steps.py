@@ -47,6 +47,12 @@ class Trainable(tf_keras.Model):
         # Keras would add the variables of an attribute that is a metric to those of the model.
         self._running = lambda: running
 
+    def compile(self, *arguments: Any, **options: Any) -> None:
+        """See Keras."""
+        super().compile(*arguments, **options)
+        # The optimizer creates this variable when it is first read, which must not be in a step.
+        self.random.step = self.optimizer.iterations
+
     @property
     def metrics(self) -> list[tf_keras.metrics.Metric]:
         """See Keras."""
@@ -73,20 +79,20 @@ class StepRandom:
 
     def __init__(self, seed: int):
         self._seed = seed
-        self._of_step: Any = None
         self._drawn = 0
+        self.step: Any = None
 
-    def start(self, step: tf.Tensor) -> None:
-        """Begin a step of this replica. A trace of the step takes the numbers in this order."""
-        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        self._of_step = tf.stack([tf.cast(step, tf.int32), tf.cast(replica, tf.int32)])
+    def restart(self) -> None:
+        """Begin the trace of a step, which takes the random numbers in the same order each time."""
         self._drawn = 0
 
     def dropout(self, inputs: tf.Tensor, rate: float, noise_shape: Any = None) -> tf.Tensor:
         """See `tf.nn.dropout`."""
         self._drawn += 1
-        seed = tf.random.experimental.stateless_fold_in(self._of_step, self._seed)
-        seed = tf.random.experimental.stateless_fold_in(seed, self._drawn)
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        seed = tf.stack([tf.cast(self.step, tf.int32), tf.cast(replica, tf.int32)])
+        for number in (self._seed, self._drawn):
+            seed = tf.random.experimental.stateless_fold_in(seed, number)
         return tf.nn.experimental.stateless_dropout(inputs, rate, seed, noise_shape=noise_shape)
 
     def _maybe_init(self) -> None:
@@ -98,7 +104,7 @@ def train_step(model: Trainable) -> Step:
 
     def step(data: Any) -> dict[str, tf.Tensor]:
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        model.random.start(model.optimizer.iterations)
+        model.random.restart()
         with tf.GradientTape() as tape:
             logit = model(inputs, training=True)
             sums = _sums(model, label, logit, weight)

@@ -453,7 +453,7 @@ def test_a_log_whose_connection_breaks_is_copied_once_and_no_thread_is_left(log)
     name = pod("worker 0").name
     broken = urllib3.exceptions.ProtocolError("broken")
     first = [line("a", 1) + line("b", 1)[:9], line("b", 1)[9:], line("step 1\rstep 2", 2), broken]
-    rest = [line("a", 1) + line("b", 1), line("step 1\rstep 2", 2) + line("c", 2) + b"x"]
+    rest = [line("a", 1) + line("b", 1), line("step 1\rstep 2", 2) + line("c", 3) + b"x"]
     looks = [Look([pod("worker 0")]) for _ in range(20)]
     end = Look([pod("worker 0", "Succeeded", 0)], "Completed")
     run(*looks, end, logs={name: [first, rest]})

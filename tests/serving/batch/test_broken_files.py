@@ -23,7 +23,14 @@ def test_an_empty_file_and_a_file_without_any_review(score, tmp_path):
     path = write(tmp_path, "blank.txt", "\n\n")
     assert score(path).rejected == {"no_text": 2}
     assert rows(output) == []
-    score(write(tmp_path, "header.csv", "rating,text\n"), output="scores.parquet")
+    none = {
+        "header.csv": b"rating,text\n",
+        "none.parquet": parquet_bytes({"text": pa.array([], pa.string())}),
+    }
+    for name, end in zip(("in.txt", "in.ft.txt", "in.csv", "in.jsonl"), COMPRESS, strict=True):
+        none[name + end] = COMPRESS[end](b"")
+    paths = [write(tmp_path, name, data) for name, data in none.items()]
+    assert score(*paths, output="scores.parquet")[:3] == (0, {}, 0)
     assert rows(tmp_path / "scores.parquet") == []
 
 
@@ -36,16 +43,6 @@ def test_a_tar_archive_is_refused_as_a_file_and_as_standard_input(score, tmp_pat
         with pytest.raises(InputError, match=r"standard-input.* contains a tar archive"):
             score("-")
     assert not (tmp_path / "scores.csv").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "compressed"),
-    zip(["in.txt", "in.ft.txt", "in.csv", "in.jsonl"], COMPRESS, strict=True),
-)
-def test_an_empty_file_of_every_format_has_no_review(score, tmp_path, name, compressed):
-    path = write(tmp_path, f"{name}{compressed}", COMPRESS[compressed](b""))
-    assert score(path)[:3] == (0, {}, 0)
-    assert rows(tmp_path / "scores.csv") == []
 
 
 def test_every_line_is_in_the_output_or_in_the_rejected_file(score, small_units, tmp_path):
@@ -116,12 +113,6 @@ def test_a_parquet_file_with_a_damaged_row_group_loses_only_its_rows(score, tmp_
     assert found == {(path, position): "corrupt_archive" for position in range(11, 21)}
     around = wanted(path, texts[:10]) + wanted(path, texts[20:], first=21)
     assert rows(tmp_path / "scores.csv") == around + wanted(other, ["good one"])
-
-
-def test_a_parquet_file_without_rows_has_no_review(score, tmp_path):
-    path = write(tmp_path, "none.parquet", parquet_bytes({"text": pa.array([], pa.string())}))
-    assert score(path)[:3] == (0, {}, 0)
-    assert rows(tmp_path / "scores.csv") == []
 
 
 @pytest.mark.parametrize(("end", "compressed"), zip([0, 4, 0.5, -1], COMPRESS, strict=True))

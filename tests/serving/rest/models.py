@@ -5,29 +5,15 @@ import shutil
 import tensorflow as tf
 
 from preprocessing import features
+from tests.serving.models import Good
 
 
-class Small(tf.Module):
-    """A model that predicts `probability` for texts that contain "good", else 1 - `probability`."""
-
-    def __init__(self, probability):
-        super().__init__()
-        self.probability = tf.Variable(probability)
-
-    def _predict(self, texts):
-        good = tf.strings.regex_full_match(texts, "(?s).*good.*")
-        return {
-            "probability": tf.where(good, self.probability, 1.0 - self.probability),
-            "label": tf.cast(good, tf.int64),
-        }
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
-    def predict_text(self, texts):
-        return self._predict(texts)
+class Small(Good):
+    """The model `Good` with all signatures of a pushed model."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
     def serving_default(self, examples):
-        return self._predict(self._texts(examples))
+        return self.predict_text(self._texts(examples))
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
     def transform_features(self, examples):

@@ -90,13 +90,6 @@ def test_a_request_that_fails_does_not_fail_others():
     assert bad.status_code == 500
 
 
-def test_a_full_queue_refuses_and_loses_nothing():
-    got = answers(Model(), [("predict_text", [b"a", b"a"])] * 4, queue=5)
-    assert lengths(got[:2]) == [[1, 1]] * 2
-    assert [error.status_code for error in got[2:]] == [429, 429]
-    assert got[2].headers == {"retry-after": "1"}
-
-
 def test_an_empty_queue_accepts_even_a_large_request():
     assert lengths(answers(Model(), [("predict_text", [b"a"] * 7)], queue=5)) == [[1] * 7]
 
