@@ -12,6 +12,9 @@ from cli.monitor import Watched
 from core import exit_codes
 from pipeline.config import PipelineConfig
 
+_NO_TEXT = "rejected_no_text"
+"""The count of blank lines and of reviews without text."""
+
 
 def show(
     console: Console,
@@ -100,10 +103,12 @@ def _account(lines: dict[str, int]) -> str:
         parts.append(f"{lines['neutral']:,} neutral left out")
     if lines.get("over_max_examples"):
         parts.append(f"{lines['over_max_examples']:,} over data.max_examples")
+    if lines.get(_NO_TEXT):
+        parts.append(f"{lines[_NO_TEXT]:,} without text left out")
     rejected = {
         name.removeprefix("rejected_"): count
         for name, count in lines.items()
-        if name.startswith("rejected_") and count
+        if name.startswith("rejected_") and name != _NO_TEXT and count
     }
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.items())
     parts.append(f"{sum(rejected.values()):,} rejected" + (f" ({reasons})" if reasons else ""))

@@ -36,9 +36,12 @@ OUTCOME = {
             "2,988 read: 2,400 train, 300 eval, 288 test, 0 rejected",
         ),
         (
-            {"examples_train": 5, "neutral": 1, "rejected_bad_label": 2, "over_max_examples": 3},
-            "11 read: 5 train, 0 eval, 0 test, 1 neutral left out, 3 over data.max_examples, "
-            "2 rejected (bad_label 2)",
+            {
+                **{"examples_train": 5, "neutral": 1, "over_max_examples": 3},
+                **{"rejected_bad_label": 2, "rejected_no_text": 4},
+            },
+            "15 read: 5 train, 0 eval, 0 test, 1 neutral left out, 3 over data.max_examples, "
+            "4 without text left out, 2 rejected (bad_label 2)",
         ),
         (
             # Lost bytes do not count as lines.

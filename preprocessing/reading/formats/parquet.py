@@ -169,9 +169,7 @@ def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: st
         if not title and not body:
             return rejected(position, NO_TEXT, "an empty row")
         return rejected(position, labels.reason(label), f"{name}: {printable(label)}")
-    title, body = as_text(title), as_text(body)
-    if title is None or body is None:
-        return rejected(position, NO_TEXT, "the title or the text is a structure, not text")
+    title, body = as_text(title) or "", as_text(body) or ""
     if sum(len(part.encode("utf-8", "replace")) for part in (title, body)) > MAX_LINE_BYTES:
         return rejected(position, LINE_TOO_LONG, TOO_LONG)
     return make_review(position, value, title, body, further_values(further))
