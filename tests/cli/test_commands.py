@@ -1,8 +1,6 @@
 """The common behaviour of all commands: their settings, errors and imports."""
 
-import os
 import subprocess
-import sys
 from importlib.metadata import version
 from itertools import pairwise
 
@@ -12,6 +10,7 @@ from typer.testing import CliRunner
 
 from cli.app import COMMANDS, app
 from cli.monitor import local_runner
+from tests.loaded import run_command
 
 SUBCOMMANDS = {"image": ("build", "push"), "data": ("fetch",)}
 ALL = [
@@ -23,15 +22,6 @@ NEEDED = {
     "submit": ("--target", "kubeflow"),
 }
 HEAVY = {"apache_beam", "kfp", "ml_metadata", "numpy", "pyarrow", "requests", "tensorflow", "tfx"}
-LOADED = """
-import sys
-sys.argv = ["amazon-reviews", *sys.argv[1:]]
-from cli.command import main
-try:
-    main()
-finally:
-    print("LOADED", *{name.split(".")[0] for name in sys.modules}, *sys.modules)
-"""
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
@@ -55,26 +45,16 @@ def test_every_command_has_a_line_in_the_list_of_commands():
 
 @pytest.mark.parametrize("command", [(), *ALL], ids=" ".join)
 def test_help_imports_no_large_library(command):
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, *command, "--help"],
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-    )
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
-    assert set(line.split()) & {*HEAVY, "pipeline.config"} == set()
+    _, printed, loaded = run_command(*command, "--help", COLUMNS="200")
+    assert loaded & {*HEAVY, "pipeline.config"} == set()
     if command:
-        assert "[default: $PIPELINE_CONFIG or" in " ".join(done.stdout.split())
+        assert "[default: $PIPELINE_CONFIG or" in " ".join(printed.split())
 
 
 def test_the_list_of_runs_needs_no_tensorflow(tmp_path):
-    words = ["runs", "--set", f"paths.root={tmp_path}"]
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=False
-    )
+    done, _, loaded = run_command("runs", "--set", f"paths.root={tmp_path}")
     assert "no run in" in done.stderr
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
-    assert set(line.split()) & {"apache_beam", "tensorflow", "tfx"} == set()
+    assert loaded & {"apache_beam", "tensorflow", "tfx"} == set()
 
 
 CLUSTER = (
@@ -91,13 +71,11 @@ def test_an_output_that_cannot_be_written_is_2_and_one_line(tmp_path):
         (file / "x.yaml", f"{file / 'x.yaml'} cannot be written: "),
     ):
         words = ["compile", "--target", "kubeflow", *CLUSTER, "--output", str(output)]
-        done = subprocess.run(
-            [sys.executable, "-c", LOADED, *words], capture_output=True, text=True
-        )
+        done, _, loaded = run_command(*words)
         assert done.returncode == 2
         [line] = done.stderr.splitlines()
         assert line.startswith(f"--output: {problem}")
-        assert "tensorflow" not in done.stdout.split()
+        assert "tensorflow" not in loaded
     assert list(tmp_path.iterdir()) == [file]
 
 

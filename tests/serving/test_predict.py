@@ -14,6 +14,7 @@ from cli import command
 from serving.answers import answer, read_arguments, read_lines
 from serving.predict_text import DamagedModelError, load_predict_text
 from serving.predictor import NoModelError, Prediction, latest_model
+from tests.loaded import run_command
 from tests.serving.models import push
 
 COMMAND = [str(Path(sys.executable).with_name("amazon-reviews")), "predict"]
@@ -176,15 +177,6 @@ def test_ctrl_c_is_130(process):
     assert process.communicate() == (b"", b"")
 
 
-LOADED = """
-import sys
-from cli.command import main
-sys.argv = ["amazon-reviews", "predict", "good phone", "\\n"]
-try:
-    main()
-finally:
-    print("LOADED", *{name.split(".")[0] for name in sys.modules})
-"""
 NOT_NEEDED = {
     "IPython",
     "apache_beam",
@@ -197,14 +189,11 @@ NOT_NEEDED = {
 
 
 @pytest.mark.slow
-def test_one_prediction_loads_tensorflow_and_no_other_large_library(root):
-    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
-    environment.pop("TF_USE_LEGACY_KERAS", None)
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=False
-    )
+def test_one_prediction_loads_tensorflow_and_no_other_large_library(root, monkeypatch):
+    monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
+    words = ("predict", "good phone", "\n")
+    done, printed, loaded = run_command(*words, PIPELINE_SET=f"paths.root={root}")
     assert (done.returncode, done.stderr) == (2, "argument 2: blank\n")
-    answer, blank, loaded = done.stdout.splitlines()
-    assert (answer, blank) == ("positive\t0.900\tgood phone", "-\t-\t")
-    assert "tensorflow" in loaded.split()
-    assert set(loaded.split()) & NOT_NEEDED == set()
+    assert printed == "positive\t0.900\tgood phone\n-\t-\t\n"
+    assert "tensorflow" in loaded
+    assert loaded & NOT_NEEDED == set()

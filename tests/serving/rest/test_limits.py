@@ -218,22 +218,10 @@ def test_no_body_causes_a_server_error(server, path, body):
         assert list(got.json) == ["error"]
 
 
+NAMES = ["amazon_reviews", "3", ":predict", "metadata", "labels"]
+PARTS = ["/", "v1", "models", "versions", "%", *NAMES]
 PATHS = st.lists(
-    st.sampled_from(
-        [
-            "/",
-            "v1",
-            "models",
-            "amazon_reviews",
-            "versions",
-            "3",
-            ":predict",
-            "metadata",
-            "labels",
-            "%",
-        ]
-    )
-    | st.text(string.ascii_letters + string.digits + "%.:;~?&=", max_size=5)
+    st.sampled_from(PARTS) | st.text(string.ascii_letters + string.digits + "%.:;~?&=", max_size=5)
 ).map(lambda words: "/" + "".join(words))
 
 

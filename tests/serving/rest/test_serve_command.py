@@ -18,6 +18,7 @@ from cli.command import main
 from core.errors import ConfigError
 from serving.rest.server import open_socket
 from serving.rest.settings import Server
+from tests.loaded import run_command
 from tests.serving.rest.models import push
 from tests.serving.rest.running import PREDICT, Running, wait_until
 
@@ -135,27 +136,13 @@ def test_predict_uses_a_running_server(address, root):
     assert float(counted[1]) == 2.0
 
 
-LOADED = """
-import sys
-from cli.command import main
-sys.argv = ["amazon-reviews", "predict", "good"]
-try:
-    main()
-finally:
-    print("LOADED", *{name.split(".")[0] for name in sys.modules})
-"""
-
-
 def test_predict_with_a_running_server_loads_no_large_library(address, root):
-    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root},server.port={address.port}"}
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=True
-    )
-    answer, loaded = done.stdout.splitlines()
-    assert answer == "positive\t0.900\tgood"
+    settings = f"paths.root={root},server.port={address.port}"
+    _, answer, loaded = run_command("predict", "good", PIPELINE_SET=settings)
+    assert answer == "positive\t0.900\tgood\n"
     # The import of TensorFlow alone takes longer than a second.
     large = {"apache_beam", "keras", "numpy", "pandas", "tensorflow", "tf_keras", "tfx"}
-    assert set(loaded.split()) & large == set()
+    assert loaded & large == set()
 
 
 def test_predict_does_not_use_a_server_of_another_folder(address, tmp_path):
