@@ -84,10 +84,10 @@ class KubeflowUser:
             self.config.kubeflow.namespace, label_selector=f"pipeline/runid={run_id}", **selectors
         ).items
 
-    def executors(self, run_id):
+    def executors(self, run_id, **selectors):
         """Return task -> the pod that ran it; a task with a cache hit has none."""
         found = {}
-        for pod in self.pods(run_id):
+        for pod in self.pods(run_id, **selectors):
             name = pod.metadata.annotations["workflows.argoproj.io/node-name"]
             task = re.search(r"\.root\.(\w+)\.executor", name)
             if task:
@@ -104,7 +104,8 @@ class KubeflowUser:
         """Wait until the log of a task contains `text`."""
 
         def log():
-            pod = self.executors(run_id).get(task)
+            started = self.executors(run_id, field_selector="status.phase!=Pending")
+            pod = started.get(task)
             return self.log(pod) if pod else ""
 
         wait_for(lambda: text in log())

@@ -9,12 +9,14 @@ import pytest
 
 from platforms.jobs import pod_template
 from platforms.jobs.settings import KUBERNETES_JOB_KEY
+from platforms.jobs.step import job_name
 from tests.cluster.test_training_jobs import cluster, step_config
 from tests.cluster.training_ground import PREAMBLE, Ground, kind_named
 from tests.exhaustive import exhaustive
 from tests.platforms.jobs.trainer_step import Step
 from tests.trainer_module import conftest
 from tests.waiting import in_background
+from trainer_module.task import read_job
 
 __all__ = ["cluster", "prepared", "step_config"]
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
@@ -32,6 +34,7 @@ while child.poll() is None:
     time.sleep(0.1)
 os._exit(child.returncode if child.returncode >= 0 else 128 - child.returncode)
 """
+EVICTED = "eviction of worker 0"
 MULTI_WORKER = {"workers": 2, "batch_size_per_replica": 8}
 
 
@@ -40,6 +43,7 @@ MULTI_WORKER = {"workers": 2, "batch_size_per_replica": 8}
     [
         ("tfjob", "multi_worker_mirrored", ["worker 0"], MULTI_WORKER),
         exhaustive("tfjob", "multi_worker_mirrored", ["chief 0"], MULTI_WORKER),
+        exhaustive("tfjob", "multi_worker_mirrored", [EVICTED], MULTI_WORKER),
         exhaustive("tfjob", "parameter_server", ["chief 0"], {"workers": 1}),
         exhaustive("tfjob", "parameter_server", ["ps 0", "worker 0"], {"workers": 1}),
         ("trainjob", "multi_worker_mirrored", ["chief 0"], MULTI_WORKER),
@@ -63,13 +67,16 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
     folder.mkdir()
     script = f"FOLDER = {str(folder)!r}{PREAMBLE}{KILLED}"
     monkeypatch.setattr(pod_template, "_COMMAND", ("python", "-uc", script))
-    settings = Ground(cluster, kind_named(kind), folder).settings(timeout_seconds=1000.0)
+    ground = Ground(cluster, kind_named(kind), folder)
+    settings = ground.settings(timeout_seconds=1000.0)
     platform = {KUBERNETES_JOB_KEY: settings.model_dump()}
     step = Step(KubernetesExecutor, platform, prepared, folder)
 
     def kill():
         while not list(step.checkpoints.glob("*/checkpoint")):
             time.sleep(0.1)
+        if lost == [EVICTED]:
+            ground.evict({"metadata": {"name": job_name(read_job(str(step.job_file)))}}, "worker 0")
         for replica in lost:
             (folder / f"kill {replica}").touch()
 
@@ -79,7 +86,9 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
     step.run(strategy, epochs, checkpoint_steps=20, **training)
 
     assert any("was restarted" in line for line in log.messages)
-    assert len([line for line in log.messages if line.startswith("Created ")]) == 1
+    # The training operator fails the whole TFJob after an eviction, and the step starts it again.
+    created = [line for line in log.messages if line.startswith("Created ")]
+    assert len(created) == (2 if lost == [EVICTED] else 1)
     steps = json.loads((step.job_file.parent / "training.json").read_text())["steps_per_epoch"]
     if lost != ["worker 1"]:
         # On a busy machine the chief may start before the replica that it needs, and start again.

@@ -41,7 +41,7 @@ from preprocessing.reading.records import (
 # never contains this character (undecodable bytes become U+DC80 and up).
 _NUL = "\udc00"
 _READ = 1 << 20
-_MOST_READ_AGAIN = 1 << 27
+_MOST_READ_AGAIN = 1 << 25
 """Bytes of a file that are read again behind open quotes."""
 
 # The csv module's message for a quoted field that is still open at the end.
