@@ -42,13 +42,13 @@ def test_a_job_has_all_arguments_of_tfx(fn_args, tmp_path):
     assert job.transform == Transform(ngrams=1, ngram_buckets=512)
 
 
-def test_the_values_of_a_tuner_override_the_settings(fn_args):
-    args = fn_args(learning_rate=0.1, hyperparameters={"scale_floor": 0.5, "scale_smoothing": 2.0})
-    args.hyperparameters = {"values": {"learning_rate": 0.3, "scale_floor": 0.7}}
+def test_the_values_of_a_tuner_add_to_those_that_are_set(fn_args):
+    args = fn_args(hyperparameters={"scale_floor": 0.5})
+    args.hyperparameters = {"values": {"learning_rate": 0.3, "scale_floor": 0.7, "buckets": 2}}
     training = run_fn.make_job(args).training
     assert training.learning_rate == 0.3
-    assert training.hyperparameters == {"scale_floor": 0.7, "scale_smoothing": 2.0}
-    args.hyperparameters = {"values": {"scale_floor": 0.9}}
+    assert training.hyperparameters == {"scale_floor": 0.5, "buckets": 2}
+    args.custom_config["training"]["learning_rate"] = 0.1
     assert run_fn.make_job(args).training.learning_rate == 0.1
 
 
