@@ -32,7 +32,7 @@ _SCHEMA = pa.schema(
     ]
 )
 _REJECTED = ("file", "position", "reason", "detail")
-_ROWS_AT_ONCE = 1 << 17
+_ROWS_AT_ONCE = 1 << 15
 
 
 def rejected_path(output: str) -> str:
