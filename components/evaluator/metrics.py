@@ -342,9 +342,10 @@ def checks(own: Measured, base: Measured | None, limits: Mapping[str, Any]) -> l
             if metric.remedy and metric.fraction:
                 shown += " ({:,} of {:,})".format(*metric.fraction(own.confusion))
             sentence = f"{metric.title} is {shown}, evaluation.{metric.minimum} requires {least:g}"
-            if metric.remedy:
-                sentence += f"; {metric.remedy}"
-            found.append(Check(metric, False, least, value, sentence))
+            check = Check(metric, False, least, value, sentence)
+            if metric.remedy and not check.passed:
+                check = check._replace(sentence=f"{sentence}; {metric.remedy}")
+            found.append(check)
         if least_change is not None and base is not None:
             change = own.values[metric.name] - base.values[metric.name]
             sentence = (

@@ -295,12 +295,10 @@ def test_a_model_that_knows_one_class_is_not_blessed(found, sentence):
     pairs = [(0, 0.1)] * negative + [(0, 0.9)] * (92 - negative)
     pairs += [(1, 0.9)] * positive + [(1, 0.1)] * (3255 - positive)
     model = metrics.measure(counts(pairs))
-    missed = [
-        check.sentence
-        for check in metrics.checks(model, None, Evaluation(min_accuracy=0.0).model_dump())
-        if not check.passed
-    ]
+    checks = metrics.checks(model, None, Evaluation(min_accuracy=0.0).model_dump())
+    missed = [check.sentence for check in checks if not check.passed]
     assert missed == ([sentence] if sentence else [])
+    assert all("; set " not in check.sentence for check in checks if check.passed)
     assert metrics.constant_answer(model.confusion) == "always answering positive would give 0.9725"
 
 
