@@ -65,6 +65,8 @@ def test_the_verdict(sources, change, verdict):
 def test_the_page_names_the_baseline(sources, baseline, sentence):
     page = render(collect(dataclasses.replace(sources, model=None, baseline=baseline)))
     assert f">{sentence}<" in page
+    # The evaluation itself has no values of a baseline.
+    assert ">difference<" not in page
 
 
 def test_a_run_that_failed_in_its_first_component_has_a_report():
