@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -85,15 +85,11 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         if name in removed:
             return f"{key}: was removed; {removed[name]}"
         known = list(inner.model_fields) if inner else []
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-        close = close or [key for key in _keys(section) if key.endswith(f".{name}")]
-        hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
-        text = f"{key}: unknown key, {hint}"
+        elsewhere = [key for key in _keys(section) if key.endswith(f".{name}")]
+        text = f"{key}: unknown key, {_hint(name, known, elsewhere)}"
     elif problem["type"] == "literal_error":
         value, known = problem["input"], re.findall("'([^']*)'", problem["ctx"]["expected"])
-        close = difflib.get_close_matches(str(value), known, n=1, cutoff=0.7)
-        hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
-        text = f"{key}: unknown value {value!r}, {hint}"
+        text = f"{key}: unknown value {value!r}, {_hint(str(value), known)}"
     else:
         message = problem["msg"].removeprefix("Value error, ")
         value = problem["input"]
@@ -101,6 +97,12 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         text = f"{key}: {message}{seen}" if key else message
     more = len(problems) - 1
     return text + (f" (and {more} more)" if more else "")
+
+
+def _hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
+    """Return the known name that is most like `name`, else the first of `elsewhere`, else all."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) or elsewhere
+    return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
 
 
 def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
