@@ -35,7 +35,7 @@ class Dialect(NamedTuple):
       separator: the character between two fields.
       quoted: whether a field may be in quotes. If not, a quote is a character like any other.
       ends_with_cr: whether a line ends with CR alone.
-      escaped: whether a backslash and an `n` in a text stand for a line break.
+      escaped: whether a backslash and an `n` in a text are read as a line break.
     """
 
     separator: str = ","

@@ -92,7 +92,7 @@ def test_headerless_csv_round_trip(
 ) -> None:
     data = csv_text([(label + 1, title, body) for label, title, body in rows]).encode()
     path = write(folder, f"y{suffix}", COMPRESS[suffix](data))
-    # In these files `\\n` stands for a line break.
+    # In these files `\\n` is read as a line break.
     rows = [(label, *(part.replace(r"\n", "\n") for part in texts)) for label, *texts in rows]
     assert got(read(path)) == expected(rows)
 
