@@ -21,7 +21,7 @@ UV := .cache/uv/bin/uv
 LOCK_UPGRADE ?= --upgrade
 COMPILE := $(UV) pip compile --quiet $(LOCK_UPGRADE) --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
-LOCK := $(COMPILE) pyproject.toml --extra dev --extra bench
+LOCK := $(COMPILE) pyproject.toml --extra dev --extra bench --extra mlflow
 # The universal resolution repeats the limits of [tool.uv] in pyproject.toml on every line.
 PLAIN_MARKERS := sed -i -E \
 	-e "s/python_full_version < '3.14' and //" \
@@ -94,6 +94,13 @@ flink-cluster: flink ## run a Flink cluster with two TaskManagers on this machin
 	else $(BIN)/python -m core.flink.jars .cache/flink.part/lib >/dev/null; fi
 	@mv .cache/flink.part .cache/flink && touch $@
 
+mlflow-server: .cache/mlflow/installed ## install MLflow's server into .cache/mlflow, for the tests
+
+.cache/mlflow/installed: requirements/mlflow-server.txt | install
+	@$(BIN)/python -m venv .cache/mlflow
+	@$(UV) pip install --quiet --python .cache/mlflow/bin/python --require-hashes -r $<
+	@touch $@
+
 docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet
 	@echo "site/index.html"
@@ -127,6 +134,8 @@ lock: install ## resolve requirements/*.txt again from pyproject.toml (needs the
 	@$(NEW_PINS) requirements/tfx-1.21-py311.txt .cache/gpu.txt >requirements/gpu-py311.txt
 	@echo mkdocs-material | $(COMPILE) --no-config --universal --python-version 3.10 \
 		--output-file requirements/docs.txt -
+	@echo mlflow | $(COMPILE) --no-config --universal --python-version 3.10 \
+		--output-file requirements/mlflow-server.txt -
 	@echo uv | $(COMPILE) --no-config --universal --python-version 3.10 \
 		--output-file requirements/uv.txt -
 	@echo cosmic-ray | $(COMPILE) --no-config --python-version 3.10 \

@@ -20,6 +20,8 @@ COMMANDS = {
     "predict": "cli.predict",
     "report": "cli.report",
     "runs": "cli.runs",
+    "models": "cli.models",
+    "rollback": "cli.rollback",
     "serve": "cli.serve",
     "compile": "cli.compile",
     "submit": "cli.submit",

@@ -24,6 +24,9 @@ def runs(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON array of objects instead of a table.")
     ] = False,
+    send: Annotated[
+        bool, typer.Option("--send", help="Send the runs that MLflow did not receive, and exit.")
+    ] = False,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
@@ -32,6 +35,9 @@ def runs(
     Exit code 2: there is no run.
     """
     if context.invoked_subcommand:
+        return
+    if send:
+        _send(config, overrides)
         return
     from rich.table import Table
 
@@ -91,6 +97,27 @@ def compare(
     for key, *values in changed:
         table.add_row(key, *("–" if value is None else str(value) for value in values))
     print_table(table)
+
+
+def _send(config: str | None, overrides: list[str] | None) -> None:
+    from cli.console import print_line, silent_stderr
+    from core.errors import ConfigError
+    from pipeline.config import load_config
+
+    settings = load_config(config, overrides or ())
+    if settings.tracking.mlflow is None:
+        raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
+    with silent_stderr():
+        from components.run_report import tracking
+        from pipeline.pipeline import tracking_of
+
+        target = tracking_of(settings, "local")
+        assert target is not None
+        try:
+            for run_id in tracking.send_unsent(target):
+                print_line(f"sent {run_id} to {target.uri}")
+        except Exception as error:  # MLflow raises the errors of many libraries.
+            raise ConfigError(f"tracking.mlflow: {tracking.one_line(error)}") from None
 
 
 def _values(run: Run) -> dict[str, Any]:

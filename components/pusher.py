@@ -1,10 +1,16 @@
-"""VersionPusher: copies a blessed model to a new version, which is newer than all others."""
+"""VersionPusher: copies a blessed model to a new version, which is newer than all others.
+
+A rollback pushes a copy of an earlier version. All servers load the newest version, so a rollback
+works for each of them as any push does. A file in the copy names the version that it is a copy of,
+and the version that it replaces.
+"""
 
 from __future__ import annotations
 
 import abc
+import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -18,7 +24,30 @@ from tfx.types import BaseChannel, artifact_utils, standard_component_specs
 from tfx.utils import io_utils, proto_utils
 
 from components.saved_models import copy_model, identity
+from core.errors import InputError
 from serving.versions import next_version, versions
+
+_ROLLBACK = "assets.extra/rollback.json"
+"""A file of a version. SavedModels have such a folder for files that TensorFlow does not read."""
+
+
+class Version(NamedTuple):
+    """A version in a serving folder.
+
+    Attributes:
+      path: its folder.
+      original: the name of the version that it is a copy of, after a rollback; else its own name.
+      replaced: the name of the version that was rolled back, after a rollback; else empty.
+    """
+
+    path: str
+    original: str
+    replaced: str = ""
+
+    @property
+    def name(self) -> str:
+        """The number of the version."""
+        return os.path.basename(self.path)
 
 
 class BlessedExecutor(tfx_executor.Executor, abc.ABC):
@@ -77,7 +106,7 @@ class Executor(BlessedExecutor):
         """See `BlessedExecutor`.
 
         Raises:
-          InputError: no version can be newer than the newest one.
+          InputError: no version can be newer than the newest one, or the model was rolled back.
         """
         destination = pusher_pb2.PushDestination()
         proto_utils.json_to_proto(
@@ -88,6 +117,7 @@ class Executor(BlessedExecutor):
         version = next(versions(serving), None)
         # A retry of a push whose end was not recorded pushes no second copy.
         if version is None or identity(version) != identity(model):
+            _check_not_rolled_back(model, serving)
             version = _push(model, serving)
         io_utils.copy_dir(model, uri)
         return version, os.path.basename(version)
@@ -126,7 +156,75 @@ class VersionPusher(Pusher):
         )
 
 
-def _push(model: str, serving: str) -> str:
+def pushed_versions(serving: str) -> list[Version]:
+    """Return the complete versions, the newest first, which is the served one."""
+    found = []
+    for path in versions(serving):
+        file = os.path.join(path, _ROLLBACK)
+        record: dict[str, str] = {}
+        if fileio.exists(file):
+            with fileio.open(file) as stream:
+                record = json.loads(stream.read())
+        found.append(Version(path, **{"original": os.path.basename(path), **record}))
+    return found
+
+
+def rolled_back(found: list[Version]) -> set[str]:
+    """Return the names of the versions that were rolled back and are not served again since."""
+    names: set[str] = set()
+    for version in reversed(found):
+        names.discard(version.original)
+        if version.replaced:
+            names.add(version.replaced)
+    return names
+
+
+def roll_back(serving: str, name: str | None = None) -> tuple[Version, str]:
+    """Serve an earlier version again, by a push of a copy.
+
+    Args:
+      serving: the folder of all versions.
+      name: the version; None: the one that was pushed before the served one.
+
+    Returns:
+      The version, and the folder of its copy.
+
+    Raises:
+      InputError: there is no such version, or it is served.
+    """
+    found = pushed_versions(serving)
+    pushed = [version for version in found if not version.replaced]
+    if not pushed:
+        raise InputError(
+            f"paths.serving: no pushed model in {serving}; amazon-reviews run pushes one"
+        )
+    served = found[0].original
+    if name is None:
+        name = next((each.name for each in pushed if int(each.name) < int(served)), served)
+    if name == served:
+        raise InputError(
+            f"{serving}: version {name} is served, and there is no other model to serve; "
+            "`amazon-reviews models` lists the versions"
+        )
+    chosen = next((version for version in pushed if version.name == name), None)
+    if chosen is None:
+        raise InputError(
+            f"{serving}: no version {name}; `amazon-reviews models` lists the versions"
+        )
+    return chosen, _push(chosen.path, serving, {"original": name, "replaced": served})
+
+
+def _check_not_rolled_back(model: str, serving: str) -> None:
+    found = pushed_versions(serving)
+    for version in found:
+        if version.name in rolled_back(found) and identity(version.path) == identity(model):
+            raise InputError(
+                f"the model is version {version.name} in {serving}, which was rolled back, so it "
+                f"is not pushed again; `amazon-reviews rollback {version.name}` serves it again"
+            )
+
+
+def _push(model: str, serving: str, rollback: dict[str, str] | None = None) -> str:
     """Copy the model to a new version; return its folder."""
     fileio.makedirs(serving)
     while True:
@@ -135,5 +233,9 @@ def _push(model: str, serving: str) -> str:
             tf.io.gfile.mkdir(version)
         except tf.errors.AlreadyExistsError:  # Another run has just pushed a model.
             continue
+        if rollback:
+            fileio.makedirs(os.path.join(version, os.path.dirname(_ROLLBACK)))
+            with fileio.open(os.path.join(version, _ROLLBACK), "w") as file:
+                file.write(json.dumps(rollback))
         copy_model(model, version)
         return version

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+import shutil
+import subprocess
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib import metadata
@@ -46,6 +48,14 @@ _LIBRARIES = (
     "tfx",
 )
 """The libraries whose upgrade may change any output."""
+
+
+def commit() -> str:
+    """Return the Git commit of this checkout; empty if the code is an installed package."""
+    command = ["git", "-C", str(_ROOT), "rev-parse", "HEAD"]
+    if not (_ROOT / ".git").exists() or not shutil.which("git"):
+        return ""
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def add_code(node: BaseNode) -> None:

@@ -7,12 +7,14 @@ single keys. Every invalid setting raises a `ConfigError`, whose message is one 
 from __future__ import annotations
 
 import glob
+import importlib.util
 import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -177,6 +179,29 @@ class Push(Section):
     only) deploys it to an endpoint, `none` disables the Pusher."""
 
 
+class Tracking(Section):
+    """The record of every run outside ML Metadata."""
+
+    mlflow: Annotated[str, Field(min_length=1)] | None = None
+    """URI of an MLflow tracking server, such as `http://mlflow:5000`, that every run is sent to;
+    the user and the password stand in MLflow's own environment variables or credentials file."""
+
+    # Not a validator of the field, whose message would contain the password.
+    @model_validator(mode="after")
+    def _is_usable(self) -> Tracking:
+        if self.mlflow and urlsplit(self.mlflow).password is not None:
+            # The settings are part of reports, of ML Metadata and of the compiled pipeline.
+            raise ValueError(
+                "mlflow: the URI contains a password; set MLFLOW_TRACKING_USERNAME and "
+                "MLFLOW_TRACKING_PASSWORD instead"
+            )
+        if self.mlflow and importlib.util.find_spec("mlflow") is None:
+            raise ValueError(
+                "mlflow: MLflow is not installed; run pip install 'amazon-reviews[mlflow]'"
+            )
+        return self
+
+
 class PipelineConfig(Section):
     """All settings of one experiment.
 
@@ -201,6 +226,7 @@ class PipelineConfig(Section):
     evaluation: Evaluation = Evaluation()
     serving_check: Thresholds = Thresholds()
     push: Push = Push()
+    tracking: Tracking = Tracking()
     server: Server = Server()
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()

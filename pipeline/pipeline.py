@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
@@ -18,12 +19,13 @@ from components.properties import RUN_PARAMETERS
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
+from components.run_report.tracking import Tracking
 from components.schema_gen import SchemaGen, schema_fingerprint
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import SampledStatisticsGen
 from components.trainer import Trainer
 from components.transform.component import ReviewTransform
-from pipeline.code_version import add_code, fingerprint
+from pipeline.code_version import add_code, commit, fingerprint
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.inputs import input_files, read_options
 from pipeline.nodes import PUSHER, TUNER, WARM_START, node_ids
@@ -132,6 +134,14 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         enable_cache=config.cache,
         metadata_connection_config=platform.metadata,
     )
+
+
+def tracking_of(config: PipelineConfig, platform: str) -> Tracking | None:
+    """Return the tracking of a run on `platform`, which is one of `local`, `kubeflow`, `vertex`."""
+    if config.tracking.mlflow is None:
+        return None
+    unsent = os.path.join(config.paths.root, "unsent")
+    return Tracking(config.tracking.mlflow, unsent, config.name, commit(), platform)
 
 
 def _run_parameters(config: PipelineConfig, platform: Platform) -> dict[str, RuntimeParameter]:

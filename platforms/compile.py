@@ -13,9 +13,11 @@ from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 from tfx.orchestration.pipeline import Pipeline
 
 from components.artifacts import SYSTEM_TYPES
+from components.run_report import tracking
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
-from pipeline.pipeline import create_pipeline
+from pipeline.nodes import REPORT
+from pipeline.pipeline import create_pipeline, tracking_of
 from platforms.checks import ClusterTarget
 from platforms.parameters import add_check
 from platforms.targets import check_target, make_platform
@@ -61,6 +63,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         )
         self._never_cached = _NEVER_CACHED[target]
         self._settings = config
+        self._target = target
         self._for_kubeflow = target == "kubeflow"
 
     def run(self, pipeline: Pipeline, **arguments: Any) -> dict[str, Any]:
@@ -71,6 +74,11 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         for name in self._never_cached:
             if name in tasks:
                 tasks[name]["cachingOptions"] = {}
+        if tracked := tracking_of(self._settings, self._target):
+            tasks[REPORT]["cachingOptions"] = {}
+            variable = {"name": tracking.VARIABLE, "value": tracked.to_json()}
+            for executor in spec["deploymentSpec"]["executors"].values():
+                executor["container"]["env"] = [variable]
         _add_defaults(spec, pipeline)
         _add_example_gen_driver(spec)
         _use_system_types(spec)

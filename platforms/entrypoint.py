@@ -57,10 +57,11 @@ def main(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         if end.code not in (None, 0):
             return end.code if isinstance(end.code, int) else exit_codes.FAILED
-    except UserError as error:
-        print(f"{step.executor_class_path}: {error}", file=sys.stderr)
-        return error.exit_code
-    except Exception:
+    except Exception as error:
+        _track_failure(executor_input, f"{step.executor_class_path}: {error}")
+        if isinstance(error, UserError):
+            print(f"{step.executor_class_path}: {error}", file=sys.stderr)
+            return error.exit_code
         _LOG.exception("%s failed", step.executor_class_path)
         return exit_codes.FAILED
     write_properties(executor_input)
@@ -246,6 +247,18 @@ def delete_folder_markers(uris: Sequence[str]) -> None:
             if blob.name.endswith("/") and blob.size == 0:
                 blob.delete()
                 _LOG.info("Deleted the folder marker gs://%s/%s", bucket, blob.name)
+
+
+def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:
+    """Record the failure of the run in MLflow, if its runs are sent there."""
+    from components.run_report import tracking
+    from components.run_report.history import Sources
+
+    sent_to = tracking.from_environment()
+    if sent_to:
+        run_id = tracking.run_of_output(_output_uris(executor_input)[0])
+        sources = Sources(sent_to.name, run_id, failure=failure.splitlines()[0])
+        tracking.track(sent_to, tracking.collect(sources))
 
 
 def _output_uris(executor_input: Mapping[str, Any]) -> list[str]:

@@ -23,6 +23,7 @@ from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PAR
 from components.run_report.evaluation import Evaluation
 from components.run_report.history import Sources, installed_versions, read_runs
 from components.run_report.page import collect, render
+from components.run_report.tracking import from_environment, run_of_output, track
 from core.metadata import open_store
 from serving.predictor import LABELS
 
@@ -51,10 +52,10 @@ class Executor(base_executor.BaseExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         """See TFX's BaseExecutor."""
-        content = collect(self._sources(input_dict, exec_properties))
         [report], [metrics], [classified] = (
             output_dict[key] for key in ("report", "metrics", "classification")
         )
+        content = collect(self._sources(input_dict, exec_properties, report.uri))
         on_cluster = not exec_properties.get("metadata")
         file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
         fileio.makedirs(os.path.dirname(file))
@@ -65,11 +66,16 @@ class Executor(base_executor.BaseExecutor):
                 metrics.set_float_custom_property(name, value)
             for name, value in classification(content.evaluation).items():
                 classified.set_json_value_custom_property(name, value)
+        if tracking := from_environment():
+            track(tracking, content)
 
     def _sources(
-        self, input_dict: dict[str, list[types.Artifact]], exec_properties: dict[str, Any]
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+        report: str,
     ) -> Sources:
-        run_id = (self._context.pipeline_run_id if self._context else None) or ""
+        run_id = (self._context.pipeline_run_id if self._context else None) or run_of_output(report)
         blessing = artifact_utils.get_single_instance(input_dict[_BLESSING])
         sources = Sources(
             name=exec_properties["name"],

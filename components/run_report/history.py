@@ -67,8 +67,8 @@ class Sources:
       versions: library -> version, of the run; empty if they are unknown.
       steps: the components, in the order in which they ran; empty if ML Metadata is not accessible.
       failure: the error of a failed run in one line; empty if no component failed.
-      rejected, statistics, anomalies, examples, model, model_run, evaluation, check: URIs of the
-        artifacts; None if they are missing.
+      rejected, statistics, anomalies, examples, model, model_run, evaluation, check, trials: URIs
+        of the artifacts; None if they are missing.
       blessed: whether the Evaluator blessed the model; None if it did not decide.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
       pushed_to: folder of the pushed model; empty if no model was pushed.
@@ -89,6 +89,7 @@ class Sources:
     model_run: str | None = None
     evaluation: str | None = None
     check: str | None = None
+    trials: str | None = None
     blessed: bool | None = None
     baseline: str = ""
     pushed_to: str = ""
@@ -148,6 +149,7 @@ class Run:
             model_run=self.uri("Trainer", "model_run"),
             evaluation=self.uri("Evaluator", "evaluation"),
             check=self.uri("ServingCheck", "blessing"),
+            trials=self.uri("Tuner", "tuner_results"),
             blessed=_int(blessing, "blessed") == 1 if blessing else None,
             baseline=_text(blessing, BASELINE_PROPERTY) if blessing else "",
             pushed_to=_text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else "",

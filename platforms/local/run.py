@@ -18,8 +18,11 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from components.run_report import history
 from components.run_report.history import installed_versions
+from components.run_report.page import collect
+from components.run_report.tracking import VARIABLE, from_environment, track
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
+from pipeline.pipeline import tracking_of
 from platforms.local import unchanged
 from platforms.local.locks import waiting_lock
 from platforms.local.outcome import Outcome, destination, run_outcome
@@ -40,6 +43,8 @@ class Runner(LocalDagRunner):
         self._paths = config.paths
         self.run_id: str | None = None
         self._fingerprint = unchanged.fingerprint(config)
+        if tracking := tracking_of(config, "local"):
+            os.environ[VARIABLE] = tracking.to_json()
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
         """See TFX's LocalDagRunner."""
@@ -79,6 +84,9 @@ class Runner(LocalDagRunner):
         if self.run_id:
             with self._metadata() as handle:
                 history.record(handle.store, self.run_id, history.ERROR, error)
+                [run] = history.read_runs(handle.store, self.run_id)
+            if tracking := from_environment():
+                track(tracking, collect(run.sources(self._config.name)))
 
     def _metadata(self) -> metadata.Metadata:
         return metadata.Metadata(connection_config(self._paths.metadata))

@@ -1,0 +1,355 @@
+"""Send a run to MLflow: its settings, metrics, artifacts, datasets, trials and pushed model.
+
+A run is sent once, at its end, from the files that the report describes. So a tracking server that
+does not respond costs a run at most `SECONDS`, and a later `amazon-reviews runs --send` sends the
+same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+import os
+import platform
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from absl import logging
+from tfx.dsl.io import fileio
+from tfx.utils import io_utils
+
+from components.run_report.history import Sources, Step
+from components.run_report.page import Content, collect, render
+from core.settings import flat_settings
+from serving import mlflow_model
+from serving.predict_text import PREDICT_TEXT
+from trainer_module import content as example_content
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+SECONDS = 45.0
+"""The longest time that a run waits for MLflow."""
+CHAMPION = "champion"
+"""The alias of the served version of the registered model."""
+RUN_TAG, PUSHED_TAG = "pipeline_run_id", "pushed_to"
+"""The tag of a run with the id of the pipeline's run, and the tag of a version of the registered
+model with the folder that the model was pushed to."""
+_ENVIRONMENT = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+}
+_MAX_PARAMS, _MAX_METRICS = 100, 1000
+"""The most parameters and metrics in one request of MLflow's REST API."""
+_EXAMPLES = ["Great phone, I use it every day.", "It broke after a week."]
+
+
+VARIABLE = "AMAZON_REVIEWS_TRACKING"
+"""The environment variable with the `Tracking` of a run, as JSON. A platform sets it for the
+processes of a run. It is no property of a component, because it does not affect any output."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tracking:
+    """The tracking server of a run.
+
+    Attributes:
+      uri: see `tracking.mlflow` of the settings.
+      unsent: the folder for the runs that could not be sent.
+      name: the name of the pipeline, of its experiment and of the registered model.
+      commit: the commit of the code; empty if the code does not run from a checkout.
+      platform: `local`, `kubeflow` or `vertex`.
+    """
+
+    uri: str
+    unsent: str
+    name: str
+    commit: str
+    platform: str
+
+    def to_json(self) -> str:
+        """Return the value of `VARIABLE`."""
+        return json.dumps(dataclasses.asdict(self))
+
+
+def run_of_output(uri: str) -> str:
+    """Return the id of a cluster's run from the URI of an output of one of its steps.
+
+    TFX does not know the id there. Kubeflow Pipelines writes ROOT/PIPELINE/RUN/TASK/…/OUTPUT, where
+    RUN is a UUID, and Vertex AI Pipelines writes ROOT/PROJECT/RUN/TASK/OUTPUT.
+    """
+    parts = uri.rstrip("/").split("/")
+    return next(
+        (part for part in parts if re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-\w{12}", part)),
+        parts[-3],
+    )
+
+
+def from_environment() -> Tracking | None:
+    """Return the tracking of the run of this process; None without one."""
+    value = os.environ.get(VARIABLE)
+    return Tracking(**json.loads(value)) if value else None
+
+
+def track(tracking: Tracking, content: Content) -> None:
+    """Send a run, or log one warning and keep the run for `send_unsent`."""
+    file = os.path.join(tracking.unsent, f"{content.sources.run_id or 'run'}.json")
+    errors: list[str] = [f"no response within {SECONDS:g} s"]
+
+    def attempt() -> None:
+        try:
+            fileio.makedirs(tracking.unsent)
+            with fileio.open(file, "w") as stream:
+                stream.write(json.dumps(dataclasses.asdict(content.sources)))
+            send(tracking, content)
+            fileio.remove(file)
+            errors.clear()
+        except Exception as error:  # MLflow raises the errors of many libraries.
+            errors[:] = [one_line(error)]
+
+    # A daemon, because Python waits for the threads of its own pools before it exits.
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    if errors:
+        logging.warning(
+            "tracking.mlflow: the run %s was not sent to %s: %s; `amazon-reviews runs --send` "
+            "sends it",
+            content.sources.run_id,
+            tracking.uri,
+            errors[0],
+        )
+
+
+def send_unsent(tracking: Tracking) -> Iterator[str]:
+    """Send the runs that were not sent; yield the id of each one that is now in MLflow.
+
+    Raises:
+      Exception: MLflow does not respond, or refuses a request.
+    """
+    if not fileio.exists(tracking.unsent):
+        return
+    for name in sorted(fileio.listdir(tracking.unsent)):
+        file = os.path.join(tracking.unsent, name)
+        with fileio.open(file) as stream:
+            values = json.loads(stream.read())
+        steps = [Step(*step) for step in values.pop("steps")]
+        send(tracking, collect(Sources(**values, steps=steps)))
+        fileio.remove(file)
+        yield values["run_id"]
+
+
+def one_line(error: BaseException) -> str:
+    """Return the cause of an error of MLflow, whose messages contain those of its libraries."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+
+
+def connect(uri: str) -> MlflowClient:
+    """Return a client with short timeouts, unless the environment sets others."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    from mlflow import MlflowClient
+
+    return MlflowClient(uri)
+
+
+def send(tracking: Tracking, content: Content) -> None:
+    """Send a run. A second call completes what an interrupted one has sent, and repeats nothing."""
+    client = connect(tracking.uri)
+    source = content.sources
+    run_id = _run_id(client, source)
+    _log_params(client, run_id, flat_settings(source.settings))
+    _log_metrics(client, run_id, content)
+    client.log_inputs(run_id, _datasets(source))
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "report.html").write_text(render(content), encoding="utf-8")
+        for name in ("evaluation", "model_run"):
+            if uri := getattr(source, name):
+                io_utils.copy_dir(uri, os.path.join(folder, name))
+        client.log_artifacts(run_id, folder)
+    if source.trials:
+        _log_trials(client, run_id, source.trials)
+    if source.pushed_to:
+        _register(client, run_id, source)
+    for name, value in _tags(tracking, content).items():
+        if value:
+            client.set_tag(run_id, name, value)
+    ended = (source.started or time.time()) + sum(step.seconds for step in source.steps)
+    client.set_terminated(run_id, "FAILED" if source.failure else "FINISHED", round(1e3 * ended))
+
+
+def move_champion(client: MlflowClient, name: str, pushed_to: str) -> str | None:
+    """Move the alias to the version that was pushed to a folder; return it, None without one."""
+    version = _version(client, name, pushed_to)
+    if version is not None:
+        client.set_registered_model_alias(name, CHAMPION, version)
+    return version
+
+
+def _run_id(client: MlflowClient, source: Sources) -> str:
+    """Return the id of the run in MLflow, which is created unless it exists."""
+    found = client.get_experiment_by_name(source.name)
+    experiment = found.experiment_id if found else client.create_experiment(source.name)
+    for run in client.search_runs([experiment], f"tags.{RUN_TAG} = '{source.run_id}'"):
+        return str(run.info.run_id)
+    started = None if source.started is None else round(1e3 * source.started)
+    created = client.create_run(experiment, started, {RUN_TAG: source.run_id}, source.run_id)
+    return str(created.info.run_id)
+
+
+def _log_params(client: MlflowClient, run_id: str, values: Mapping[str, Any]) -> None:
+    from mlflow.entities import Param
+
+    params = [Param(key, str(value)) for key, value in values.items()]
+    for chunk in _chunks(params, _MAX_PARAMS):
+        client.log_batch(run_id, params=chunk)
+
+
+def _log_metrics(client: MlflowClient, run_id: str, content: Content) -> None:
+    """Log the curve over the steps, the metrics of the epochs, and those at the end."""
+    from mlflow.entities import Metric
+
+    training = content.training
+    values: list[tuple[str, float, int]] = []
+    for point in training.get("curve", []):
+        for name in ("loss", "accuracy", "learning_rate"):
+            values.append((f"train_{name}", point[name], point["step"]))
+    for epoch, metrics in enumerate(training.get("epoch_metrics", []), 1):
+        step = epoch * training["steps_per_epoch"]
+        values += [(f"epoch_{name}", value, step) for name, value in metrics.items()]
+    last = training.get("steps", 0)
+    for name in ("examples_per_second", "seconds", "peak_rss_bytes"):
+        if name in training:
+            values.append((name, training[name], last))
+    if content.evaluation:
+        values += [(figure.name, figure.value, last) for figure in content.evaluation.metrics]
+    # MLflow ignores a metric that it has with the same step and time, so a second call is harmless.
+    milliseconds = round(1e3 * (content.sources.started or 0))
+    logged = [
+        Metric(name, float(value), milliseconds, step)
+        for name, value, step in values
+        if math.isfinite(value)
+    ]
+    for chunk in _chunks(logged, _MAX_METRICS):
+        client.log_batch(run_id, metrics=chunk)
+
+
+def _datasets(source: Sources) -> list[Any]:
+    """Return the splits, each with a digest of its content."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    if not source.examples:
+        return []
+    found = []
+    for folder in sorted(fileio.glob(os.path.join(source.examples, "Split-*"))):
+        split = os.path.basename(folder).removeprefix("Split-")
+        digest = example_content.digest([os.path.join(folder, "*")])
+        where = json.dumps({"uri": folder})
+        short = hashlib.sha256(digest.encode()).hexdigest()[:32]
+        dataset = Dataset(f"{source.name}/{split}", short, "tfrecord", where)
+        found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", split)]))
+    return found
+
+
+def _log_trials(client: MlflowClient, parent: str, trials: str) -> None:
+    """Log each trial of the Tuner as a child run."""
+    with fileio.open(os.path.join(trials, "tuner_results.json")) as file:
+        results = json.loads(file.read())
+    experiment = client.get_run(parent).info.experiment_id
+    for number, trial in enumerate(results):
+        name = f"{parent[:8]}-trial-{number}"
+        tags = {"mlflow.parentRunId": parent, RUN_TAG: name}
+        if client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'"):
+            continue
+        child = client.create_run(experiment, tags=tags, run_name=f"trial {number}").info.run_id
+        score = trial.pop("score", None)
+        _log_params(client, child, trial)
+        if score is not None and math.isfinite(score):
+            client.log_metric(child, "val_loss", score)
+        client.set_terminated(child)
+
+
+def _register(client: MlflowClient, run_id: str, source: Sources) -> None:
+    """Make the pushed model a version of the registered model, and move the alias to it."""
+    from mlflow.exceptions import MlflowException
+
+    if _version(client, source.name, source.pushed_to) is None:
+        with tempfile.TemporaryDirectory() as folder:
+            _save_model(source, folder)
+            client.log_artifacts(run_id, os.path.join(folder, "model"), "model")
+        with contextlib.suppress(MlflowException):  # It exists.
+            client.create_registered_model(source.name)
+        tags = {PUSHED_TAG: source.pushed_to}
+        client.create_model_version(source.name, f"runs:/{run_id}/model", run_id, tags)
+        move_champion(client, source.name, source.pushed_to)
+
+
+def _version(client: MlflowClient, name: str, pushed_to: str) -> str | None:
+    found = client.search_model_versions(f"name = '{name}' and tags.{PUSHED_TAG} = '{pushed_to}'")
+    return str(found[0].version) if found else None
+
+
+def _save_model(source: Sources, folder: str) -> None:
+    """Write the pushed model in MLflow's format, with its signature and an example."""
+    import pandas as pd
+    import tensorflow as tf
+    from mlflow import pyfunc
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, Schema
+
+    saved_model = os.path.join(folder, "saved_model")
+    io_utils.copy_dir(source.pushed_to, saved_model)
+    inputs: Any = [ColSpec("string", "text")]
+    outputs: Any = [ColSpec("float", "probability"), ColSpec("long", "label")]
+    pyfunc.save_model(
+        os.path.join(folder, "model"),
+        loader_module=mlflow_model.__name__.rpartition(".")[2],
+        code_paths=[str(mlflow_model.__file__)],
+        data_path=saved_model,
+        signature=ModelSignature(Schema(inputs), Schema(outputs)),
+        input_example=pd.DataFrame({"text": _EXAMPLES}),
+        pip_requirements=[f"tensorflow=={tf.__version__}", "pandas"],
+        metadata={"signature": PREDICT_TEXT},
+    )
+
+
+def _tags(tracking: Tracking, content: Content) -> dict[str, str]:
+    source = content.sources
+    failed = (
+        [check.sentence for check in content.evaluation.checks if not check.passed]
+        if (content.evaluation)
+        else []
+    )
+    results = {
+        "failed": source.failure,
+        "not blessed": source.blessed is False,
+        "pushed": source.pushed_to,
+        "blessed": source.blessed,
+    }
+    result = next((name for name, holds in results.items() if holds), "unfinished")
+    return {
+        "result": result,
+        "platform": tracking.platform,
+        "host": platform.node(),
+        "mlflow.source.name": source.name,
+        "mlflow.source.type": "JOB",
+        "mlflow.source.git.commit": tracking.commit,
+        "mlflow.note.content": source.failure or "\n".join(failed),
+        **{f"version.{name}": version for name, version in source.versions.items()},
+    }
+
+
+def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    iterator = iter(items)
+    return iter(lambda: list(itertools.islice(iterator, size)), [])
