@@ -4,13 +4,16 @@ Each test starts with the workspace in the state after that run, whatever the or
 """
 
 import shutil
+import subprocess
 
 import pytest
 import yaml
 
 from pipeline.config import PRESETS
+from tests.checkout import CHECKOUT
 from tests.e2e.connections import Connections
 from tests.e2e.harness import Workspace
+from tests.e2e.mlflow_server import Server
 
 SETTINGS = yaml.safe_load((PRESETS / "sample.yaml").read_text(encoding="utf-8"))
 LITTLE = {
@@ -36,6 +39,16 @@ def compiled_settings(folder):
         "cluster": {"image": "example/amazon-reviews:1"},
         "kubeflow": {"volume": {"claim": "reviews", "mount": str(folder)}},
     }
+
+
+@pytest.fixture(scope="session")
+def mlflow_server(tmp_path_factory):
+    """Return MLflow's server for the tests of this process."""
+    subprocess.run(["make", "-s", "-C", str(CHECKOUT), "mlflow-server"], check=True)
+    server = Server(tmp_path_factory.mktemp("mlflow"))
+    yield server
+    server.process.terminate()
+    server.process.wait(60)
 
 
 @pytest.fixture(scope="session")

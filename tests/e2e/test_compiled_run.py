@@ -15,6 +15,7 @@ import yaml
 from pipeline.config import load_config
 from platforms.compile import compile_pipeline
 from tests.e2e.conftest import SETTINGS, compiled_settings
+from tests.e2e.mlflow_server import values
 from tests.platforms import bare_launcher, run_locally
 from tests.platforms.image_machine import built_image, run_in_image
 
@@ -87,9 +88,15 @@ class Steps:
 
 
 @pytest.mark.xdist_group("finished")
-def test_names_and_uris_of_artifacts_are_all_that_the_steps_need(finished, tmp_path):
+def test_names_and_uris_of_artifacts_are_all_that_the_steps_need(finished, mlflow_server, tmp_path):
     """A launcher that passes nothing else; the serving check refuses a model and then passes it."""
-    steps = Steps(tmp_path, bare_launcher, serving_check={"max_p99_ms": 0.001})
+    steps = Steps(
+        tmp_path,
+        bare_launcher,
+        name="compiled",
+        serving_check={"max_p99_ms": 0.001},
+        tracking={"mlflow": mlflow_server.uri},
+    )
     pushed, check = steps.launch()
     assert pushed == []
     assert not check["passed"]
@@ -108,6 +115,10 @@ def test_names_and_uris_of_artifacts_are_all_that_the_steps_need(finished, tmp_p
     [pushed], check = steps.launch()
     assert check["passed"]
     assert f"The model is blessed, and was pushed to {pushed}." in steps.report()
+    # The launcher gives no id to a run, so that the second part completes the run of the first.
+    [run] = mlflow_server.runs(name="compiled")
+    tags = values(run["data"]["tags"])
+    assert (tags["result"], tags["platform"]) == ("pushed", "kubeflow")
     workspace, _ = finished
     answer, expected = steps.answers(pushed, workspace.pushed()[0])
     np.testing.assert_allclose(answer, expected, atol=1e-5)

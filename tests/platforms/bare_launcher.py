@@ -8,6 +8,7 @@ folder in FOLDER has run before, and is not run again.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -70,6 +71,7 @@ class Launcher:
         (self._folder / name).mkdir(parents=True)
         arguments = executor["container"]["args"]
         text = json.dumps(executor_input)
+        os.environ |= {each["name"]: each["value"] for each in executor["container"].get("env", [])}
         code = main([text if word == "{{$}}" else word for word in arguments])
         print(f"{name}: exit code {code}", flush=True)
         if code:
