@@ -91,7 +91,7 @@ flink-cluster: flink ## run a Flink cluster with two TaskManagers on this machin
 	@rm -rf .cache/flink .cache/flink.part && mkdir -p .cache/flink.part
 	@if command -v mvn >/dev/null; then mvn --batch-mode --quiet --file $< \
 		dependency:copy-dependencies package -DoutputDirectory=$(CURDIR)/.cache/flink.part/lib; \
-	else $(BIN)/python -m core.flink.jars .cache/flink.part/lib >/dev/null; fi
+	else $(BIN)/python -m platforms.flink.jars .cache/flink.part/lib >/dev/null; fi
 	@mv .cache/flink.part .cache/flink && touch $@
 
 docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link

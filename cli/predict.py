@@ -164,7 +164,7 @@ def _score(
 
     from cli.console import silent_stderr
     from cli.model import last_pushed_model
-    from platforms import flink
+    from platforms.flink import checks as flink
 
     files = [("--input", name) for name in inputs]
     outputs = [("--output", target), ("paths.serving", config.paths.serving)]

@@ -106,7 +106,7 @@ def test_of_several_processes_one_downloads_the_jars_and_the_others_wait(machine
 
 def test_without_maven_the_jars_are_those_of_the_installed_beam(machine):
     [jar] = machine(java=JAVA, python=PYTHON).iterdir()
-    assert jar.name == f"core.flink.jars-{JAR}"
+    assert jar.name == f"platforms.flink.jars-{JAR}"
 
 
 def test_without_java_a_line_names_the_package(machine, tmp_path):

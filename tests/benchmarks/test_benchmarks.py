@@ -95,9 +95,9 @@ def cells(drawn):
     return [dict(zip(titles, row, strict=True)) for row in rows]
 
 
-FASTTEXT = Result("fasttext", 1, 20.0, 200_000, 5, 0.951, 300 * 2**20, 400_000_000)
-REFERENCE = Result("reference", 1, 800.0, 200_000, 1, None, 2**30, 10**7, extrapolated=True)
-NGRAM_LINEAR = Result("ngram_linear", 1, 9.0, 180_000, 2, 0.955, 2**30, 8 * 10**6)
+FASTTEXT = Result("fasttext", 1, 20.0, 200_000, 0.951, 300 * 2**20, 400_000_000, 5)
+REFERENCE = Result("reference", 1, 800.0, 200_000, None, 2**30, 10**7, 1, extrapolated=True)
+NGRAM_LINEAR = Result("ngram_linear", 1, 9.0, 180_000, 0.955, 2**30, 8 * 10**6, 2)
 
 
 def test_peers_are_compared_by_the_reviews_that_they_trained_on():

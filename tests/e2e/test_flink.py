@@ -11,7 +11,7 @@ import tensorflow_model_analysis as tfma
 from google.protobuf.json_format import MessageToDict
 from tensorflow_metadata.proto.v0.statistics_pb2 import DatasetFeatureStatisticsList
 
-from core.flink import rest
+from platforms.flink import rest
 from sample_data.generate import render
 from tests.e2e.harness import Workspace
 from tests.e2e.test_tfx_cli import CREATE, RUN, tfx

@@ -14,7 +14,7 @@ from apache_beam.portability.api import (
 )
 
 from core import processes
-from core.flink import worker_pool
+from platforms.flink import worker_pool
 from tests.waiting import alive, wait
 
 
@@ -50,7 +50,7 @@ def request(worker_id, url):
 def test_workers_start_stop_and_end_with_a_killed_pool(provision, tmp_path):
     # A module of the user, which the fork server does not import.
     (tmp_path / "tensorflow.py").write_text("raise SystemExit('of the user')")
-    command = processes.command("core.flink.worker_pool", "localhost:0")
+    command = processes.command("platforms.flink.worker_pool", "localhost:0")
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as pool:
         address = pool.stdout.readline().removeprefix("worker pool at ").strip()
         stub = beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolStub(grpc.insecure_channel(address))

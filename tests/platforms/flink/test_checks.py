@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import ConfigError
 from pipeline.config import load_config
-from platforms.flink import check_local, check_paths
+from platforms.flink.checks import check_local, check_paths
 from platforms.targets import check_target
 from tests.platforms.settings import settings
 
@@ -182,7 +182,7 @@ def test_a_remote_cluster_cannot_read_the_folders_of_this_machine(tmp_path, path
 
 def test_a_remote_cluster_reads_shared_folders_and_buckets(machine, monkeypatch):
     jars = machine("17")
-    monkeypatch.setattr("platforms.flink._check_cluster", lambda flink: None)
+    monkeypatch.setattr("platforms.flink.checks._check_cluster", lambda flink: None)
     check_target(load(jars, *REMOTE, "beam.flink.shared_paths=true"), "local")
     check_target(
         load(jars, *REMOTE, "paths.root=gs://bucket/runs", "data.input_base=gs://bucket/raw"),

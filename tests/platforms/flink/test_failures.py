@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from core.flink.failures import FlinkError, cause, java_cause, java_error, of_versions
+from platforms.flink.failures import FlinkError, cause, java_cause, java_error, of_versions
 
 OF_A_WORKER = """\
 java.util.concurrent.ExecutionException: java.lang.RuntimeException: Error received from SDK \

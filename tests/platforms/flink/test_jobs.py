@@ -13,12 +13,12 @@ from apache_beam.portability.api import beam_fn_api_pb2
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 
 from components.review_example_gen.executor import Executor
-from core.flink import rest, worker_pool
-from core.flink.job_server import JobServer, Settings
-from core.flink.runner import FlinkRunner
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
-from platforms.flink import check_local
+from platforms.flink import rest, worker_pool
+from platforms.flink.checks import check_local
+from platforms.flink.job_server import JobServer, Settings
+from platforms.flink.runner import FlinkRunner
 from tests.exhaustive import exhaustive
 from tests.waiting import alive, wait
 from tools.flink_cluster import FlinkCluster
