@@ -23,7 +23,7 @@ def shown(is_terminal):
 
 def test_the_line_adds_up_the_reviews_and_bytes_of_all_units(monkeypatch):
     monkeypatch.setattr(predict, "_SECONDS_BETWEEN_LINES", 0)
-    assert "inspecting the input" in shown(is_terminal=True)
+    assert "1,245 reviews, 50%" in shown(is_terminal=True)
     assert shown(is_terminal=False).splitlines()[-1] == "1,245 reviews, 50%"
 
 
