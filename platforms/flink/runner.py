@@ -38,7 +38,6 @@ _MILLISECONDS_TO_SEND = 1000
 _MILLISECONDS_WITHOUT_WORK = 500
 """Time after which Flink ends a worker that no stage uses. It must be shorter than the delay of the
 restart of a job, because a restarted job uses a dead worker again for this time."""
-_SECONDS_TO_CANCEL = 10.0
 _ARTIFACT_PORT = 8098
 """The port at which a job server of Kubernetes accepts the files of a pipeline."""
 
@@ -149,14 +148,10 @@ class FlinkResult(runner.PipelineResult):
         return self._result.metrics()
 
     def cancel(self) -> None:
-        """Cancel the job, at Flink itself if the job server does not answer."""
-        # The job server cancels in the background, and may hang with its Flink cluster.
-        thread = threading.Thread(target=self._cancel_by_job_server, daemon=True)
-        thread.start()
+        """Cancel the job at Flink itself, because the job server may have ended, or hang."""
         address = self._rest_address()
         if address:
             rest.cancel_jobs(address, self._name)
-        thread.join(_SECONDS_TO_CANCEL)
         self._cleanup.close()
 
     def wait_until_finish(self, duration: int | None = None) -> str:
@@ -196,10 +191,6 @@ class FlinkResult(runner.PipelineResult):
 
     def _rest_address(self) -> str | None:
         return self._server.rest_address if self._server else self._master
-
-    def _cancel_by_job_server(self) -> None:
-        with contextlib.suppress(Exception):
-            self._result.cancel()
 
     def _hint(self) -> str:
         """Return the last error of the job server, and the file of its log."""

@@ -22,11 +22,11 @@ JARS = {
 
 @pytest.fixture(params=JARS.values(), ids=JARS)
 def machine(request, tmp_path, monkeypatch):
-    """Return a function that makes a machine with the jars and with a Java of a version."""
+    """Return a function that loads settings on a machine with the jars and a version of Java."""
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / request.param).touch()
 
-    def function(java):
+    def function(java, *overrides):
         folder = tmp_path / "bin"
         folder.mkdir()
         if java:
@@ -35,7 +35,7 @@ def machine(request, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(folder))
         # The name of the machine that runs this test may have no address.
         monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
-        return tmp_path / "jars"
+        return load(tmp_path / "jars", *overrides)
 
     return function
 
@@ -45,43 +45,9 @@ def load(jars, *overrides):
     return load_config("sample", keys, environ={})
 
 
-@pytest.mark.parametrize("version", ["11.0.2", "17.0.15", "21"])
-def test_a_machine_with_java_and_the_jars(machine, version):
-    check_local(load(machine(version)))
-
-
-def test_without_flink_nothing_is_required(monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    check_local(load_config("sample", ("beam.flink.jars=/missing",), environ={}))
-
-
-def test_the_name_of_the_machine_has_no_address(machine, monkeypatch):
-    jars = machine("17.0.15")
-    monkeypatch.setattr(socket, "gethostname", lambda: "nowhere.invalid")
-    with pytest.raises(ConfigError, match=r"add the line 127.0.0.1 nowhere"):
-        check_local(load(jars))
-
-
-def test_java_is_missing(machine):
-    with pytest.raises(ConfigError, match="no java in PATH; install one"):
-        check_local(load(machine(None)))
-
-
-@pytest.mark.parametrize("version", ["1.8.0_402", "25.0.1"])
-def test_java_of_another_version(machine, version):
-    with pytest.raises(ConfigError, match=f"requires Java 11, 17 or 21, .*{version}"):
-        check_local(load(machine(version)))
-
-
-def test_the_jars_are_missing(tmp_path):
-    line = f"^beam.flink.jars: {tmp_path} contains no Flink runner of Beam; run make flink$"
-    with pytest.raises(ConfigError, match=line):
-        check_local(load(tmp_path))
-
-
 @contextmanager
-def flink(version, slots=4):
-    """Run a server that answers as Flink's REST API of a version."""
+def flink(version="1.19.3", slots=4):
+    """Run a server that answers as Flink's REST API of a version; yield the settings for it."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -95,64 +61,59 @@ def flink(version, slots=4):
     with HTTPServer(("localhost", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"localhost:{server.server_port}"
+        address = f"localhost:{server.server_port}"
+        yield f"beam.flink.master={address}", f"beam.flink.worker_pool={address}"
         server.shutdown()
         thread.join()
 
 
-def test_a_cluster_of_the_same_version(machine):
-    with flink("1.19.3") as address:
-        check_local(
-            load(machine("17"), f"beam.flink.master={address}", f"beam.flink.worker_pool={address}")
-        )
+def test_a_machine_and_a_cluster_that_work(machine, monkeypatch):
+    with flink() as cluster:
+        check_local(machine("17.0.15", *cluster))
+    monkeypatch.setenv("PATH", "")
+    check_local(load_config("sample", ("beam.flink.jars=/missing",), environ={}))
 
 
-def test_a_cluster_of_another_version(machine):
-    line = r"^beam.flink.master: \S+ runs Flink 2.0, and the jars are of Flink 1.19; start a"
-    with flink("2.0.0") as address, pytest.raises(ConfigError, match=line):
-        check_local(
-            load(machine("17"), f"beam.flink.master={address}", f"beam.flink.worker_pool={address}")
-        )
+@pytest.mark.parametrize("version", ["11.0.2", "21"])
+def test_other_versions_of_java(machine, version):
+    check_local(machine(version))
 
 
-def test_a_cluster_with_too_few_slots(machine):
-    line = r"^beam.flink.parallelism: 2 is more than the 1 slots of localhost"
-    with flink("1.19.0", slots=1) as address, pytest.raises(ConfigError, match=line):
-        check_local(
-            load(machine("17"), f"beam.flink.master={address}", f"beam.flink.worker_pool={address}")
-        )
+@pytest.mark.parametrize("version", ["1.8.0_402", "25.0.1"])
+def test_java_of_another_version(machine, version):
+    with pytest.raises(ConfigError, match=f"requires Java 11, 17 or 21, .*{version}"):
+        check_local(machine(version))
 
 
-def test_a_cluster_that_is_not_reachable(machine):
-    with flink("1.19.0") as address:
-        pass
-    line = f"^beam.flink.master: {address} does not answer as Flink's REST API: .*; start the"
+def test_what_the_machine_lacks(machine, tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match="no java in PATH; install one"):
+        check_local(machine(None))
+    line = f"^beam.flink.jars: {tmp_path} contains no Flink runner of Beam; run make flink$"
     with pytest.raises(ConfigError, match=line):
-        check_local(
-            load(machine("17"), f"beam.flink.master={address}", f"beam.flink.worker_pool={address}")
-        )
+        check_local(load(tmp_path))
+
+
+def test_the_name_of_the_machine_has_no_address(machine, monkeypatch):
+    config = machine("17")
+    monkeypatch.setattr(socket, "gethostname", lambda: "nowhere.invalid")
+    with pytest.raises(ConfigError, match=r"add the line 127.0.0.1 nowhere"):
+        check_local(config)
 
 
 @pytest.mark.parametrize(
-    ("key", "more"),
+    ("answer", "more", "line"),
     [
-        ("job_endpoint", ("beam.flink.master=localhost:1",)),
+        ({"version": "2.0.0"}, (), r"master: \S+ runs Flink 2.0, and the jars are of Flink 1.19"),
+        ({"slots": 1}, (), r"parallelism: 2 is more than the 1 slots of localhost"),
+        ({}, ("beam.flink.worker_pool=localhost:1",), "worker_pool: localhost:1 is not reachable"),
+        ({}, ("beam.flink.worker_pool=a..b:1",), "worker_pool: a..b:1 is not reachable"),
+        ({}, ("beam.flink.master=localhost:1",), "master: localhost:1 does not answer as Flink's"),
+        ({}, ("beam.flink.job_endpoint=localhost:1",), "job_endpoint: localhost:1 is not reach"),
     ],
 )
-def test_a_server_that_is_not_reachable(machine, key, more):
-    with flink("1.19.0") as address:
-        pass
-    with pytest.raises(ConfigError, match=f"^beam.flink.{key}: {address} is not reachable"):
-        check_local(load(machine("17"), f"beam.flink.{key}={address}", *more))
-
-
-def test_the_worker_pool_of_a_cluster_on_this_machine_is_reachable(machine):
-    jars = machine("17")
-    with flink("1.19.0") as address:
-        for pool in ("localhost:1", "a..b:50000"):
-            more = (f"beam.flink.master={address}", f"beam.flink.worker_pool={pool}")
-            with pytest.raises(ConfigError, match=f"^beam.flink.worker_pool: {pool} is not reach"):
-                check_local(load(jars, *more))
+def test_a_cluster_that_does_not_fit(machine, answer, more, line):
+    with flink(**answer) as cluster, pytest.raises(ConfigError, match=f"^beam.flink.{line}"):
+        check_local(machine("17", *cluster, *more))
 
 
 def test_a_job_server_needs_the_address_of_its_cluster():
@@ -162,6 +123,7 @@ def test_a_job_server_needs_the_address_of_its_cluster():
 
 
 REMOTE = ("beam.flink.master=flink.example:8081",)
+SHARED = "beam.flink.shared_paths=true"
 
 
 @pytest.mark.parametrize(
@@ -174,35 +136,16 @@ REMOTE = ("beam.flink.master=flink.example:8081",)
     ],
 )
 def test_a_remote_cluster_cannot_read_the_folders_of_this_machine(tmp_path, paths, line):
-    remote = load(tmp_path, *REMOTE, *paths)
     remedy = "is not accessible from the TaskManagers of flink.example:8081; set gs://BUCKET"
     with pytest.raises(ConfigError, match=f"^{line} {remedy}"):
-        check_target(remote, "local")
+        check_target(load(tmp_path, *REMOTE, *paths), "local")
 
 
-def test_a_remote_cluster_reads_shared_folders_and_buckets(machine, monkeypatch):
-    jars = machine("17")
+def test_a_remote_cluster_reads_shared_folders_and_buckets(machine, monkeypatch, tmp_path):
     monkeypatch.setattr("platforms.flink.checks._check_cluster", lambda flink: None)
-    check_target(load(jars, *REMOTE, "beam.flink.shared_paths=true"), "local")
-    check_target(
-        load(jars, *REMOTE, "paths.root=gs://bucket/runs", "data.input_base=gs://bucket/raw"),
-        "local",
-    )
-
-
-COMPILED = ("beam.runner=flink", *REMOTE)
-ENDPOINT = "beam.flink.job_endpoint=jobs.example:8099"
-
-
-def test_a_compiled_pipeline_needs_a_job_server():
-    with pytest.raises(ConfigError, match=r"^beam.flink.job_endpoint: not set, and a compiled"):
-        check_target(settings("kubeflow", more=",".join(COMPILED)), "kubeflow")
-
-
-def test_a_compiled_pipeline_does_not_run_on_this_machine():
-    here = f"beam.runner=flink,beam.flink.master=localhost:8081,{ENDPOINT}"
-    with pytest.raises(ConfigError, match=r"^beam.flink.master: localhost:8081 is not reachable"):
-        check_target(settings("kubeflow", more=here), "kubeflow")
+    check_target(machine("17", *REMOTE, SHARED), "local")
+    buckets = ("paths.root=gs://bucket/runs", "data.input_base=gs://bucket/raw")
+    check_target(load(tmp_path / "jars", *REMOTE, *buckets), "local")
 
 
 @pytest.mark.parametrize("option", ["--input", "--output"])
@@ -210,8 +153,21 @@ def test_files_to_score_must_be_where_the_workers_are(tmp_path, option):
     line = f"^{option}: scores.csv is not accessible from the TaskManagers"
     with pytest.raises(ConfigError, match=line):
         check_paths(load(tmp_path, *REMOTE), [(option, "scores.csv")])
-    check_paths(load(tmp_path, *REMOTE, "beam.flink.shared_paths=true"), [(option, "scores.csv")])
+    check_paths(load(tmp_path, *REMOTE, SHARED), [(option, "scores.csv")])
 
 
-def test_a_compiled_pipeline_on_flink():
-    check_target(settings("kubeflow", more=",".join([*COMPILED, ENDPOINT])), "kubeflow")
+def test_a_compiled_pipeline_needs_a_cluster_and_its_job_server():
+    endpoint = "beam.flink.job_endpoint=jobs.example:8099"
+    for master, more, line in (
+        (REMOTE[0], "cache=true", r"^beam.flink.job_endpoint: not set, and a compiled"),
+        (
+            "beam.flink.master=localhost:1",
+            endpoint,
+            r"^beam.flink.master: localhost:1 is not ",
+        ),
+    ):
+        config = settings("kubeflow", more=f"beam.runner=flink,{master},{more}")
+        with pytest.raises(ConfigError, match=line):
+            check_target(config, "kubeflow")
+    more = f"beam.runner=flink,{REMOTE[0]},{endpoint}"
+    check_target(settings("kubeflow", more=more), "kubeflow")

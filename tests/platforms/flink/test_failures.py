@@ -15,33 +15,38 @@ harness for instruction 4: Traceback (most recent call last):
 """
 
 
-def test_an_error_of_ours_keeps_its_class():
-    found = cause(OF_A_WORKER.format(error="core.errors.InputError: a.csv: line 3: no text"))
-    assert type(found) is InputError
-    assert str(found) == "a.csv: line 3: no text"
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        ("core.errors.InputError: a.csv: line 3: no text", InputError, "a.csv: line 3: no text"),
+        ("ValueError: bad value", FlinkError, "ValueError: bad value"),
+        (
+            "some.missing.module.CustomError: bad",
+            FlinkError,
+            "some.missing.module.CustomError: bad",
+        ),
+    ],
+)
+def test_an_error_of_ours_keeps_its_class_and_any_other_is_named(error, kind, text):
+    found = cause(OF_A_WORKER.format(error=error))
+    assert (type(found), str(found)) == (kind, text)
 
 
 @pytest.mark.parametrize(
-    "error", ["ValueError: bad value", "some.missing.module.CustomError: bad value"]
+    ("message", "line"),
+    [
+        ("Pipeline p-1_a failed in state FAILED: java.lang.IllegalStateException: ended", "ended"),
+        ("java.lang.RuntimeException: a\n\tat b(C.java)\nCaused by: java.io.IOException: in", "in"),
+        ("", ""),
+    ],
 )
-def test_any_other_error_is_named(error):
-    found = cause(OF_A_WORKER.format(error=error))
-    assert type(found) is FlinkError
-    assert str(found) == error
-
-
-def test_an_error_of_java_alone_is_its_innermost_cause():
-    message = "Pipeline p-1_a failed in state FAILED: java.lang.IllegalStateException: Process died"
+def test_an_error_of_java_alone_is_its_innermost_cause(message, line):
     assert cause(message) is None
-    assert java_cause(message) == "Process died"
-    trace = (
-        "java.lang.RuntimeException: outer\n\tat a.b(C.java)\nCaused by: java.io.IOException: inner"
-    )
-    assert java_cause(trace) == "inner"
-    assert java_cause("") == ""
-    assert java_cause("Traceback (most recent call last):\n  File x\nOSError: no java") == (
-        "OSError: no java"
-    )
+    assert java_cause(message) == line
+
+
+def test_the_last_line_of_a_traceback_is_its_error():
+    assert java_cause("Traceback (most recent call last):\n  File x\nOSError: no") == "OSError: no"
 
 
 @pytest.mark.parametrize("graph", ["JobGraph", "ExecutionPlan"])
@@ -51,7 +56,7 @@ def test_a_job_that_a_cluster_cannot_read_is_of_another_version(graph):
     assert not of_versions(f"java.io.IOException: no {graph}")
 
 
-def test_a_log_without_an_error_of_java_has_none():
+def test_the_last_error_of_java_in_a_log():
     log = "12:00:01 [main] INFO org.apache.flink.A - started\n"
     assert java_error(log) == ""
     assert java_error(f"{log}java.io.IOException: first\njava.io.IOException: last\n") == "last"

@@ -101,13 +101,3 @@ def test_a_release_that_is_missing_is_one_line(repository, tmp_path):
     assert JAR in last and "404" in last
     assert "install Maven" in last
     assert not list((tmp_path / "jars").glob("*.jar"))
-
-
-def test_another_line_of_flink(repository, tmp_path):
-    name = f"beam-runners-flink-2.0-job-server-{apache_beam.__version__}.jar"
-    release = repository[0] / "org/apache/beam/beam-runners-flink-2.0-job-server"
-    (release / apache_beam.__version__).mkdir(parents=True)
-    (release / apache_beam.__version__ / name).write_bytes(b"jar")
-    downloaded = download(tmp_path / "jars", repository[1], "--line=2.0")
-    assert downloaded.stdout.strip() == str(tmp_path / "jars" / name)
-    assert (tmp_path / "jars" / name).read_bytes() == b"jar"

@@ -72,28 +72,14 @@ def serving(handler):
         thread.join()
 
 
-def change_nothing(flink):
-    pass
-
-
-def finish_a_task(flink):
-    flink.tasks["finished"] += 1
-
-
-def read_a_record(flink):
-    flink.read += 1
-
-
-@pytest.mark.parametrize(
-    ("change", "stalled"),
-    [(change_nothing, True), (finish_a_task, False), (read_a_record, False)],
-)
-def test_a_job_without_any_progress_is_stalled(flink, change, stalled):
+@pytest.mark.parametrize("change", ["nothing", "a task", "a record"])
+def test_a_job_without_any_progress_is_stalled(flink, change):
     watch = Watch(NAME, lambda: flink.address, timeout=0.2)
     assert not watch.stalled()
     time.sleep(0.3)
-    change(flink)
-    assert watch.stalled() is stalled
+    flink.tasks["finished"] += change == "a task"
+    flink.read += change == "a record"
+    assert watch.stalled() is (change == "nothing")
 
 
 def test_the_progress_has_the_finished_tasks_and_the_address_of_the_page_of_flink(flink):
@@ -104,7 +90,7 @@ def test_the_progress_has_the_finished_tasks_and_the_address_of_the_page_of_flin
     try:
         watch = Watch(NAME, lambda: flink.address, timeout=1000)
         assert not watch.stalled()
-        finish_a_task(flink)
+        flink.tasks["finished"] += 1
         assert not watch.stalled()
     finally:
         progress.LOGGER.removeHandler(handler)
@@ -129,12 +115,10 @@ def test_a_flink_that_does_not_answer_is_stalled():
 def test_only_jobs_of_the_prefix_are_cancelled_and_an_error_stops_none(flink):
     rest.cancel_jobs(flink.address, NAME)
     assert flink.cancelled == [f"/jobs/{NAME}?mode=cancel", f"/jobs/{NAME}0?mode=cancel"]
-
-
-def test_an_ended_job_is_not_cancelled(flink):
+    # An ended job is not cancelled.
     flink.state = "FINISHED"
-    rest.cancel_jobs(flink.address, "another")
-    assert flink.cancelled == ["/jobs/another?mode=cancel"]
+    rest.cancel_jobs(flink.address, NAME)
+    assert flink.cancelled[2:] == [f"/jobs/{NAME}0?mode=cancel"]
 
 
 def test_a_server_that_does_not_speak_http_is_not_reachable():
