@@ -43,6 +43,11 @@ SAME_BITS = cd dist && name=$$(basename *.tar.gz .tar.gz) && tar -xzf $$name.tar
 	tar -c --sort=name --mtime=@$(1) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
 		--format=gnu $$name | gzip -9 -n >$$name.tar.gz && rm -r $$name
 
+# What Beam's own FlinkRunner downloads: one jar, with Flink inside, of the release of the installed Beam.
+DOWNLOAD_JOB_SERVER = 'import sys; from apache_beam.utils.subprocess_server import JavaJarServer as server; \
+	jar = server.path_to_beam_jar("runners:flink:1.19:job-server:shadowJar"); \
+	server.local_jar(jar, sys.argv[1])'
+
 COUNT_LINES = git ls-files -z $(1) | xargs -0 cat | wc -l
 
 .DEFAULT_GOAL := help
@@ -95,7 +100,9 @@ flink-cluster: flink ## run a Flink cluster with two TaskManagers on this machin
 	@rm -rf .cache/flink .cache/flink.part && mkdir -p .cache/flink.part
 	@if command -v mvn >/dev/null; then mvn --batch-mode --quiet --file $< \
 		dependency:copy-dependencies package -DoutputDirectory=$(CURDIR)/.cache/flink.part/lib; \
-	else $(BIN)/python -m platforms.flink.jars .cache/flink.part/lib >/dev/null; fi
+	else $(BIN)/python -c $(DOWNLOAD_JOB_SERVER) .cache/flink.part/lib >/dev/null || { echo \
+		"Beam's job server for Flink: not downloaded; install Maven (Debian: apt-get install maven)" >&2; \
+		exit 2; }; fi
 	@mv .cache/flink.part .cache/flink && touch $@
 
 docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link

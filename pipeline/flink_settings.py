@@ -25,8 +25,7 @@ class Flink(Section):
     """`HOST:PORT` of a running Beam job server; None: the run starts one, which needs Java and the
     jars of `make flink`."""
     jars: str | None = None
-    """Folder with the jars of `make flink` or `python -m platforms.flink.jars`; None:
-    `.cache/flink/lib` of this checkout."""
+    """Folder with the jars of `make flink`; None: `.cache/flink/lib` of this checkout."""
     parallelism: PositiveInt = 2
     """Slots that a job uses. A slot requires a core: on two cores, which one worker keeps busy, two
     slots took as long as one."""

@@ -63,7 +63,7 @@ MAVEN = f"""#!/bin/sh
 for word; do case $word in -DoutputDirectory=*) folder=${{word#*=}};; esac; done
 mkdir -p $folder && touch $folder/{JAR}
 """
-PYTHON = f"#!/bin/sh\nmkdir -p $3 && touch $3/$2-{JAR}\n"
+PYTHON = f"#!/bin/sh\nmkdir -p $3 && touch $3/of-beam-{JAR}\n"
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def machine(tmp_path):
 
 
 def test_without_maven_the_jars_are_those_of_the_installed_beam(machine):
-    assert machine(java=JAVA, python=PYTHON)[1] == [f"platforms.flink.jars-{JAR}"]
+    assert machine(java=JAVA, python=PYTHON)[1] == [f"of-beam-{JAR}"]
 
 
 def test_without_java_a_line_names_the_package(machine):

@@ -10,5 +10,4 @@
 | `progress` | report the progress of a job, and limit the time without progress |
 | `failures` | the cause of a failed job in one line |
 | `worker_pool` | Python workers: processes of a pool, or threads of this process |
-| `jars` | download the job server without Maven |
 """
