@@ -20,6 +20,7 @@ JOB = CHECKOUT / "tests" / "platforms" / "flink" / "flink_job.py"
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.xdist_group("flink")
 @pytest.mark.usefixtures("flink_jars")
 def test_the_printed_command_uses_the_cluster_and_ctrl_c_ends_it(tmp_path):

@@ -153,7 +153,6 @@ def job_server(flink_jars, cluster, tmp_path):
 def test_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
     _, flink = job_server
     check_local(settings(tmp_path, **flink))
-    assert run(start("count", **flink)) == ("done", 0)
     job = start("endless", **flink)
     wait((tmp_path / "working").exists, 300)
     job.kill()
