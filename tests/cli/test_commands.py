@@ -116,6 +116,13 @@ def test_a_wrong_word_is_refused_with_a_suggestion():
         assert problem in result.stderr
 
 
+def test_a_shell_completes_commands_that_are_not_imported_yet():
+    environ = {"COMP_WORDS": "amazon-reviews pr", "COMP_CWORD": "1"}
+    environ["_AMAZON_REVIEWS_COMPLETE"] = "complete_bash"
+    result = CliRunner().invoke(app, [], prog_name="amazon-reviews", env=environ)
+    assert (result.exit_code, result.stdout.strip()) == (0, "predict")
+
+
 def test_the_version_is_one_line():
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"amazon-reviews {version('amazon-reviews')}\n")
