@@ -78,7 +78,8 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
         with _input_base(base, "written"):
             probe = f"{base.rstrip('/')}/.writable"
             gfile.makedirs(base)
-            gfile.GFile(probe, "w").close()
+            with gfile.GFile(probe, "w") as file:
+                file.write("")
             gfile.remove(probe)
     for target, name in zip(targets, FILES, strict=True):
         if target not in missing:
