@@ -2,6 +2,7 @@
 
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pipe
 
 import grpc
 import psutil
@@ -77,14 +78,15 @@ def test_a_worker_that_ends_or_does_not_become_ready_is_an_error(monkeypatch):
         def join(self, seconds):
             pass
 
-    pool = worker_pool.WorkerPool()
-    received, sent = pool._context.Pipe(duplex=False)
     monkeypatch.setattr(worker_pool, "_SECONDS_TO_START", 0.1)
-    assert worker_pool._problem(Worker(), received) == (
-        "the Python worker did not start within 0.1 s"
-    )
-    sent.close()
-    assert worker_pool._problem(Worker(), received) == "the Python worker ended with exit code -9"
+    for is_closed, problem in (
+        (False, "did not start within 0.1 s"),
+        (True, "ended with exit code -9"),
+    ):
+        received, sent = Pipe(duplex=False)
+        if is_closed:
+            sent.close()
+        assert worker_pool._problem(Worker(), received) == f"the Python worker {problem}"
 
 
 def test_a_pool_whose_address_is_used_ends_with_one_line(monkeypatch, tmp_path):
