@@ -74,7 +74,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         model=trainer.outputs["model"],
         examples=examples,
         evaluation=evaluator.outputs["evaluation"],
-        thresholds=config.serving_check,
+        **config.serving_check.parameters(),
     )
     pusher = (
         platform.pusher(
