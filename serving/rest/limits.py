@@ -11,7 +11,6 @@ from asyncio import Transport
 from asyncio.events import TimerHandle
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 import anyio
@@ -72,12 +71,12 @@ class Bodies:
         headers, most = dict(request.scope["headers"]), self._limits.body_bytes
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise HTTPException(
-                HTTPStatus.BAD_REQUEST,
-                "Content-Encoding is not supported: send the JSON without compression",
+                400, "Content-Encoding is not supported: send the JSON without compression"
             )
         length = int(headers.get(b"content-length", 0))
+        too_large = HTTPException(413, f"The body is larger than {most:,} bytes", _CLOSE)
         if length > most and b"expect" in headers:
-            raise self._too_large()
+            raise too_large
         chunks: list[bytes] = []
         size = held = 0
         try:
@@ -91,34 +90,21 @@ class Bodies:
                     elif size > _BODIES_TO_DISCARD * most:
                         break
             if time_limit.cancelled_caught:
-                raise HTTPException(
-                    HTTPStatus.REQUEST_TIMEOUT,
-                    f"The body did not arrive within {self._limits.read_seconds:g} s",
-                    _CLOSE,
-                )
+                seconds = f"{self._limits.read_seconds:g} s"
+                raise HTTPException(408, f"The body did not arrive within {seconds}", _CLOSE)
             if max(size, length) > most:
-                raise self._too_large()
+                raise too_large
             body = b"".join(chunks)
             chunks.clear()
             yield body
         finally:
             self._held -= held
 
-    def _too_large(self) -> HTTPException:
-        return HTTPException(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The body is larger than {self._limits.body_bytes:,} bytes",
-            _CLOSE,
-        )
-
     def _hold(self, size: int) -> None:
         self._held += size
         if self._held > _BODIES_IN_MEMORY * self._limits.body_bytes:
-            raise HTTPException(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                "Too many large requests at once; retry later",
-                {"retry-after": "1", **_CLOSE},
-            )
+            retry = {"retry-after": "1", **_CLOSE}
+            raise HTTPException(429, "Too many large requests at once; retry later", retry)
 
 
 class LimitedProtocol(HttpToolsProtocol):

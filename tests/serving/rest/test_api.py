@@ -127,7 +127,7 @@ def test_wrong_requests(server, body, message):
         ("GET", "/v1/models/half", 404),
         ("GET", f"{MODEL}/versions/9", 404),
         ("GET", "/v1/models/half/metadata", 404),
-        ("GET", "/nothing", 404),
+        ("GET", "/v1/models/%ff%00", 404),
         ("PUT", "/healthz", 405),
     ],
 )
@@ -139,18 +139,11 @@ def test_wrong_addresses(server, method, path, status):
 
 
 @pytest.mark.parametrize("path", [MODEL, f"{MODEL}/versions/3"])
-def test_status(server, path):
-    version = {
-        "version": "3",
-        "state": "AVAILABLE",
-        "status": {"error_code": "OK", "error_message": ""},
-    }
+def test_status_and_metadata(server, path):
+    good = {"error_code": "OK", "error_message": ""}
+    version = {"version": "3", "state": "AVAILABLE", "status": good}
     assert server.get(path).json == {"model_version_status": [version]}
-
-
-@pytest.mark.parametrize("path", [f"{MODEL}/metadata", f"{MODEL}/versions/3/metadata"])
-def test_metadata(server, path):
-    got = server.get(path).json
+    got = server.get(f"{path}/metadata").json
     assert got["model_spec"] == {"name": "amazon_reviews", "signature_name": "", "version": "3"}
     definitions = got["metadata"]["signature_def"]["signature_def"]
     assert {"serving_default", "predict_text", "transform_features"} <= set(definitions)
