@@ -90,13 +90,17 @@ def check(
         for (label, text), probability in zip(golden, answers.golden, strict=False)
         if LABELS[probability > THRESHOLD] != label
     ]
-    results = [
-        Result("process", failure or "finished", cause=failure),
-        *_signatures(answers),
-        *_measurements(answers, thresholds),
-        *_agreement(answers, sample, evaluated.predictions),
-        *_count(sample, evaluated.reviews),
-    ]
+    results = [Result("process", failure or "finished", cause=failure)]
+    if answers.signatures:  # The model was loaded.
+        missing = [name for name in SIGNATURES if name not in answers.signatures]
+        cause = f"the model has no signature {' and no '.join(missing)}" if missing else ""
+        results.append(Result("signatures", ", ".join(answers.signatures), cause=cause))
+    results += _measurements(answers, thresholds)
+    results += _agreement(answers, sample, evaluated.predictions)
+    total, counted = sample.total, evaluated.reviews
+    if total != counted:  # Examples were deleted after the evaluation.
+        cause = f"the test split has {total:,} reviews, the evaluation counted {counted:,}"
+        results.append(Result("examples", total, counted, cause=cause))
     if answers.golden:
         results += _golden([label for label, _ in golden], mistakes, thresholds.min_golden)
     causes = [result.cause for result in results if result.cause]
@@ -111,14 +115,6 @@ def check(
 
 def _row(cause: str, **values: Any) -> dict[str, Any]:
     return {**values, "passed": not cause}
-
-
-def _signatures(answers: Answers) -> Iterator[Result]:
-    """Yield whether the model has all signatures, if it was loaded."""
-    if answers.signatures:
-        missing = [name for name in SIGNATURES if name not in answers.signatures]
-        cause = f"the model has no signature {' and no '.join(missing)}" if missing else ""
-        yield Result("signatures", ", ".join(answers.signatures), cause=cause)
 
 
 def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[Result]:
@@ -176,13 +172,6 @@ def _compared(
             return Result(name, difference, tolerance, cause=cause)
         largest = max(largest, difference)
     return Result(name, largest, tolerance)
-
-
-def _count(sample: Sample, counted: int) -> Iterator[Result]:
-    """Yield a failure if Examples of the test split were deleted after the evaluation."""
-    if sample.total != counted:
-        cause = f"the test split has {sample.total:,} reviews, the evaluation counted {counted:,}"
-        yield Result("examples", sample.total, counted, cause=cause)
 
 
 def _golden(

@@ -141,7 +141,6 @@ class _Handlers:
         self._batcher.stop()
 
     async def predict(self, request: Request) -> Response:
-        """Return predictions."""
         async with self._bodies.read(request) as body:
             self._batcher.check_room()
             model = self._model(request)
@@ -153,7 +152,6 @@ class _Handlers:
             return _json(format_answer(outputs, parsed.by_row), model)
 
     async def explain(self, request: Request) -> Response:
-        """Return the words that contributed."""
         async with self._bodies.read(request) as body:
             text = parse(ExplainRequest, body).text
             model = self._versions.current
@@ -165,7 +163,6 @@ class _Handlers:
         return _json({**answer, "parts": shown}, model)
 
     async def metadata(self, request: Request) -> Response:
-        """Return the signatures."""
         model = self._model(request)
         spec = {"name": MODEL_NAME, "signature_name": "", "version": str(model.version)}
         definitions = {"signature_def": {"signature_def": model.signature_defs}}
@@ -180,21 +177,15 @@ class _Handlers:
         return _json({"model_version_status": found})
 
     async def health(self, _: Request) -> Response:
-        """Return the version in use."""
         version = str(self._versions.current.version)
         state = {"status": "ok", "model": MODEL_NAME, "version": version}
         return _json({**state, "folder": self._folder_id})
 
     async def metrics(self, _: Request) -> Response:
-        """Return the metrics for Prometheus."""
         return Response(self._metrics.render(), headers={"content-type": prometheus.CONTENT_TYPE})
 
     def _model(self, request: Request) -> LoadedModel:
-        """Return the model that a URL names.
-
-        Raises:
-          HTTPException: no such model or version answers requests (404).
-        """
+        """Return the model that a URL names, or raise an HTTPException (404)."""
         model, asked = self._versions.current, request.path_params
         if asked["name"] != MODEL_NAME or asked.get("version") not in (None, str(model.version)):
             raise _not_found(request)

@@ -125,12 +125,10 @@ class LimitedProtocol(HttpToolsProtocol):
     _timer: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Start the time of the first request's headers."""
         super().connection_made(transport)
         self.on_message_begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time."""
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -154,13 +152,11 @@ class LimitedProtocol(HttpToolsProtocol):
         return _UPGRADE.sub(b"", head) + end + rest
 
     def on_message_begin(self) -> None:
-        """Start the time of the headers."""
         if self._timer is None:
             self._timer = self.loop.call_later(self.read_seconds, self.transport.close)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Stop the time of the headers."""
         self._in_body = True
         self._header_bytes = 0
         self._stop_timer()
@@ -169,7 +165,6 @@ class LimitedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
-        """Note that the headers of the next request follow."""
         self._in_body = False
         super().on_message_complete()
 

@@ -38,5 +38,4 @@ class Metrics:
         self._latency.labels(kind).observe(seconds)
 
     def render(self) -> bytes:
-        """Return all metrics as text."""
         return generate_latest(self._registry)

@@ -78,16 +78,9 @@ def test_predictions(server, request_, answer):
     [
         (b"", "Invalid JSON: EOF"),
         (b'{"instances": [', "Invalid JSON: EOF"),
-        (b'{"instances": ["\xff"]}', "Invalid JSON: "),
         (b'{"instances": ["\\ud800"]}', "Invalid JSON: "),
         (b"[" * 100_00, "Invalid JSON: recursion limit exceeded"),
-        (b"[]", "Input should be an object"),
         ({"instances": ["a"], "inputs": ["a"]}, "either instances or inputs is required"),
-        (b"{}", "either instances or inputs is required"),
-        (
-            {"signature_name": 7, "instances": ["a"]},
-            "signature_name: Input should be a valid string",
-        ),
         (
             {"signature_name": "nothing", "instances": ["a"]},
             "signature_name: the model has predict_text, serving_default, transform_features, not "
@@ -96,12 +89,10 @@ def test_predictions(server, request_, answer):
         ({**TEXT, "instances": "a"}, "instances: Input should be a valid array"),
         ({**TEXT, "instances": []}, "instances is empty"),
         ({**TEXT, "instances": ["a", 5]}, "instances.1: must be a string, or "),
-        ({**TEXT, "instances": [None]}, "instances.0: must be a string, or "),
         ({**TEXT, "instances": [["a"]]}, "instances.0: must be a string, or "),
         ({**TEXT, "instances": [{"b64": "*"}]}, "instances.0: "),
         ({**TEXT, "instances": [{"text": "a"}]}, "instances.0: must be a string, or "),
         ({**TEXT, "inputs": {"text": ["a"]}}, "inputs: Input should be a valid array"),
-        ({**TEXT, "inputs": "a"}, "inputs: Input should be a valid array"),
         ({**TEXT, "inputs": [1]}, "inputs.0: must be a string, or "),
         ({"instances": ["no Example"]}, "Could not parse example input, value: 'no Example'"),
         ({"instances": [{"b64": ""}]}, "Name: <unknown>, Feature: text "),
@@ -119,8 +110,6 @@ def test_wrong_requests(server, body, message):
     [
         ("POST", "/v1/models/half:predict", 404),
         ("POST", f"{MODEL}/versions/9:predict", 404),
-        ("POST", f"{MODEL}/versions/{'9' * 5000}:predict", 404),
-        ("POST", f"{MODEL}/labels/x:predict", 404),
         ("POST", f"{MODEL}:classify", 405),
         ("GET", PREDICT, 404),
         ("GET", "/v1/models", 404),
