@@ -21,12 +21,12 @@ class Text(NamedTuple):
     """A review from an input.
 
     Attributes:
-      place: the place of the review in the input, such as `line 3`.
+      source: the source of the review in the input, such as `line 3`.
       content: UTF-8.
       problem: the reason why the review cannot be used; empty if it can be used.
     """
 
-    place: str
+    source: str
     content: bytes
     problem: str = ""
 
@@ -53,8 +53,8 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
 def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
     """Yield the arguments of a command as one batch."""
     # `fsencode` returns the bytes that the shell passed, even if Python could not decode them.
-    places = [(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
-    yield [_text(place, text) or Text(place, b"", "blank") for place, text in places]
+    sources = [(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
+    yield [_text(source, text) or Text(source, b"", "blank") for source, text in sources]
 
 
 def answer(
@@ -91,7 +91,7 @@ def answer(
         for text in batch:
             if text.problem:
                 unusable += 1
-                report(f"{text.place}: {text.problem}")
+                report(f"{text.source}: {text.problem}")
             prediction = None if text.problem else next(predictions)
             out.write(f"{format_line(text, prediction)}\n".encode())
         out.flush()
@@ -124,14 +124,14 @@ def _batches(lines: Sequence[bytes], first: int) -> Iterator[list[Text]]:
         yield texts[start : start + _BATCH_LINES]
 
 
-def _text(place: str, line: bytes) -> Text | None:
+def _text(source: str, line: bytes) -> Text | None:
     """Return the review in a line; None if the line is blank."""
     if len(line) > MAX_LINE_BYTES:
-        return Text(place, b"", f"longer than {MAX_LINE_BYTES:,} bytes, shorten it")
+        return Text(source, b"", f"longer than {MAX_LINE_BYTES:,} bytes, shorten it")
     line = line.removesuffix(b"\r")
-    if place == "line 1":
+    if source == "line 1":
         line = line.removeprefix(codecs.BOM_UTF8)
     try:
-        return Text(place, line) if line.decode().strip() else None
+        return Text(source, line) if line.decode().strip() else None
     except UnicodeDecodeError as error:
-        return Text(place, line, not_utf8(error))
+        return Text(source, line, not_utf8(error))
