@@ -21,7 +21,7 @@ class Text(NamedTuple):
     """A review from an input.
 
     Attributes:
-      source: the source of the review in the input, such as `line 3`.
+      source: where the review comes from, such as `line 3` of the input.
       content: UTF-8.
       problem: the reason why the review cannot be used; empty if it can be used.
     """
