@@ -1,65 +1,124 @@
-"""The baseline of the local engine: the model that is served, or that was blessed last."""
+"""The baseline of the local engine, in real runs of a small pipeline: the model that is served."""
 
 import shutil
+import time
 
 import pytest
+from ml_metadata import MetadataStore
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.dsl.components.common.importer import Importer
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.orchestration import metadata
+from tfx.orchestration.local.local_dag_runner import LocalDagRunner
+from tfx.orchestration.pipeline import Pipeline
+from tfx.types import Channel
 from tfx.types.standard_artifacts import InfraBlessing, Model, ModelBlessing
 from tfx.utils import path_utils
 
 from components.baseline import ServedBaseline, existing_model
+from components.pusher import VersionPusher
 from components.saved_models import identity
 from core.errors import InputError
-from serving.versions import next_version
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
 
 
-class Runs:
-    """Runs of one pipeline, in each of which a candidate is blessed and pushed.
+@component
+def Judge(
+    model: InputArtifact[Model], blessing: OutputArtifact[ModelBlessing], settings: Parameter[int]
+):
+    blessing.set_int_custom_property("blessed", 1)
+    blessing.set_int_custom_property("current_model_id", model.id)
 
-    `known` has the artifacts that ML Metadata lists.
-    """
+
+@component
+def Check(
+    model: InputArtifact[Model], blessing: OutputArtifact[InfraBlessing], refuses: Parameter[int]
+):
+    blessing.set_int_custom_property("blessed", 1 - refuses)
+    blessing.set_int_custom_property("current_model_id", model.id)
+
+
+@component
+def Compare(candidate: InputArtifact[Model], model: InputArtifact[Model] = None):
+    pass
+
+
+class Runs:
+    """Runs of one pipeline, in each of which a candidate is blessed and pushed."""
 
     def __init__(self, folder):
-        self.folder, self.serving = folder, folder / "serving"
-        self.known = {"model": [], "model_blessing": [], "infra_blessing": []}
-        self.names, self.candidates = {}, {}
+        self.folder = folder
+        self.serving = folder / "serving"
+        self.settings = 0
+        self.models = {}
         for name in "abc":
             push(folder / name / "Format-Serving")
-            self.names[identity(str(folder / name / "Format-Serving"))] = name
-            self.candidates[name] = self.add("model", Model())
-            self.candidates[name].uri = str(folder / name)
+            self.models[identity(str(folder / name / "Format-Serving"))] = name
+        self.store = folder / "mlmd.sqlite"
 
-    def add(self, key, artifact):
-        self.known[key].append(artifact)
-        artifact.id = sum(map(len, self.known.values()))
-        return artifact
-
-    def run(self, name, **settings):
+    def run(self, name, *, pushes=True, refuses=False):
         """Run the pipeline; return the name of the candidate's baseline, or None."""
-        model = self.baseline(name, **settings)
-        return model and self.names[identity(path_utils.serving_model_path(model.uri))]
+        model = self.baseline(name, pushes=pushes, refuses=refuses)
+        inputs = existing_model({"model": [model]} if model else {}, "model")
+        if not inputs:
+            return None
+        return self.models[identity(path_utils.serving_model_path(model.uri))]
 
     def baseline(self, name, *, pushes=True, refuses=False):
         """Run the pipeline; return the artifact of the candidate's baseline, or None."""
-        candidate = self.candidates[name]
-        strategy = ServedBaseline(str(self.serving), str(self.folder / "copies"), pushes)
-        found = strategy.resolve_artifacts(None, {**self.known, "candidate": [candidate]})
-        for model in existing_model({"model": found["model"]}, "model")["model"]:
-            if model not in self.known["model"]:
-                self.add("model", model)
-        for key, kind, blessed in (
-            ("model_blessing", ModelBlessing, 1),
-            ("infra_blessing", InfraBlessing, 1 - refuses),
-        ):
-            blessing = self.add(key, kind())
-            blessing.set_int_custom_property("blessed", blessed)
-            blessing.set_int_custom_property("current_model_id", candidate.id)
-        if pushes:
-            version = self.serving / str(next_version(str(self.serving)))
-            shutil.copytree(f"{candidate.uri}/Format-Serving", version)
-        return next(iter(found["model"]), None)
+        self.settings += 1
+        candidate = Importer(str(self.folder / name), Model, reimport=False).with_id("Candidate")
+        baseline = Resolver(
+            strategy_class=ServedBaseline,
+            config={
+                "serving": str(self.serving),
+                "copies": str(self.folder / "copies"),
+                "pushes": pushes,
+            },
+            model=Channel(type=Model),
+            model_blessing=Channel(type=ModelBlessing),
+            infra_blessing=Channel(type=InfraBlessing),
+            candidate=candidate.outputs["result"],
+        ).with_id("Baseline")
+        compare = Compare(
+            candidate=candidate.outputs["result"], model=baseline.outputs["model"]
+        ).with_id(f"Compare{self.settings}")
+        judge = Judge(model=candidate.outputs["result"], settings=self.settings)
+        judge.add_upstream_node(compare)
+        check = Check(model=candidate.outputs["result"], refuses=int(refuses))
+        check.add_upstream_node(judge)
+        pusher = VersionPusher(
+            candidate.outputs["result"],
+            judge.outputs["blessing"],
+            check.outputs["blessing"],
+            str(self.serving),
+        )
+        nodes = [candidate, baseline, compare, judge, check, *([pusher] if pushes else [])]
+        connection = metadata.sqlite_metadata_connection_config(str(self.store))
+        LocalDagRunner().run(
+            Pipeline(
+                pipeline_name="small",
+                pipeline_root=str(self.folder / "root"),
+                components=nodes,
+                metadata_connection_config=connection,
+            )
+        )
+        return self._compared_with(MetadataStore(connection), compare.id)
+
+    def _compared_with(self, store, node):
+        [context] = [c for c in store.get_contexts_by_type("node") if c.name == f"small.{node}"]
+        [execution] = store.get_executions_by_context(context.id)
+        events = store.get_events_by_execution_ids([execution.id])
+        found = [e.artifact_id for e in events if e.path.steps[0].key == "model"]
+        if not found:
+            return None
+        [artifact] = store.get_artifacts_by_id(found)
+        model = Model()
+        model.set_mlmd_artifact(artifact)
+        return model
 
     def newest(self):
         return max(self.serving.iterdir(), key=lambda version: int(version.name))
@@ -73,26 +132,37 @@ def runs(tmp_path):
 def test_the_baseline_is_the_newest_version_in_the_serving_folder(runs):
     assert runs.run("a") is None
     assert runs.run("b") == "a"
+    # The same artifact as in the first run, blessed and pushed once more.
     assert runs.run("a") == "b"
     assert runs.run("c") == "a"
     # After the newest version is deleted, the version before it is served.
     shutil.rmtree(runs.newest())
     assert runs.run("c", pushes=False) == "a"
     # Somebody rolls back by a copy.
-    (b,) = [v for v in runs.serving.iterdir() if runs.names[identity(str(v))] == "b"]
+    (b,) = [v for v in runs.serving.iterdir() if runs.models[identity(str(v))] == "b"]
     shutil.copytree(b, runs.serving / str(int(runs.newest().name) + 5))
     assert runs.run("c", pushes=False) == "b"
 
 
-def test_an_unchanged_run_has_the_same_baseline(runs):
+def test_an_unchanged_run_has_the_same_baseline_and_pushes_nothing(runs):
     runs.run("a")
     first = runs.baseline("b")
+    versions = set(runs.serving.iterdir())
     again = runs.baseline("b")
     assert (again.id, again.uri) == (first.id, first.uri)
-    # The copy of the baseline is made again if a clean-up has deleted it, and the metadata with it.
+    assert set(runs.serving.iterdir()) == versions
+    # The copy of the baseline is made again if a clean-up has deleted it.
     shutil.rmtree(first.uri)
-    shutil.rmtree(runs.folder / "a")
-    runs.known["model"].clear()
+    assert runs.run("b") == "a"
+
+
+@pytest.mark.parametrize("lost", ["artifacts", "metadata"])
+def test_the_baseline_needs_no_artifact_of_the_run_that_pushed_it(runs, lost):
+    runs.run("a")
+    if lost == "artifacts":
+        shutil.rmtree(runs.folder / "a")
+    else:
+        runs.store.unlink()
     assert runs.run("b") == "a"
 
 
@@ -143,3 +213,13 @@ def test_a_model_that_the_serving_check_refused_is_no_baseline(runs):
     assert runs.run("b", pushes=False) is None
     assert runs.run("c", refuses=True, pushes=False) == "b"
     assert runs.run("a", pushes=False) == "b"
+
+
+def test_the_pushed_version_is_the_newest_whatever_the_clock_says(runs):
+    foreign = runs.serving / str(int(time.time()) + 10**6)
+    foreign.mkdir(parents=True)
+    for name in "abc":
+        runs.run(name)
+    assert runs.models[identity(str(runs.newest()))] == "c"
+    numbers = sorted(int(version.name) - int(foreign.name) for version in runs.serving.iterdir())
+    assert numbers == [0, 1, 2, 3]
