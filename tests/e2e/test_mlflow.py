@@ -45,7 +45,9 @@ class Load:
         self._thread.start()
 
     def _ask(self):
-        body = json.dumps({"instances": ["Great phone, I use it every day."]}).encode()
+        body = json.dumps(
+            {"signature_name": "predict_text", "instances": ["Great phone, I use it every day."]}
+        ).encode()
         while not self._ended.is_set():
             try:
                 with urllib.request.urlopen(self._url, body) as answer:
