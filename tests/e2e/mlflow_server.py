@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-import socket
+import random
 import subprocess
 import urllib.request
 
@@ -22,9 +22,8 @@ class Server:
     """`mlflow server`, and its REST API."""
 
     def __init__(self, folder):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        # The server starts for up to a minute. No other program gets such a port from the system.
+        port = random.randrange(20_000, 30_000)
         self.uri = f"http://127.0.0.1:{port}"
         command = [
             str(CHECKOUT / ".cache/mlflow/bin/mlflow"),

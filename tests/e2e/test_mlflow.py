@@ -41,7 +41,7 @@ class Load:
         self._server.stdout.readline()
         self._url = f"{self._server.stdout.readline().split()[3]}v1/models/{NAME}:predict"
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._ask)
+        self._thread = threading.Thread(target=self._ask, daemon=True)
         self._thread.start()
 
     def _ask(self):
@@ -85,8 +85,10 @@ def story(mlflow_server, tmp_path_factory):
         if command.startswith("models"):
             load = Load(workspace)
         done.append(workspace.command(*shlex.split(command)))
-    wait(lambda: load.answers[0] != load.answers[-1])
-    load.end()
+    try:
+        wait(lambda: load.failed or load.answers[:1] != load.answers[-1:])
+    finally:
+        load.end()
     return workspace, done, load
 
 
