@@ -1,6 +1,5 @@
 """Every preset compiles for every target, into files that Kubeflow's own loader takes."""
 
-import contextlib
 import json
 import os
 import subprocess
@@ -15,11 +14,11 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.components.example_gen import input_processor
 
 from components.properties import RUN_PARAMETERS
+from components.review_example_gen.inputs import OPTIONS_KEY
 from core.errors import ConfigError
 from pipeline.config import PRESETS, load_config
-from platforms import driver
-from platforms.compile import DRIVER, ENTRYPOINT, compile_pipeline
-from platforms.kubeflow import input_cache
+from platforms.compile import ENTRYPOINT, compile_pipeline
+from platforms.entrypoint import main
 from tests.platforms.settings import IMAGE, REQUIRED, settings
 
 pytestmark = pytest.mark.slow
@@ -87,7 +86,7 @@ def test_every_step_runs_our_entry_point_in_our_image(compiled):
     # Nothing of the machine that compiles is left in it.
     assert os.getcwd() not in compiled.path.read_text()
     # A submission finds the options of the reading, to add the fingerprint of the input.
-    assert json.loads(compiled.constant("ReviewExampleGen", input_cache.OPTIONS_KEY))
+    assert json.loads(compiled.constant("ReviewExampleGen", OPTIONS_KEY))
 
 
 def before(tasks, name):
@@ -316,7 +315,7 @@ def test_the_tfx_command_refuses_what_is_missing(tmp_path):
 def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, monkeypatch, compiled):
     """Vertex AI runs the driver before the cache lookup."""
     hook = compiled.container("ReviewExampleGen")["lifecycle"]["preCacheCheck"]
-    assert hook["command"] == DRIVER
+    assert hook["command"] == ENTRYPOINT
     base = tmp_path / "reviews[2018]"
     (base / "deep").mkdir(parents=True)
     for name in ("a.csv", "deep/b.csv"):
@@ -339,9 +338,8 @@ def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, monkeypatch
         },
     }
     arguments = [json.dumps(task) if word == "{{$}}" else word for word in hook["args"]]
-    monkeypatch.setattr(sys, "argv", ["driver", *arguments])
+    monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(input_processor, "FileBasedInputProcessor", object)
-    with contextlib.suppress(SystemExit):
-        driver.main()
+    assert main(arguments) == 0
     fingerprint = json.loads(output.read_text())["parameterValues"]["input_fingerprint"]
     assert fingerprint.startswith("num_files:2,total_bytes:26,sha256:")

@@ -6,7 +6,7 @@ import sys
 import pytest
 import yaml
 
-from core.errors import ConfigError, UserError
+from core.errors import UserError
 from platforms import entrypoint
 from platforms.compile import compile_pipeline
 from platforms.parameters import SETTINGS_KEY, check_parameters, check_run
@@ -20,8 +20,12 @@ WRONG = {
         "strategy=mirored",
         "parameter strategy: .*'mirored', did you mean mir",
     ),
-    "no epoch": ({}, "epochs=0", "parameter epochs: .*greater than or equal to 1, not 0"),
-    "percent": ({}, "min_accuracy=92", "parameter min_accuracy: .*less than or equal to 1, not 92"),
+    "no epoch": ({}, "epochs=0", "parameter epochs: .*greater than or equal to 1, not '0'"),
+    "percent": (
+        {},
+        "min_accuracy=92",
+        "parameter min_accuracy: .*than or equal to 1, not '92'",
+    ),
     "no folder": ({}, "input_base=", "parameter input_base: .*at least 1 character"),
     "local folder": ({}, "input_base=/data", "parameter input_base: /data is not accessible"),
     "a cluster": (
@@ -47,9 +51,8 @@ WRONG = {
 def test_the_submission_refuses_it(training, given, line):
     config = settings("kubeflow").model_copy(update={"training": Training(**training)})
     name, _, text = given.partition("=")
-    value = {"epochs": int, "min_accuracy": float}.get(name, str)(text)
     with pytest.raises(UserError, match=f"^{line}"):
-        check_parameters(config, "kubeflow", {name: value})
+        check_parameters(config, "kubeflow", {name: text})
 
 
 def inputs_of(folder, component, preset="sample", more=""):
@@ -76,12 +79,6 @@ def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(tmp_path, 
     check_run({"inputs": {"parameterValues": values}})
     assert "input_base" in values
     assert not {"epochs", "strategy", "min_accuracy", SETTINGS_KEY} & set(values)
-
-
-def test_an_image_with_other_settings_is_one_line():
-    values = {SETTINGS_KEY: '{"data": {"colour": 1}}'}
-    with pytest.raises(ConfigError, match=r"the image .*\(data.colour: unknown key.*; build"):
-        check_run({"inputs": {"parameterValues": values}})
 
 
 @pytest.mark.slow

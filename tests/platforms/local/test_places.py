@@ -24,7 +24,6 @@ NOBODY = 65534
         ({"root": "link"}, "paths.root: {0}/link cannot be created, because {0}/link is a link"),
         ({"metadata": "file/m.sqlite"}, "paths.metadata: {0}/file cannot be created"),
         ({"metadata": "taken"}, "paths.metadata: {0}/taken is a folder"),
-        ({"metadata": "file"}, "paths.metadata: {0}/file is not an SQLite database"),
         ({"serving": "file/serving"}, "paths.serving: {0}/file/serving cannot be created"),
         ({"checkpoints": "file/c"}, "paths.checkpoints: {0}/file/c cannot be created"),
         ({"root": "gs://bucket/runs"}, "paths.metadata: gs://… is not supported"),

@@ -24,6 +24,15 @@ SERVICES = {
         "ListCustomJobs": types.ListCustomJobsRequest,
         "CancelCustomJob": types.CancelCustomJobRequest,
     },
+    "PipelineService": {
+        "CreatePipelineJob": types.CreatePipelineJobRequest,
+        "GetPipelineJob": types.GetPipelineJobRequest,
+    },
+    "ScheduleService": {
+        "CreateSchedule": types.CreateScheduleRequest,
+        "ListSchedules": types.ListSchedulesRequest,
+        "DeleteSchedule": types.DeleteScheduleRequest,
+    },
     "ModelService": {"UploadModel": types.UploadModelRequest, "GetModel": types.GetModelRequest},
     "EndpointService": {
         "CreateEndpoint": types.CreateEndpointRequest,
@@ -53,7 +62,8 @@ class VertexServer:
     Attributes:
       address: host:port.
       requests: (method, message) of each received request.
-      jobs, models, endpoints: resource name -> message.
+      jobs, pipeline_jobs, schedules, models, endpoints: resource name -> message.
+      states: the states of a run, one for each request of the state; the last one is repeated.
       on_create: called with each new CustomJob.
       on_cancel: called with a CustomJob that is to be cancelled.
       slow: methods whose operations stay unfinished until `finish`.
@@ -62,6 +72,8 @@ class VertexServer:
     def __init__(self):
         self.requests = []
         self.jobs, self.models, self.endpoints = {}, {}, {}
+        self.pipeline_jobs, self.schedules = {}, {}
+        self.states = [{"state": types.PipelineState.PIPELINE_STATE_SUCCEEDED}]
         self.on_create = lambda job: None
         self.on_cancel = lambda job: self.end_job(job, STATES.JOB_STATE_CANCELLED)
         self.slow = set()
@@ -133,6 +145,35 @@ class VertexServer:
         job.state = STATES.JOB_STATE_CANCELLING
         self.on_cancel(job)
         return empty_pb2.Empty()
+
+    def CreatePipelineJob(self, request):
+        name = f"{self._parent(request)}/pipelineJobs/{request.pipeline_job_id}"
+        if name in self.pipeline_jobs:
+            raise Refused(grpc.StatusCode.ALREADY_EXISTS, f"{name} already exists")
+        self.pipeline_jobs[name] = types.PipelineJob(request.pipeline_job, name=name)
+        return self.pipeline_jobs[name]
+
+    def GetPipelineJob(self, request):
+        job = self._get(self.pipeline_jobs, request.name)
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return types.PipelineJob(job, **state)
+
+    def CreateSchedule(self, request):
+        name = f"{self._parent(request)}/schedules/{self._next()}"
+        state = types.Schedule.State.ACTIVE
+        self.schedules[name] = types.Schedule(request.schedule, name=name, state=state)
+        return self.schedules[name]
+
+    def ListSchedules(self, request):
+        """Return pages of one."""
+        self._parent(request)
+        start, found = int(request.page_token or 0), list(self.schedules.values())
+        more = str(start + 1) if start + 1 < len(found) else ""
+        return types.ListSchedulesResponse(schedules=found[start : start + 1], next_page_token=more)
+
+    def DeleteSchedule(self, request):
+        del self.schedules[self._get(self.schedules, request.name).name]
+        return operations_pb2.Operation(done=True)
 
     def UploadModel(self, request):
         assert re.fullmatch("[a-z_][a-z0-9_-]{0,62}", request.model_id)
