@@ -26,7 +26,7 @@ from components.transform.component import ReviewTransform
 from pipeline.code_version import add_code, fingerprint
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.inputs import input_files, read_options
-from pipeline.nodes import PUSHER, TUNER, WARM_START, node_ids
+from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
 from pipeline.platform import Platform
 from preprocessing import features
 from preprocessing.settings import Transform as TransformSettings
@@ -59,10 +59,10 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     )
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
-    warm_start = platform.warm_start() if WARM_START in ids else None
+    warm_start = platform.served_model(WARM_START) if WARM_START in ids else None
     tuner = _tuner(config, transform) if TUNER in ids else None
     trainer = _trainer(config, platform, transform, warm_start, tuner)
-    baseline = platform.baseline(trainer.outputs["model"])
+    baseline = platform.served_model(BASELINE, trainer.outputs["model"])
     evaluator = Evaluator(
         examples=examples,
         model=trainer.outputs["model"],
