@@ -67,7 +67,9 @@ class Api:
         self._session.trust_env = False
         # No other request is retried here: a POST must not be repeated.
         retry = Retry(
-            *(None, 0, 0),
+            total=None,
+            connect=0,
+            read=0,
             status=3,
             status_forcelist=range(500, 600),
             backoff_factor=BACKOFF_SECONDS,
@@ -251,10 +253,10 @@ def connect(config: PipelineConfig) -> tuple[Api, str]:
         by_name = {"operation": _EQUALS, "key": "display_name", "stringValue": name}
         query = {"filter": json.dumps({"predicates": [by_name]}), **users}
         found = api("GET", f"{_API}/experiments", query=query).get("experiments")
-        [experiment] = found or [
-            api("POST", f"{_API}/experiments", {"display_name": name, **users})
-        ]
-        return api, experiment["experiment_id"]
+        if found:
+            return api, found[0]["experiment_id"]
+        created = api("POST", f"{_API}/experiments", {"display_name": name, **users})
+        return api, created["experiment_id"]
 
 
 def _submission(

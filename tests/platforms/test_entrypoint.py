@@ -4,12 +4,12 @@ import json
 import os
 import runpy
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import NamedTuple
+from unittest.mock import Mock
 
 import pytest
+from google.cloud import storage
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx.components.example_gen import input_processor
 
@@ -198,47 +198,29 @@ def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     assert len(list(tmp_path.glob("*.properties.json"))) == 1
 
 
-class Bucket(BaseHTTPRequestHandler):
-    """The two calls of Google Cloud Storage's JSON API: list and delete."""
+class Blob(NamedTuple):
+    objects: dict[str, int]
+    name: str
 
-    objects: dict[str, int] = {}
+    @property
+    def size(self):
+        return self.objects[self.name]
 
-    def do_GET(self):
-        prefix = parse_qs(urlsplit(self.path).query).get("prefix", [""])[0]
-        items = [
-            {"name": name, "size": str(size), "bucket": "bucket"}
-            for name, size in self.objects.items()
-            if name.startswith(prefix)
-        ]
-        self._answer(200, json.dumps({"items": items}).encode())
-
-    def do_DELETE(self):
-        del self.objects[unquote(urlsplit(self.path).path.split("/o/", 1)[1])]
-        self._answer(204, b"")
-
-    def _answer(self, code, body):
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments):
-        pass
+    def delete(self):
+        del self.objects[self.name]
 
 
 @pytest.fixture
 def bucket(monkeypatch):
-    """A bucket on loopback with this content: name -> size in bytes."""
-    Bucket.objects = {}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "my-project")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    yield Bucket.objects
-    server.shutdown()
-    server.server_close()
+    """A bucket with this content: name -> size in bytes."""
+    objects = {}
+
+    def list_blobs(bucket, prefix):
+        assert bucket == "bucket"
+        return [Blob(objects, name) for name in list(objects) if name.startswith(prefix)]
+
+    monkeypatch.setattr(storage, "Client", lambda: Mock(list_blobs=list_blobs))
+    return objects
 
 
 def test_folder_markers_are_deleted_and_nothing_else(bucket):

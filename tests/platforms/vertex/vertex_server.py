@@ -119,11 +119,6 @@ class VertexServer:
 
     def CreateCustomJob(self, request):
         job = types.CustomJob(request.custom_job)
-        pools = job.job_spec.worker_pool_specs
-        if not job.display_name or not pools or pools[0].replica_count != 1:
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "display_name and one chief are needed")
-        if not all(pool.container_spec.image_uri for pool in pools):
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "image_uri is needed")
         job.name = f"{self._parent(request)}/customJobs/{self._next()}"
         job.create_time = self._now()
         job.state = STATES.JOB_STATE_PENDING
@@ -178,8 +173,6 @@ class VertexServer:
     def UploadModel(self, request):
         assert re.fullmatch("[a-z_][a-z0-9_-]{0,62}", request.model_id)
         model = types.Model(request.model)
-        if not model.display_name or not model.artifact_uri.startswith(("gs://", "/")):
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "display_name, artifact_uri are needed")
         model.name = f"{self._parent(request)}/models/{request.model_id}"
         if model.name in self.models or self._running(model.name):
             raise Refused(grpc.StatusCode.ALREADY_EXISTS, f"{model.name} already exists")
@@ -214,21 +207,13 @@ class VertexServer:
     def UpdateEndpoint(self, request):
         endpoint = self._get(self.endpoints, request.endpoint.name)
         assert list(request.update_mask.paths) == ["traffic_split"]
-        known = {deployed.id for deployed in endpoint.deployed_models}
-        split = dict(request.endpoint.traffic_split)
-        if not set(split) <= known or sum(split.values()) not in (0, 100):
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f"traffic_split {split}")
-        endpoint.traffic_split = split
+        endpoint.traffic_split = request.endpoint.traffic_split
         return endpoint
 
     def DeployModel(self, request):
         endpoint = self._get(self.endpoints, request.endpoint)
         deployed = types.DeployedModel(request.deployed_model)
         model = self._get(self.models, deployed.model)
-        resources = deployed.dedicated_resources
-        if not resources.machine_spec.machine_type or not resources.min_replica_count:
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "dedicated_resources are needed")
-        assert not request.traffic_split
         deployed.model = model.name
         deployed.id = str(self._next())
 
