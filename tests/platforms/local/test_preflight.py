@@ -3,13 +3,12 @@
 import google.auth
 import pytest
 from google.auth.exceptions import DefaultCredentialsError
-from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from components.run_report import history
 from core.errors import ConfigError, InputError
-from core.metadata import connection_config, open_store
-from pipeline.config import PipelineConfig, load_config, recorded_settings
+from core.metadata import connection_config
+from pipeline.config import PipelineConfig, load_config
 from platforms.local.preflight import check
+from tests.platforms.local.store import Metadata
 
 REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
 
@@ -30,16 +29,10 @@ def test_the_sample_is_not_pushed_beside_the_models_of_other_data(tmp_path):
     (inputs / "a.txt").write_text(REVIEWS)
     own = config(tmp_path, data={"input_base": str(inputs)})
     (tmp_path / "runs").mkdir()
-    store = open_store(own.paths.metadata)
-    run_type = store.put_context_type(mlmd.ContextType(name=history.RUN_TYPE))
-
-    def finish(run, name):
-        store.put_contexts([mlmd.Context(type_id=run_type, name=name)])
-        history.record(store, name, history.SETTINGS, recorded_settings(run))
-
-    finish(config(tmp_path), "first")
+    metadata = Metadata(tmp_path / "runs")
+    metadata.add_run("first", config(tmp_path).model_dump())
     check(own)
-    finish(own, "second")
+    metadata.add_run("second", own.model_dump())
     for other in (config(tmp_path), config(tmp_path, name="second", data=own.data.model_dump())):
         with pytest.raises(ConfigError, match=r"/serving is for the models of amazon_reviews on /"):
             check(other)
