@@ -17,29 +17,16 @@ from platforms.vertex.client import check_credentials
 # Wrong settings and parameters are reported before the first request.
 
 
-def test_kubeflow_requires_an_endpoint(kubeflow):
-    for wrong, message in ((None, "kubeflow.endpoint: not set"), ("host:8080", "http:// or https")):
-        with pytest.raises(ConfigError, match=message):
-            kubeflow(kubeflow__endpoint=wrong)
-    assert not kubeflow.server.requests
-
-
 def test_errors_are_reported_before_compiling(kubeflow, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "compile_to", lambda *arguments: pytest.fail("compiled"))
     config = tmp_path / "config.yaml"
-    kubeflow.settings["kubeflow"]["endpoint"] = None
-    config.write_text(yaml.safe_dump(kubeflow.settings))
-    with pytest.raises(ConfigError, match=r"kubeflow.endpoint: not set"):
-        command.submit("kubeflow", config=str(config))
+    for wrong, message in ((None, "kubeflow.endpoint: not set"), ("host:8080", "http:// or https")):
+        kubeflow.settings["kubeflow"]["endpoint"] = wrong
+        config.write_text(yaml.safe_dump(kubeflow.settings))
+        with pytest.raises(ConfigError, match=message):
+            command.submit("kubeflow", config=str(config))
     with pytest.raises(ConfigError, match="--parameter: 'epochs' is not KEY=VALUE"):
         command.submit("kubeflow", parameter=["epochs"], config=str(config))
-
-
-@pytest.mark.parametrize("key", ["project", "region"])
-def test_vertex_requires_project_and_region(vertex, key):
-    with pytest.raises(ConfigError, match=f"vertex.{key}: not set"):
-        vertex(**{f"vertex__{key}": None})
-    assert not vertex.server.requests
 
 
 def test_vertex_requires_credentials(kubeflow, monkeypatch):
