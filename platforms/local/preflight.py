@@ -63,6 +63,6 @@ def _check_same_pipeline(config: PipelineConfig) -> None:
         now = config.data.input_base or "the sample"
         raise ConfigError(
             f"paths.serving: {paths.serving} is for the models of {before['name']} on "
-            f"{data or 'the sample'}, and this is a run of {config.name} on {now}; set --config "
-            "to the settings of the other, or paths.root to another folder"
+            f"{data or 'the sample'}, and this is a run of {config.name} on {now}; pass --config "
+            "FILE for other settings, or set paths.root to another folder"
         )
