@@ -1,7 +1,10 @@
 """Parameters of a run: the submission and the step refuse a wrong value."""
 
+import functools
 import json
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 import yaml
@@ -55,11 +58,17 @@ def test_the_submission_refuses_it(training, given, line):
         check_parameters(config, "kubeflow", {name: text})
 
 
-def inputs_of(folder, component, preset="sample", more=""):
+@functools.cache
+def compiled(preset, more):
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "pipeline.yaml"
+        compile_pipeline(settings("kubeflow", preset, more), "kubeflow", package)
+        return next(yaml.safe_load_all(package.read_text()))
+
+
+def inputs_of(component, preset="sample", more=""):
     """Compile for Kubeflow; return the arguments of a step and its parameters, as floats."""
-    package = folder / "pipeline.yaml"
-    compile_pipeline(settings("kubeflow", preset, more), "kubeflow", package)
-    spec = next(yaml.safe_load_all(package.read_text()))
+    spec = compiled(preset, more)
     values = {}
     for name, source in spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"].items():
         if "runtimeValue" in source:
@@ -73,8 +82,8 @@ def inputs_of(folder, component, preset="sample", more=""):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["sample", "gke"])
-def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(tmp_path, preset):
-    _, values = inputs_of(tmp_path, "ReviewExampleGen", preset)
+def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(preset):
+    _, values = inputs_of("ReviewExampleGen", preset)
     assert {"epochs", "strategy", "min_accuracy", SETTINGS_KEY} < set(values)
     check_run({"inputs": {"parameterValues": values}})
     assert "input_base" in values
@@ -108,7 +117,7 @@ def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(tmp_path, 
 )
 def test_the_step_refuses_it(tmp_path, monkeypatch, capsys, component, more, given, line):
     monkeypatch.setattr(sys, "argv", sys.argv)
-    arguments, values = inputs_of(tmp_path, component, more=more)
+    arguments, values = inputs_of(component, more=more)
     executor_input = {
         "inputs": {"parameterValues": {**values, **given}},
         "outputs": {"outputFile": str(tmp_path / "task" / "executor_output.json")},
