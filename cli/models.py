@@ -24,12 +24,12 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
 
     settings = load_config(config, overrides or ())
     with silent_stderr():
-        from platforms.local.models import pushed_models
+        from platforms.models import pushed_models
 
         found = pushed_models(settings)
     table = Table(*_COLUMNS, box=None, pad_edge=False)
     for model in found:
-        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(int(model.version)))
+        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
         accuracy = "–" if model.accuracy is None else f"{model.accuracy:.4f}"
         interval = "–" if model.interval is None else "{:.4f} to {:.4f}".format(*model.interval)
         table.add_row(model.version, day, accuracy, interval, model.run or "–", model.state)

@@ -32,7 +32,7 @@ def rollback(
 
     settings = load_config(config, overrides or ())
     with silent_stderr():
-        from platforms.local.models import roll_back
+        from platforms.models import roll_back
 
         lines = roll_back(settings, version)
     for line in lines:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, REPORT_NODE
+from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, PUSHED_VERSION, REPORT_NODE
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each
@@ -71,7 +71,8 @@ class Sources:
         of the artifacts; None if they are missing.
       blessed: whether the Evaluator blessed the model; None if it did not decide.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
-      pushed_to: folder of the pushed model; empty if no model was pushed.
+      pushed_to, pushed_version: the folder or the endpoint of the pushed model, and the name of its
+        version there; empty if no model was pushed.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Sources:
     blessed: bool | None = None
     baseline: str = ""
     pushed_to: str = ""
+    pushed_version: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class Run:
     def sources(self, name: str) -> Sources:
         """Return the inputs of a report on this run; `name` is the name of the pipeline."""
         blessing = self.outputs.get("Evaluator", {}).get("blessing")
-        pushed = self.outputs.get("Pusher", {}).get("pushed_model")
+        pushed = self.outputs.get("Pusher", {}).get("pushed_model", mlmd.Artifact())
         return Sources(
             name=name,
             run_id=self.id,
@@ -152,7 +154,8 @@ class Run:
             trials=self.uri("Tuner", "tuner_results"),
             blessed=_int(blessing, "blessed") == 1 if blessing else None,
             baseline=_text(blessing, BASELINE_PROPERTY) if blessing else "",
-            pushed_to=_text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else "",
+            pushed_to=destination(pushed),
+            pushed_version=_text(pushed, PUSHED_VERSION) if pushed else "",
         )
 
 
@@ -193,6 +196,21 @@ def last_state(store: MetadataStore) -> tuple[str, str] | None:
         return None
     last = max(contexts, key=lambda context: context.id)
     return last.name, _text(last, STATE)
+
+
+def last_settings(store: MetadataStore, serving: str) -> dict[str, Any]:
+    """Return the settings of the last run that pushes to `serving`; empty if there is none."""
+    contexts = store.get_contexts_by_type(RUN_TYPE)
+    for context in sorted(contexts, key=lambda context: context.id, reverse=True):
+        settings: dict[str, Any] = json.loads(_text(context, SETTINGS) or "{}")
+        if settings and settings["paths"]["serving"] == serving:
+            return settings
+    return {}
+
+
+def destination(pushed: mlmd.Artifact) -> str:
+    """Return the folder of a pushed model; empty if no model was pushed."""
+    return _text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else ""
 
 
 def exists(artifact: mlmd.Artifact) -> bool:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import logging
 from tfx.dsl.io import fileio
-from tfx.utils import io_utils
+from tfx.utils import io_utils, path_utils
 
 from components.run_report.history import Sources, Step
 from components.run_report.page import Content, collect, render
@@ -41,9 +41,9 @@ SECONDS = 45.0
 """The longest time that a run waits for MLflow."""
 CHAMPION = "champion"
 """The alias of the served version of the registered model."""
-RUN_TAG, PUSHED_TAG = "pipeline_run_id", "pushed_to"
+RUN_TAG, PUSHED_TAG = "pipeline_run_id", "pushed_version"
 """The tag of a run with the id of the pipeline's run, and the tag of a version of the registered
-model with the folder that the model was pushed to."""
+model with the name of the pushed version."""
 _ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -189,9 +189,9 @@ def send(tracking: Tracking, content: Content) -> None:
     client.set_terminated(run_id, "FAILED" if source.failure else "FINISHED", round(1e3 * ended))
 
 
-def move_champion(client: MlflowClient, name: str, pushed_to: str) -> str | None:
-    """Move the alias to the version that was pushed to a folder; return it, None without one."""
-    version = _version(client, name, pushed_to)
+def move_champion(client: MlflowClient, name: str, pushed: str) -> str | None:
+    """Move the alias to the version of a pushed model; return that version, None without one."""
+    version = _version(client, name, pushed)
     if version is not None:
         client.set_registered_model_alias(name, CHAMPION, version)
     return version
@@ -284,24 +284,24 @@ def _register(client: MlflowClient, run_id: str, source: Sources) -> None:
     """Make the pushed model a version of the registered model, and move the alias to it."""
     from mlflow.exceptions import MlflowException
 
-    if _version(client, source.name, source.pushed_to) is None:
+    if _version(client, source.name, source.pushed_version) is None:
         with tempfile.TemporaryDirectory() as folder:
             _save_model(source, folder)
             client.log_artifacts(run_id, os.path.join(folder, "model"), "model")
         with contextlib.suppress(MlflowException):  # It exists.
             client.create_registered_model(source.name)
-        tags = {PUSHED_TAG: source.pushed_to}
+        tags = {PUSHED_TAG: source.pushed_version}
         client.create_model_version(source.name, f"runs:/{run_id}/model", run_id, tags)
-        move_champion(client, source.name, source.pushed_to)
+        move_champion(client, source.name, source.pushed_version)
 
 
-def _version(client: MlflowClient, name: str, pushed_to: str) -> str | None:
-    found = client.search_model_versions(f"name = '{name}' and tags.{PUSHED_TAG} = '{pushed_to}'")
+def _version(client: MlflowClient, name: str, pushed: str) -> str | None:
+    found = client.search_model_versions(f"name = '{name}' and tags.{PUSHED_TAG} = '{pushed}'")
     return str(found[0].version) if found else None
 
 
 def _save_model(source: Sources, folder: str) -> None:
-    """Write the pushed model in MLflow's format, with its signature and an example."""
+    """Write the model in MLflow's format, with its signature and an example."""
     import pandas as pd
     import tensorflow as tf
     from mlflow import pyfunc
@@ -309,7 +309,7 @@ def _save_model(source: Sources, folder: str) -> None:
     from mlflow.types import ColSpec, Schema
 
     saved_model = os.path.join(folder, "saved_model")
-    io_utils.copy_dir(source.pushed_to, saved_model)
+    io_utils.copy_dir(path_utils.serving_model_dir(source.model), saved_model)
     inputs: Any = [ColSpec("string", "text")]
     outputs: Any = [ColSpec("float", "probability"), ColSpec("long", "label")]
     pyfunc.save_model(

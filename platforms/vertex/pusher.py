@@ -28,6 +28,8 @@ from tfx.types import BaseChannel, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
 from components.pusher import BlessedExecutor
+from components.saved_models import identity
+from core.errors import InputError
 from core.settings import Section
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
@@ -39,6 +41,8 @@ ATTEMPTS = 3
 _VERSION = "1"
 """Name of the model's folder; TensorFlow Serving requires a number."""
 _LABELS = {"managed_by": "amazon-reviews"}
+_CONTENT, _ROLLED_BACK = "content", "rolled_back"
+"""Labels of a model: a digest of its content, and `true` after a rollback to another model."""
 _OPERATION_HOURS = 2.0
 """Timeout of an operation in hours; Vertex AI itself ends a deployment after that time."""
 _REST_PORT, _GRPC_PORT = 8080, 8500
@@ -92,22 +96,22 @@ class Executor(BlessedExecutor):
         """
         config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
         settings = EndpointSettings(**config[ENDPOINT_KEY])
-        for _ in range(1, ATTEMPTS):
+        for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._push(settings, input_dict, uri)
+                push = _Push(settings, _model_id(settings, uri))
+                if not push.is_uploaded():
+                    model = self.GetModelPath(input_dict)
+                    content = hashlib.sha256(identity(model)).hexdigest()[:16]
+                    _check_not_rolled_back(settings, content)
+                    io_utils.copy_dir(model, os.path.join(uri, _VERSION))
+                    push.upload(uri, {_CONTENT: content})
+                return push.replace(), push.model_id
             except RuntimeError as error:
+                if attempt == ATTEMPTS:
+                    raise
                 logging.warning("%s; retrying", error)
                 time.sleep(settings.poll_seconds)
-        return self._push(settings, input_dict, uri)
-
-    def _push(
-        self, settings: EndpointSettings, input_dict: dict[str, list[types.Artifact]], uri: str
-    ) -> tuple[str, str]:
-        push = _Push(settings, uri)
-        if not push.is_uploaded():
-            io_utils.copy_dir(self.GetModelPath(input_dict), os.path.join(uri, _VERSION))
-            push.upload()
-        return push.replace(), push.model_id
+        raise AssertionError
 
 
 class VertexPusher(Pusher):
@@ -138,25 +142,97 @@ class VertexPusher(Pusher):
         )
 
 
+def pushed_models(settings: EndpointSettings) -> list[tuple[str, float, str]]:
+    """Return the id, the time in seconds since 1970 and the state of the models, newest first.
+
+    Raises:
+      InputError, RuntimeError: as in `Executor.push`; or no model was pushed.
+    """
+    models = _models(settings)
+    if not models:
+        raise InputError(f"vertex.project: no pushed model of the endpoint {settings.name}")
+    served = _Push(settings, "").served_id()
+    return [
+        (
+            model_id,
+            model.create_time.timestamp(),
+            "served" if model_id == served else "rolled back" * (_ROLLED_BACK in model.labels),
+        )
+        for model_id, model in models.items()
+    ]
+
+
+def roll_back(settings: EndpointSettings, model_id: str | None) -> str:
+    """Serve an earlier model again; return its id.
+
+    Args:
+      settings: the endpoint.
+      model_id: the model; None: the one that was pushed before the served one.
+
+    Raises:
+      InputError, RuntimeError: as in `Executor.push`; or there is no such model, or it is served.
+    """
+    models = _models(settings)
+    served = _Push(settings, "").served_id()
+    ids = list(models)
+    earlier = ids[ids.index(served) + 1 :] if served in ids else []
+    chosen = model_id or (earlier[0] if earlier else None)
+    if chosen is None or chosen == served or chosen not in models:
+        raise InputError(
+            f"no earlier model {model_id or ''} of the endpoint {settings.name}; "
+            "`amazon-reviews models` lists the models"
+        )
+    _Push(settings, chosen).replace()
+    client = vertex_api.connect(ModelServiceClient, settings.region)
+    for each, labels in ((chosen, {}), (served, {_ROLLED_BACK: "true"})):
+        if each in models:
+            model = models[each]
+            kept = {key: value for key, value in model.labels.items() if key != _ROLLED_BACK}
+            model.labels = {**kept, **labels}
+            with errors_in_one_line("label the model"):
+                client.update_model(
+                    model=model, update_mask=FieldMask(paths=["labels"]), **retrying()
+                )
+    return chosen
+
+
+def _models(settings: EndpointSettings) -> dict[str, vertex_types.Model]:
+    """Return id -> model of the pushed models, the newest first."""
+    client = vertex_api.connect(ModelServiceClient, settings.region)
+    request = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
+    with errors_in_one_line("list the models"):
+        found = list(client.list_models(request=request, **retrying()))
+    found.sort(key=lambda model: model.create_time, reverse=True)
+    return {model.name.rpartition("/")[2]: model for model in found}
+
+
+def _check_not_rolled_back(settings: EndpointSettings, content: str) -> None:
+    for model_id, model in _models(settings).items():
+        if model.labels.get(_CONTENT) == content and _ROLLED_BACK in model.labels:
+            raise InputError(
+                f"the model is {model_id} of the endpoint {settings.name}, which was rolled back, "
+                f"so it is not pushed again; `amazon-reviews rollback {model_id}` serves it again"
+            )
+
+
+def _model_id(settings: EndpointSettings, uri: str) -> str:
+    """Return the same id in every attempt of a push, of at most 63 characters."""
+    return f"{settings.name[:46]}-{_digest(uri)}"
+
+
 class _Push:
     """The upload and the deployment of one model.
 
     Args:
       settings: the endpoint.
-      artifact_uri: folder that contains the model in a subfolder whose name is a number.
-
-    Attributes:
-      model_id: the last part of the model's resource name. It depends on `artifact_uri`, so every
-        attempt of a push uses the same.
+      model_id: the last part of the model's resource name.
     """
 
-    def __init__(self, settings: EndpointSettings, artifact_uri: str):
+    def __init__(self, settings: EndpointSettings, model_id: str):
         self._settings = settings
         self._models = vertex_api.connect(ModelServiceClient, settings.region)
         self._endpoints = vertex_api.connect(EndpointServiceClient, settings.region)
-        self._artifact_uri = artifact_uri
-        # At most 63 characters.
-        self.model_id = f"{settings.name[:46]}-{_digest(artifact_uri)}"
+        self.model_id = model_id
         self._model = f"{settings.parent}/models/{self.model_id}"
 
     def is_uploaded(self) -> bool:
@@ -169,8 +245,13 @@ class _Push:
                 return False
         return True
 
-    def upload(self) -> None:
-        """Upload the model with its serving container; return when the upload has ended."""
+    def upload(self, artifact_uri: str, labels: dict[str, str]) -> None:
+        """Upload the model with its serving container; return when the upload has ended.
+
+        Args:
+          artifact_uri: folder that contains the model in a subfolder whose name is a number.
+          labels: the labels of the model, besides those of all models.
+        """
         name = self._settings.name
         container = vertex_types.ModelContainerSpec(
             image_uri=self._settings.image,
@@ -189,12 +270,11 @@ class _Push:
         )
         model = vertex_types.Model(
             display_name=name,
-            artifact_uri=self._artifact_uri,
+            artifact_uri=artifact_uri,
             container_spec=container,
-            labels=_LABELS,
+            labels={**_LABELS, **labels},
         )
         request = {"parent": self._settings.parent, "model": model, "model_id": self.model_id}
-        logging.info("Uploading %s from %s", self._model, self._artifact_uri)
         with errors_in_one_line("upload the model"):
             self._run(self._models, "upload_model", request)
 
@@ -204,12 +284,14 @@ class _Push:
         Returns:
           The resource name of the endpoint.
         """
-        name = self._find() or self._create()
-        with errors_in_one_line("read the endpoint"):
+        with errors_in_one_line("find or create the endpoint"):
+            name = self._find() or self._create()
             self._wait_for_earlier(self._endpoints, name)
-        if self._deployed_id(self._read(name)) is None:
-            self._deploy(name)
-        endpoint = self._read(name)
+            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        if self._deployed_id(endpoint) is None:
+            with errors_in_one_line("deploy the model"):
+                self._deploy(name)
+                endpoint = self._endpoints.get_endpoint(name=name, **retrying())
         deployed = self._deployed_id(endpoint)
         if deployed is None:
             raise ApiError(f"{name}: the model {self.model_id} disappeared after its deployment")
@@ -221,38 +303,42 @@ class _Push:
                 self._endpoints.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
         for other in endpoint.deployed_models:
             if other.id != deployed:
-                logging.info("Undeploying %s", other.model)
                 request = {"endpoint": name, "deployed_model_id": other.id}
                 with errors_in_one_line("undeploy the previous model"):
                     self._run(self._endpoints, "undeploy_model", request)
         return name
 
+    def served_id(self) -> str | None:
+        """Return the id of the model with the traffic of the endpoint."""
+        with errors_in_one_line("read the endpoint"):
+            name = self._find()
+            if name is None:
+                return None
+            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        for deployed in endpoint.deployed_models:
+            if endpoint.traffic_split.get(deployed.id):
+                return str(deployed.model.rpartition("/")[2].partition("@")[0])
+        return None
+
     def _find(self) -> str | None:
-        request = {
-            "parent": self._settings.parent,
-            "filter": f'display_name="{self._settings.name}"',
-        }
-        with errors_in_one_line("list the endpoints"):
-            found = list(self._endpoints.list_endpoints(request=request, **retrying()))
+        settings = self._settings
+        request = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
+        found = self._endpoints.list_endpoints(request=request, **retrying())
         oldest = min(found, key=lambda endpoint: endpoint.create_time, default=None)
         return str(oldest.name) if oldest else None
 
     def _create(self) -> str:
-        display_name = self._settings.name
+        settings = self._settings
         # The same id in each attempt, so that a retry creates no second endpoint.
-        endpoint_id = f"amazon-reviews-{_digest(display_name)}"
+        endpoint_id = f"amazon-reviews-{_digest(settings.name)}"
         request = {
-            "parent": self._settings.parent,
-            "endpoint": vertex_types.Endpoint(display_name=display_name, labels=_LABELS),
+            "parent": settings.parent,
+            "endpoint": vertex_types.Endpoint(display_name=settings.name, labels=_LABELS),
             "endpoint_id": endpoint_id,
         }
-        logging.info("Creating the endpoint %s", display_name)
-        with (
-            errors_in_one_line("create the endpoint"),
-            contextlib.suppress(exceptions.AlreadyExists),
-        ):
+        with contextlib.suppress(exceptions.AlreadyExists):
             self._run(self._endpoints, "create_endpoint", request)
-        return f"{self._settings.parent}/endpoints/{endpoint_id}"
+        return f"{settings.parent}/endpoints/{endpoint_id}"
 
     def _deploy(self, endpoint: str) -> None:
         machine = vertex_types.MachineSpec(machine_type=self._settings.machine_type)
@@ -264,14 +350,8 @@ class _Push:
                 machine_spec=machine, min_replica_count=1, max_replica_count=1
             ),
         )
-        logging.info("Deploying %s to %s, which takes some minutes", self.model_id, endpoint)
-        with errors_in_one_line("deploy the model"):
-            request = {"endpoint": endpoint, "deployed_model": deployed}
-            self._run(self._endpoints, "deploy_model", request)
-
-    def _read(self, name: str) -> vertex_types.Endpoint:
-        with errors_in_one_line("read the endpoint"):
-            return self._endpoints.get_endpoint(name=name, **retrying())
+        request = {"endpoint": endpoint, "deployed_model": deployed}
+        self._run(self._endpoints, "deploy_model", request)
 
     def _deployed_id(self, endpoint: vertex_types.Endpoint) -> str | None:
         """Return the id under which the model is deployed.
@@ -285,7 +365,8 @@ class _Push:
         return None
 
     def _run(self, client: Any, method: str, request: dict[str, Any]) -> None:
-        """Start a google.longrunning.Operation and wait for its end."""
+        """Start a google.longrunning.Operation and wait for its end, up to some minutes."""
+        logging.info("%s %s on Vertex AI", method, self.model_id)
         started = getattr(client, method)(
             request=request, retry=None, timeout=vertex_api.REQUEST_SECONDS
         )

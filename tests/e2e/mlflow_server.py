@@ -66,9 +66,9 @@ class Server:
         return self.call("runs/search", **body).get("runs", [])
 
     def champion(self):
-        """Return the folder that the version with the alias was pushed to."""
+        """Return the pushed version with the alias."""
         alias = f"registered-models/alias?name={NAME}&alias=champion"
-        return values(self.call(alias)["model_version"]["tags"])["pushed_to"]
+        return values(self.call(alias)["model_version"]["tags"])["pushed_version"]
 
     def artifacts(self, run, path=""):
         listed = self.call(f"artifacts/list?run_id={run['info']['run_id']}&path={path}")

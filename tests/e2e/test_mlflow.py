@@ -106,7 +106,7 @@ def test_the_guide_goes_back_without_a_failed_request(mlflow_server, story):
     assert "champion is version 1 of" in done[-1].stdout
     assert load.failed == []
     assert (load.answers[0], load.answers[-1]) == (0, 1)
-    assert mlflow_server.champion() == str(first)
+    assert mlflow_server.champion() == first.name
     results = [values(run["data"]["tags"])["result"] for run in mlflow_server.runs()]
     assert results[::-1][:3] == ["pushed", "not blessed", "pushed"]
     lines = workspace.command("models").stdout.splitlines()[1:]
@@ -202,6 +202,6 @@ def test_a_rolled_back_model_is_not_pushed_again_but_can_be_served_again(mlflow_
     assert "was rolled back" in again.stdout
     forward = tracked.command("rollback", second.name)
     assert forward.returncode == 0, forward.stderr
-    assert mlflow_server.champion() == str(second)
+    assert mlflow_server.champion() == second.name
     unknown = tracked.command("rollback", "17")
     assert (unknown.returncode, "no version 17" in unknown.stderr) == (2, True)

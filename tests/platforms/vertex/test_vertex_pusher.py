@@ -32,7 +32,7 @@ SETTINGS = EndpointSettings(
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
-def push(folder, blessed=True, checked=True):
+def push(folder, blessed=True, checked=True, content=b"graph"):
     """Run the Pusher's step as TFX does; return the PushedModel."""
     model, blessing, checked_blessing, pushed = (
         kind()
@@ -48,7 +48,7 @@ def push(folder, blessed=True, checked=True):
     checked_blessing.set_int_custom_property("blessed", int(checked))
     saved = folder / "model" / "Format-Serving"
     saved.mkdir(parents=True, exist_ok=True)
-    (saved / "saved_model.pb").write_bytes(b"graph")
+    (saved / "saved_model.pb").write_bytes(content)
     pusher.Executor().Do(
         {
             "model": [model],
@@ -218,3 +218,24 @@ def test_a_refusal_by_vertex_is_one_line(vertex, tmp_path, method, code, message
     vertex.fail(method, grpc.StatusCode[code], message)
     with pytest.raises(InputError, match=expected):
         push(tmp_path)
+
+
+def states():
+    return [state for _, _, state in pusher.pushed_models(SETTINGS)]
+
+
+def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_again(vertex, tmp_path):
+    push(tmp_path / "good", content=b"good")
+    [(good, _)] = served(vertex)
+    push(tmp_path / "bad", content=b"bad")
+    [(bad, _)] = served(vertex)
+    assert pusher.roll_back(SETTINGS, None) == good
+    assert served(vertex) == [(good, 100)]
+    assert states() == ["rolled back", "served"]
+    with pytest.raises(InputError, match=f"{bad} .* was rolled back"):
+        push(tmp_path / "again", content=b"bad")
+    assert pusher.roll_back(SETTINGS, bad) == bad
+    assert served(vertex) == [(bad, 100)]
+    assert states() == ["served", "rolled back"]
+    with pytest.raises(InputError, match="no earlier model no-such-model"):
+        pusher.roll_back(SETTINGS, "no-such-model")
