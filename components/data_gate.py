@@ -17,8 +17,6 @@ from components.artifacts import CheckedData
 from core.errors import InputError
 from preprocessing import features
 
-_CLASSES = {"0": "negative", "1": "positive"}
-
 
 @component
 def DataGate(
@@ -48,9 +46,9 @@ def DataGate(
     found = []
     for split in splits:
         found += read_anomalies(anomalies.uri, split)
-        classes = [label for label, count in label_counts(statistics.uri, split).items() if count]
+        classes = [name for name, count in class_counts(statistics.uri, split).items() if count]
         if len(classes) == 1:
-            found.append(f"{split}: every review is {_CLASSES.get(classes[0], classes[0])}")
+            found.append(f"{split}: every review is {classes[0]}")
     if found:
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     fileio.makedirs(checked.uri)
@@ -58,14 +56,14 @@ def DataGate(
         file.write(json.dumps({"splits": splits, "anomalies": 0}))
 
 
-def label_counts(uri: str, split: str) -> dict[str, float]:
-    """Return label -> its number in the statistics of a split; zeros for a split without any.
+def class_counts(uri: str, split: str) -> dict[str, float]:
+    """Return class -> its number in the statistics of a split; zeros for a split without any.
 
     Args:
       uri: the output `statistics` of StatisticsGen.
       split: name of the split.
     """
-    counts = dict.fromkeys(_CLASSES, 0.0)
+    counts = dict.fromkeys(features.CLASSES, 0.0)
     path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
     if not fileio.exists(path):
         return counts
@@ -75,7 +73,9 @@ def label_counts(uri: str, split: str) -> dict[str, float]:
         for feature in dataset.features:
             if features.LABEL in feature.path.step or feature.name == features.LABEL:
                 for bucket in feature.string_stats.rank_histogram.buckets:
-                    counts[bucket.label] = counts.get(bucket.label, 0.0) + bucket.sample_count
+                    # An anomaly names any other label.
+                    if bucket.label in ("0", "1"):
+                        counts[features.CLASSES[int(bucket.label)]] += bucket.sample_count
     return counts
 
 

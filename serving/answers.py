@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from core.errors import not_utf8
-from serving.predictor import LABELS, Prediction
+from preprocessing.features import CLASSES
+from serving.predictor import Prediction
 
 MAX_LINE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
@@ -105,7 +106,7 @@ def answer(
 
 
 def _row(text: Text, prediction: Prediction | None) -> bytes:
-    start = f"{LABELS[prediction.label]}\t{prediction.probability:.3f}" if prediction else "-\t-"
+    start = f"{CLASSES[prediction.label]}\t{prediction.probability:.3f}" if prediction else "-\t-"
     return f"{start}\t".encode() + _shown(text).encode().translate(_SPACES)
 
 
@@ -114,7 +115,7 @@ def _json(text: Text, prediction: Prediction | None) -> bytes:
     if prediction:
         # A running server and this process print the same digits of a float32.
         probability = round(prediction.probability, 6)
-        line = {"label": LABELS[prediction.label], "probability": probability}
+        line = {"label": CLASSES[prediction.label], "probability": probability}
     line["text"] = _shown(text)
     return json.dumps({**line, "problem": text.problem} if text.problem else line).encode()
 

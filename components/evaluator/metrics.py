@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 
-from serving.predictor import LABELS
+from preprocessing.features import CLASSES
 from trainer_module.export import THRESHOLD
 
 ACCURACY = "binary_accuracy"
@@ -172,7 +172,7 @@ def _of_class(label: int, recall: tuple[str, str], precision: tuple[str, str]) -
       recall, precision: name and class in TFMA, where those of negative reviews are called
         differently.
     """
-    reviews = f"{LABELS[label]} reviews"
+    reviews = f"{CLASSES[label]} reviews"
     yield Metric(
         recall[0],
         f"recall of {reviews}",
@@ -206,7 +206,7 @@ def constant_answer(confusion: Confusion) -> str:
     labels = [sum(row) for row in confusion]
     most = int(labels[1] >= labels[0])
     share = ratio(labels[most], sum(labels))
-    return f"always answering {LABELS[most]} would give {share:.4f}"
+    return f"always answering {CLASSES[most]} would give {share:.4f}"
 
 
 def auc_interval(auc: float, confusion: Confusion) -> Interval:

@@ -24,7 +24,7 @@ from components.run_report.evaluation import Evaluation
 from components.run_report.history import Sources, installed_versions, read_runs
 from components.run_report.page import collect, render
 from core.metadata import open_store
-from serving.predictor import LABELS
+from preprocessing.features import CLASSES
 
 REPORT_FILE = "report.html"
 _DESCRIBED = {
@@ -109,7 +109,7 @@ def classification(evaluation: Evaluation) -> dict[str, Any]:
             for rate, recall, threshold in evaluation.roc
         ],
         "confusionMatrix": {
-            "annotationSpecs": [{"displayName": label} for label in LABELS],
+            "annotationSpecs": [{"displayName": label} for label in CLASSES],
             "rows": [{"row": row} for row in evaluation.confusion],
         },
     }

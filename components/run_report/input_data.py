@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tfx.dsl.io import fileio
 
-from components.data_gate import label_counts, read_anomalies
+from components.data_gate import class_counts, read_anomalies
 from core.files import list_files
 
 _FILES_SHOWN = 50
@@ -92,9 +92,9 @@ def read_balance(statistics: str) -> list[Balance]:
     """Read the label frequencies from the output of StatisticsGen."""
     found = []
     for split in _SPLITS:
-        counts = label_counts(statistics, split)
-        if whole := sum(counts.values()):
-            found.append(Balance(split, counts["0"] / whole, counts["1"] / whole))
+        negative, positive = class_counts(statistics, split).values()
+        if whole := negative + positive:
+            found.append(Balance(split, negative / whole, positive / whole))
     return found
 
 

@@ -26,8 +26,7 @@ from components.run_report.input_data import (
 )
 from components.run_report.mistakes import Explanations, Mistake, explain
 from core.settings import flat_settings
-from preprocessing.features import LENGTH_BUCKET
-from serving.predictor import LABELS
+from preprocessing.features import CLASSES, LENGTH_BUCKET
 from trainer_module.export import THRESHOLD
 from trainer_module.settings import SUMMARY_FILE
 
@@ -153,7 +152,7 @@ def answer(probability: float) -> str:
       probability: the predicted probability of being positive.
     """
     label = int(probability > THRESHOLD)
-    return f"answered {LABELS[label]} with probability {max(probability, 1 - probability):.3f}"
+    return f"answered {CLASSES[label]} with probability {max(probability, 1 - probability):.3f}"
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.errors import ConfigError, not_utf8
-from serving.predictor import LABELS
+from preprocessing.features import CLASSES
 
 PACKAGED = Path(__file__).with_name("golden.txt")
 MAX_BYTES = 65_536
 """Greatest size of the file in bytes. A compiled pipeline passes the sentences in a command-line
 argument, which Linux limits to 131,072 bytes."""
 
-_FORM = f"{' or '.join(LABELS)}, a tab and a text"
+_FORM = f"{' or '.join(CLASSES)}, a tab and a text"
 
 Sentence = tuple[str, str]
-"""A label of `serving.predictor.LABELS`, and a text."""
+"""A label of `preprocessing.features.CLASSES`, and a text."""
 
 
 def read_golden(path: str | None) -> list[Sentence]:
@@ -69,9 +69,9 @@ def _parse(content: bytes, where: str) -> Iterator[Sentence]:
         sentence = sentence.strip()
         if not tab or not sentence:
             raise ConfigError(f"{place}: {_shortened(text)!r} is not {_FORM}")
-        if label not in LABELS:
+        if label not in CLASSES:
             raise ConfigError(
-                f"{place}: unknown label {_shortened(label)!r}; write {' or '.join(LABELS)}"
+                f"{place}: unknown label {_shortened(label)!r}; write {' or '.join(CLASSES)}"
             )
         if sentence in lines:
             raise ConfigError(

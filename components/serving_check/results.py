@@ -18,7 +18,7 @@ from components.sample import Sample
 from components.serving_check.candidate import EXAMPLE, SIGNATURES, TEXT, Answers
 from components.serving_check.golden import Sentence
 from components.serving_check.settings import Thresholds
-from serving.predictor import LABELS
+from preprocessing.features import CLASSES
 from trainer_module.export import THRESHOLD
 
 TOLERANCE = 1e-3
@@ -194,7 +194,7 @@ def _mistakes(answers: Answers, golden: Sequence[Sentence]) -> list[dict[str, An
     return [
         {"text": text, "label": label, "probability": round(probability, 4)}
         for (label, text), probability in zip(golden, answers.golden, strict=False)
-        if LABELS[probability > THRESHOLD] != label
+        if CLASSES[probability > THRESHOLD] != label
     ]
 
 
@@ -203,9 +203,9 @@ def _golden(
 ) -> Iterator[Result]:
     """Yield whether enough golden sentences of each class are right, if they were sent."""
     least = thresholds.min_golden
-    for label in LABELS:
+    for label in CLASSES:
         right = [
-            LABELS[probability > THRESHOLD] == label
+            CLASSES[probability > THRESHOLD] == label
             for (own, _), probability in zip(golden, answers.golden, strict=False)
             if own == label
         ]
