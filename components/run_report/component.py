@@ -15,7 +15,7 @@ from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_component, base_executor, executor_spec
 from tfx.dsl.io import fileio
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import artifact_utils, standard_artifacts
+from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
@@ -27,7 +27,7 @@ from core.metadata import open_store
 from preprocessing.features import CLASSES
 
 REPORT_FILE = "report.html"
-_DESCRIBED = {
+_INPUTS = {
     "rejected": RejectedLines,
     "statistics": standard_artifacts.ExampleStatistics,
     "anomalies": standard_artifacts.ExampleAnomalies,
@@ -37,8 +37,7 @@ _DESCRIBED = {
     "evaluation": standard_artifacts.ModelEvaluation,
     "check": standard_artifacts.InfraBlessing,
 }
-"""The inputs whose URIs are attributes of `Sources`."""
-_BLESSING, _PUSHED = "blessing", "pushed_model"
+"""The inputs whose URIs a report reads."""
 
 
 class Executor(base_executor.BaseExecutor):
@@ -52,9 +51,7 @@ class Executor(base_executor.BaseExecutor):
     ) -> None:
         """See TFX's BaseExecutor."""
         content = collect(self._sources(input_dict, exec_properties))
-        [report], [metrics], [classified] = (
-            output_dict[key] for key in ("report", "metrics", "classification")
-        )
+        [report], [metrics], [classified] = (output_dict[key] for key in RunReportSpec.OUTPUTS)
         on_cluster = not exec_properties.get("metadata")
         file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
         fileio.makedirs(os.path.dirname(file))
@@ -70,7 +67,7 @@ class Executor(base_executor.BaseExecutor):
         self, input_dict: dict[str, list[types.Artifact]], exec_properties: dict[str, Any]
     ) -> Sources:
         run_id = (self._context.pipeline_run_id if self._context else None) or ""
-        blessing = artifact_utils.get_single_instance(input_dict[_BLESSING])
+        [blessing] = input_dict["blessing"]
         sources = Sources(
             name=exec_properties["name"],
             run_id=run_id,
@@ -79,8 +76,8 @@ class Executor(base_executor.BaseExecutor):
             # A file, because Kubeflow Pipelines may drop the properties of an artifact.
             blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
             baseline=str(blessing.get_string_custom_property(BASELINE_PROPERTY)),
-            pushed_to=_destination(input_dict.get(_PUSHED, [])),
-            **{key: input_dict[key][0].uri for key in _DESCRIBED if input_dict.get(key)},
+            pushed_to=_destination(input_dict.get("pushed_model", [])),
+            uris={key: input_dict[key][0].uri for key in _INPUTS if input_dict.get(key)},
         )
         location = exec_properties.get("metadata")
         if not location:
@@ -105,8 +102,12 @@ def classification(evaluation: Evaluation) -> dict[str, Any]:
     """
     return {
         "confidenceMetrics": [
-            {"confidenceThreshold": threshold, "recall": recall, "falsePositiveRate": rate}
-            for rate, recall, threshold in evaluation.roc
+            {
+                "confidenceThreshold": point.threshold,
+                "recall": point.recall,
+                "falsePositiveRate": point.false_positive_rate,
+            }
+            for point in evaluation.curve
         ],
         "confusionMatrix": {
             "annotationSpecs": [{"displayName": label} for label in CLASSES],
@@ -145,9 +146,9 @@ class RunReportSpec(types.ComponentSpec):
         "min_accuracy": ExecutionParameter(type=float, optional=True),
     }
     INPUTS = {
-        **{key: ChannelParameter(type=kind) for key, kind in _DESCRIBED.items()},
-        _BLESSING: ChannelParameter(type=standard_artifacts.ModelBlessing),
-        _PUSHED: ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
+        **{key: ChannelParameter(type=kind) for key, kind in _INPUTS.items()},
+        "blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
+        "pushed_model": ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
     }
     OUTPUTS = {
         "report": ChannelParameter(type=Report),
@@ -161,6 +162,16 @@ class RunReport(base_component.BaseComponent):
 
     The page is the file `report.html` in the artifact `report`. On a cluster, where the artifact is
     a `system.HTML`, it is the artifact itself.
+
+    Args:
+      name: name of the pipeline.
+      settings: JSON of all settings.
+      metadata: `paths.metadata`, if the component can read ML Metadata there. The report then has
+        the duration of each component, and is never a cache hit.
+      parameters: the parameters of the run, which replace values of `settings`; their names are
+        those of RUN_PARAMETERS.
+      inputs: the outputs that the report describes, by their names in `RunReportSpec`; `check` is
+        the `blessing` of a ServingCheck.
     """
 
     SPEC_CLASS = RunReportSpec
@@ -174,18 +185,6 @@ class RunReport(base_component.BaseComponent):
         parameters: Mapping[str, RuntimeParameter] | None = None,
         **inputs: types.BaseChannel | None,
     ):
-        """Construct the component.
-
-        Args:
-          name: name of the pipeline.
-          settings: JSON of all settings.
-          metadata: `paths.metadata`, if the component can read ML Metadata there. The report then
-            has the duration of each component, and is never a cache hit.
-          parameters: the parameters of the run, which replace values of `settings`; their names are
-            those of RUN_PARAMETERS.
-          inputs: the outputs that the report describes, by their names in `RunReportSpec`; `check`
-            is the `blessing` of a ServingCheck.
-        """
         super().__init__(
             spec=RunReportSpec(
                 name=name,

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfx.utils import path_utils
 
 from components.evaluator.files import read_mistakes
-from components.sample import read_sample
+from components.examples import read_sample
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, ngram_ids, words
 from serving.explain import Part, logit, parts, variants

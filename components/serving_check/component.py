@@ -15,10 +15,9 @@ from tfx.types import artifact_utils, standard_artifacts, standard_component_spe
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 from tfx.utils import path_utils
 
-from components.evaluator.files import CANDIDATE, read, stored_predictions
-from components.evaluator.metrics import EXAMPLE_COUNT
+from components.evaluator.files import read, stored_predictions
+from components.examples import read_sample
 from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
-from components.sample import read_sample
 from components.serving_check import golden, results
 from components.serving_check.candidate import try_candidate
 from components.serving_check.settings import Thresholds
@@ -54,7 +53,7 @@ class Executor(base_executor.BaseExecutor):
             [text for _, text in sentences],
         )
         evaluated = results.Evaluated(
-            reviews=round(read(evaluation.uri)[0].models[CANDIDATE].values[EXAMPLE_COUNT]),
+            reviews=read(evaluation.uri).candidate.examples,
             predictions=stored_predictions(evaluation.uri, sample.examples),
         )
         found = results.check(answers, failure, thresholds, sample, evaluated, sentences)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from components.sample import Sample
+from components.examples import Sample
 from components.serving_check.candidate import EXAMPLE, SIGNATURES, TEXT, Answers
 from components.serving_check.golden import Sentence
 from components.serving_check.settings import Thresholds

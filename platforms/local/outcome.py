@@ -11,8 +11,8 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
-from components.evaluator.files import BASELINE, CANDIDATE, read, read_checks
-from components.evaluator.metrics import ACCURACY, constant_answer
+from components.evaluator.files import read
+from components.evaluator.metrics import ACCURACY, AUC, constant_answer
 from components.properties import (
     BASELINE_PROPERTY,
     CAUSE_PROPERTY,
@@ -82,11 +82,10 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
     pushed_to = destination(outputs.one(PUSHER, "pushed_model")) if PUSHER in outputs else ""
     if pushed_to and not is_complete(pushed_to):
         raise NoOutcomeError(f"the model pushed to {pushed_to} was deleted; run again to push it")
-    models = read(evaluation)[0].models
-    own = models[CANDIDATE]
+    results = read(evaluation)
+    own, base = results.candidate, results.baseline or results.candidate
     blessed = blessing.custom_properties["blessed"].int_value == 1
     baseline = blessing.custom_properties[BASELINE_PROPERTY].string_value
-    base = models.get(BASELINE, own)
     return Outcome(
         lines={
             name: value.int_value
@@ -94,15 +93,13 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
             if value.HasField("int_value")
         },
         reading=rejected.custom_properties[READING_PROPERTY].string_value.splitlines(),
-        accuracy=own.values[ACCURACY],
-        auc=own.values["auc"],
-        constant_answer=constant_answer(own.confusion),
+        accuracy=ACCURACY.value(own),
+        auc=AUC.value(own),
+        constant_answer=constant_answer(own),
         baseline=baseline,
-        accuracy_change=own.values[ACCURACY] - base.values[ACCURACY],
+        accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
         blessed=blessed,
-        reasons=[
-            check.sentence for check in read_checks(evaluation) if not (blessed or check.passed)
-        ],
+        reasons=[check.sentence for check in results.checks() if not (blessed or check.passed)],
         refused=check[CAUSE_PROPERTY].string_value,
         pushed_to=pushed_to,
         strategy=_strategy(outputs.one(TRAINER, "model_run").uri),

@@ -12,7 +12,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 
-from components.beam_executor import LocalBeamExecutor
+from components.beam import LocalBeamExecutor
 from components.review_example_gen.executor import Executor
 from core.local_beam import make_pipeline
 from pipeline.config import PipelineConfig

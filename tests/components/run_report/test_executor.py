@@ -35,9 +35,9 @@ OUTPUTS = {
 
 
 def test_the_figures_have_the_form_of_kfps_own_class(tmp_path):
-    found = read_evaluation(write_run(tmp_path).evaluation)
+    found = read_evaluation(write_run(tmp_path).uris["evaluation"])
     expected = ClassificationMetrics()
-    rates, recalls, thresholds = zip(*found.roc, strict=True)
+    thresholds, rates, recalls, _ = zip(*found.curve, strict=True)
     expected.log_roc_curve(fpr=list(rates), tpr=list(recalls), threshold=list(thresholds))
     expected.log_confusion_matrix(["negative", "positive"], found.confusion)
     assert classification(found) == expected.metadata

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import shutil
 
 import pytest
 
@@ -16,6 +15,12 @@ LARGEST = 5_000_000  # bytes
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("run"))
+
+
+def without_model(sources, uris=None, **changes):
+    """Return the page of the run without its model, so that it is ready quickly."""
+    uris = {name: uri for name, uri in (sources.uris | (uris or {})).items() if name != "model"}
+    return render(collect(dataclasses.replace(sources, uris=uris, **changes)))
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +55,7 @@ def test_the_text_of_a_review_is_no_markup(page):
     ],
 )
 def test_the_verdict(sources, change, verdict):
-    # Without a model the report is ready quickly.
-    page = render(collect(dataclasses.replace(sources, model=None, **change)))
+    page = without_model(sources, **change)
     assert f'id="verdict">{verdict}<' in page
 
 
@@ -63,7 +67,7 @@ def test_the_verdict(sources, change, verdict):
     ],
 )
 def test_the_page_names_the_baseline(sources, baseline, sentence):
-    page = render(collect(dataclasses.replace(sources, model=None, baseline=baseline)))
+    page = without_model(sources, baseline=baseline)
     assert f">{sentence}<" in page
     # The evaluation itself has no values of a baseline.
     assert ">difference<" not in page
@@ -78,18 +82,11 @@ def test_a_damaged_artifact_is_named_and_the_rest_is_shown(sources, tmp_path):
     broken = tmp_path / "model_run"
     broken.mkdir()
     (broken / "training.json").write_text('{"model": ')
-    page = render(collect(dataclasses.replace(sources, model_run=str(broken), model=None)))
+    page = without_model(sources, {"model_run": str(broken)})
     assert "Not available: training figures: JSONDecodeError" in page
     assert "a.csv" in page
 
 
-def test_an_older_training_has_no_curve(sources, tmp_path):
-    import json
-
-    folder = shutil.copytree(sources.model_run, tmp_path / "model_run")
-    figures = json.loads((folder / "training.json").read_text())
-    for name in ("curve", "devices", "epoch_metrics", "strategy_reason"):
-        del figures[name]
-    (folder / "training.json").write_text(json.dumps(figures))
-    page = render(collect(dataclasses.replace(sources, model_run=str(folder), model=None)))
-    assert "OneDeviceStrategy" in page
+def test_an_evaluation_by_an_earlier_version_is_named(sources, tmp_path):
+    page = without_model(sources, {"evaluation": str(tmp_path)})
+    assert "counts.json: an earlier version evaluated" in page

@@ -34,9 +34,10 @@ def text_of(markup):
 
 def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
     assert list(sections) == [
-        *("key", "check", "input", "training", "evaluation"),
-        *("ngrams", "mistakes", "timeline", "settings"),
+        *("key", "mistakes", "ngrams", "check", "evaluation"),
+        *("training", "input", "timeline", "settings"),
     ]
+    assert re.findall('<a href="#(.*?)">', page) == list(sections)
     head = text_of(page[page.index("<header>") : page.index("<section")])
     verdict = "The model is blessed, but failed the serving check. It was not pushed."
     assert head.index(verdict) < head.index("accuracy < 0.95") < head.index("drop < 0.1")
@@ -99,6 +100,7 @@ def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
             [
                 "length_bucket 1-19 50 0.7000 0.5600 – 0.8100",
                 "false positive rate",
+                "precision of positive reviews",
                 "predicted probability of positive",
                 "negative 450 50 positive 40 460",
             ],

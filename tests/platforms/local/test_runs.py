@@ -115,9 +115,9 @@ def test_the_runs_are_listed_newest_first(metadata, call):
 def test_a_run_has_its_components_and_outputs_but_not_its_report(metadata):
     newest, _ = read_runs(metadata.store)
     assert [(step.name, step.state) for step in newest.steps] == [("Trainer", "done")]
-    assert newest.uri("Trainer", "model") == "/2026-01-02T10:00:00/Trainer"
-    assert newest.uri("Evaluator", "evaluation") is None
     sources = newest.sources("amazon_reviews")
+    assert sources.uris["model"] == "/2026-01-02T10:00:00/Trainer"
+    assert "evaluation" not in sources.uris
     assert (sources.failure, sources.blessed) == ("Trainer: out of [memory]", None)
 
 
@@ -125,7 +125,7 @@ def test_the_outputs_of_a_failed_component_are_not_used(metadata):
     metadata.add_run("2026-01-03", {}, nodes=["Trainer"], state="FAILED")
     newest = read_runs(metadata.store)[0]
     assert newest.steps[0].state == "failed"
-    assert newest.uri("Trainer", "model") is None
+    assert newest.outputs == {}
 
 
 def test_a_run_of_an_older_version_or_a_killed_one_is_listed(metadata, call):
