@@ -167,12 +167,6 @@ class Metric:
             return wilson(*self.fraction(counts))
         return self.spread(value, counts) if self.spread else None
 
-    def thresholds(self, settings: Evaluation) -> tuple[float | None, float | None]:
-        """Return the minimum and that of the change; None if no model can miss it."""
-        least = getattr(settings, self.minimum, 0.0)
-        drop = getattr(settings, self.max_drop, 1.0)
-        return (least if least > 0 else None), (-drop if drop < 1 else None)
-
 
 def ratio(part: float, whole: float) -> float:
     """Return a quotient; NaN if the divisor is 0."""
@@ -282,30 +276,17 @@ METRICS = (
 
 
 class Check(NamedTuple):
-    """A threshold on all reviews of the test split, and the value that is compared with it.
+    """A threshold on all reviews of the test split, with the value of the candidate, in words."""
 
-    Attributes:
-      metric: the metric.
-      is_change: whether `value` is a difference from the baseline.
-      limit: the smallest value that passes.
-      value: the value of the candidate, or its value minus that of the baseline.
-      sentence: the value and the threshold in words.
-    """
-
-    metric: Metric
-    is_change: bool
-    limit: float
-    value: float
     sentence: str
-
-    @property
-    def passed(self) -> bool:
-        """Whether the threshold is reached. A value that is not defined does not reach it."""
-        return self.value >= self.limit
+    passed: bool
 
 
 def checks(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check]:
     """Compare a candidate with its thresholds; it is blessed if all checks have passed.
+
+    A value that is not defined does not reach a threshold. A threshold that every model reaches is
+    none.
 
     Args:
       own: the candidate on the whole test split.
@@ -314,22 +295,22 @@ def checks(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check
     """
     found = []
     for metric in METRICS:
-        least, least_change = metric.thresholds(settings)
         value = metric.value(own)
-        if least is not None:
+        least: float = getattr(settings, metric.minimum, 0.0)
+        if least > 0:
             shown = f"{value:.4f}" if math.isfinite(value) else "undefined"
             if metric.remedy and metric.fraction:
                 shown += " ({:,} of {:,})".format(*metric.fraction(own))
             sentence = f"{metric.title} is {shown}, evaluation.{metric.minimum} requires {least:g}"
-            check = Check(metric, False, least, value, sentence)
-            if metric.remedy and not check.passed:
-                check = check._replace(sentence=f"{sentence}; {metric.remedy}")
-            found.append(check)
-        if least_change is not None and base is not None:
+            passed = value >= least
+            remedy = f"; {metric.remedy}" if metric.remedy and not passed else ""
+            found.append(Check(sentence + remedy, passed))
+        drop: float = getattr(settings, metric.max_drop, 1.0)
+        if drop < 1 and base is not None:
             change = value - metric.value(base)
             sentence = (
                 f"{metric.title} is {abs(change):.4f} {'below' if change < 0 else 'above'} that of "
-                f"the baseline, evaluation.{metric.max_drop} allows {-least_change:g}"
+                f"the baseline, evaluation.{metric.max_drop} allows {drop:g}"
             )
-            found.append(Check(metric, True, least_change, change, sentence))
+            found.append(Check(sentence, change >= -drop))
     return found

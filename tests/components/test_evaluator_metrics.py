@@ -78,7 +78,7 @@ def oracle(tmp_path_factory):
     # The minimum is reached exactly, up to the last bit of a float.
     accuracy = ((reviews["probability"] > 0.5) == reviews["label"]).mean()
     settings = Evaluation(min_accuracy=accuracy, min_class_recall=0.3)
-    config = tfma_files.eval_config(settings, has_baseline=False)
+    config = tfma_files.eval_config(settings.slices, has_baseline=False)
     # TFMA calls no model here.
     config.model_specs[0].ClearField("preprocessing_function_names")
     config.model_specs[0].ClearField("signature_name")
@@ -120,8 +120,6 @@ def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
         else:
             assert found[key] == pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True), key
     assert [check.passed for check in files.read(ours).checks()] == [True, True, True]
-    assert tfma.load_validation_result(theirs).validation_ok
-    assert tfma.load_validation_result(ours).validation_ok
     [result] = tfma.load_eval_results(ours).get_results()
     assert result.model_location == "/model"
     near = reviews[(reviews["probability"] >= 0.3) & (reviews["probability"] < 0.7)]
@@ -151,7 +149,7 @@ def test_counts_are_stored_exactly(pairs):
 
 
 def test_an_evaluation_by_an_earlier_version_is_named(tmp_path):
-    with pytest.raises(InputError, match="has no counts.json: an earlier version evaluated"):
+    with pytest.raises(InputError, match=r"has no counts\.json: an earlier version evaluated"):
         files.read(str(tmp_path))
     assert files.stored_predictions(str(tmp_path), [b"a"]) == {}
     assert files.read_mistakes(str(tmp_path)) == []
@@ -257,12 +255,6 @@ def test_a_model_is_blessed_if_it_reaches_every_threshold(tmp_path, own, base, p
             "evaluation.max_accuracy_drop allows 0.01"
         )
     assert [check.sentence for check in found] == sentences
-    validation = tfma.load_validation_result(str(tmp_path))
-    assert validation.validation_ok == all(passed)
-    failures = [each for part in validation.metric_validations_per_slice for each in part.failures]
-    assert [failure.metric_key.is_diff for failure in failures] == [
-        is_change for is_change, ok in zip((False, True), passed, strict=False) if not ok
-    ]
 
 
 def test_a_check_that_cannot_be_made_is_not_passed():
@@ -274,7 +266,6 @@ def test_a_threshold_that_no_model_misses_is_none(tmp_path):
     models = of_accuracy(1), of_accuracy(1)
     none = {"min_accuracy": 0.0, "min_class_recall": 0.0, "max_accuracy_drop": 1.0}
     assert written(tmp_path, results(*models, **none)).checks() == []
-    assert tfma.load_validation_result(str(tmp_path)).validation_ok
 
 
 REMEDY = (
@@ -323,7 +314,10 @@ def test_a_new_metric_is_one_row(tmp_path, monkeypatch):
     written(tmp_path, results(counts([(0, 0.1), (0, 0.2), (0, 0.9), (1, 0.9)])))
     found = read_evaluation(str(tmp_path))
     assert (found.metrics[-1].name, found.metrics[-1].value) == (row.title, pytest.approx(5 / 6))
-    assert found.checks[-1].metric is row
+    assert (
+        found.checks[-1].sentence
+        == "balanced accuracy is 0.8333, evaluation.min_accuracy requires 0.8"
+    )
     [(_, values)] = tfma.load_eval_result(str(tmp_path)).slicing_metrics
     assert values[""][""][row.name]["doubleValue"] == pytest.approx(5 / 6)
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from components.evaluator import files
 from components.evaluator.files import CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import ACCURACY, Check, Counts, Interval
+from components.evaluator.metrics import Check, Counts, Interval
 from components.evaluator.settings import Evaluation as EvaluationSettings
 from components.run_report.evaluation import (
     Bin,
@@ -120,8 +120,8 @@ EVALUATION = Evaluation(
         SliceAccuracy("length_bucket", "20-49", 950, 0.91, Interval(0.89, 0.93)),
     ],
     checks=[
-        Check(ACCURACY, False, 0.95, 0.9, "accuracy < 0.95"),
-        Check(ACCURACY, True, -0.1, 0.05, "drop < 0.1"),
+        Check("accuracy < 0.95", False),
+        Check("drop < 0.1", True),
     ],
     confusion=[[450, 50], [40, 460]],
     curve=[Point(1 - n / 400, n / 400, min(1.0, n / 100), 0.9) for n in range(401)],
