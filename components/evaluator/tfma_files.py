@@ -6,7 +6,7 @@ TFMA's own writers are Beam stages whose inputs are private types; its messages 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
@@ -19,7 +19,7 @@ from components.evaluator.metrics import METRICS, Counts
 from preprocessing import features
 
 
-def eval_config(slices: list[str], has_baseline: bool) -> config_pb2.EvalConfig:
+def eval_config(slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalConfig:
     """Return the configuration with which TFMA computes the same metrics."""
     model = {
         "signature_name": "serving_default",
