@@ -32,6 +32,30 @@ class Interval(NamedTuple):
     high: float
 
 
+class Point(NamedTuple):
+    """The rates of a threshold; NaN where a rate is not defined."""
+
+    threshold: float
+    false_positive_rate: float
+    recall: float
+    precision: float
+
+
+class Tenth(NamedTuple):
+    """The reviews whose prediction is in one tenth of [0, 1].
+
+    Attributes:
+      lower: lower end of the tenth.
+      mean: mean prediction, to 0.0001.
+      negative, positive: number of reviews.
+    """
+
+    lower: float
+    mean: float
+    negative: int
+    positive: int
+
+
 @dataclass(frozen=True)
 class Counts:
     """What is counted of the predictions of one model for the reviews of one slice.
@@ -96,36 +120,32 @@ class Counts:
         """Number of reviews."""
         return int(self.confusion.sum())
 
-    def curve(self) -> Iterator[tuple[float, list[list[int]]]]:
-        """Yield thresholds, descending, and the reviews by label and predicted label.
+    def curve(self) -> Iterator[Point]:
+        """Yield the rates of thresholds, descending.
 
         The first threshold is 1 and the last one 0. Between them are about 200 with a review.
         """
         histogram = self.histogram.toarray()
         above = np.cumsum(histogram[:, ::-1], axis=1)[:, ::-1]
         negative, positive = histogram.sum(axis=1).tolist()
-        yield 1.0, [[negative, 0], [positive, 0]]
         found = np.flatnonzero(histogram.any(axis=0))[::-1]
-        for bucket in found[:: max(1, len(found) // _CURVE_POINTS)].tolist():
-            false, true = above[:, bucket].tolist()
-            yield (bucket + 1) / BUCKETS, [[negative - false, false], [positive - true, true]]
-        yield 0.0, [[0, negative], [0, positive]]
+        buckets = found[:: max(1, len(found) // _CURVE_POINTS)].tolist()
+        inner = (((bucket + 1) / BUCKETS, above[:, bucket].tolist()) for bucket in buckets)
+        for threshold, (false, true) in ((1.0, (0, 0)), *inner, (0.0, (negative, positive))):
+            precision = ratio(true, true + false)
+            yield Point(threshold, ratio(false, negative), ratio(true, positive), precision)
 
-    def tenths(self) -> Iterator[tuple[float, float, int, int]]:
-        """Yield the reviews whose prediction is in each tenth of [0, 1].
-
-        Yields:
-          lower end, sum of the predictions to 0.0001 a review, negative and positive reviews.
-        """
+    def tenths(self) -> Iterator[Tenth]:
+        """Yield the tenths of [0, 1] with reviews."""
         histogram = self.histogram.toarray()
         middles = np.minimum((np.arange(BUCKETS) + 1.5) / BUCKETS, 1)
         # The first tenth has one bucket less, because two buckets of TFMA are one.
         tenths = np.minimum((middles * 10).astype(int), 9)
         for tenth in range(10):
             here = histogram[:, tenths == tenth]
-            negative, positive = here.sum(axis=1).tolist()
-            total = float((here * middles[tenths == tenth]).sum())
-            yield tenth / 10, total, negative, positive
+            if here.any():
+                mean = float((here @ middles[tenths == tenth]).sum() / here.sum())
+                yield Tenth(tenth / 10, mean, *here.sum(axis=1).tolist())
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from components.run_report.evaluation import Bin, Evaluation, Point
+from components.evaluator.metrics import Point, Tenth
+from components.run_report.evaluation import Evaluation
 from components.run_report.history import Step
 from preprocessing.features import CLASSES
 
@@ -71,8 +72,8 @@ def draw(
     if evaluation:
         found["roc"] = _roc(evaluation.curve)
         found["precision_recall"] = _precision_recall(evaluation.curve)
-        found["calibration"] = _calibration(evaluation.bins)
-        found["scores"] = _scores(evaluation.bins)
+        found["calibration"] = _calibration(evaluation.tenths)
+        found["scores"] = _scores(evaluation.tenths)
     if lengths:
         found["lengths"] = _lengths(lengths)
     if steps:
@@ -112,20 +113,20 @@ def _precision_recall(curve: Sequence[Point]) -> str:
     return _svg(figure, "Precision over recall of positive reviews")
 
 
-def _calibration(bins: Sequence[Bin]) -> str:
+def _calibration(tenths: Sequence[Tenth]) -> str:
     figure, axes = _axes("predicted probability of positive", "observed fraction")
     axes.plot([0, 1], [0, 1], "--", color=_MUTED)
-    axes.plot([b.predicted for b in bins], [b.observed for b in bins], "o-", color=_FIRST)
+    observed = [each.positive / (each.negative + each.positive) for each in tenths]
+    axes.plot([each.mean for each in tenths], observed, "o-", color=_FIRST)
     return _svg(figure, "Calibration of the predicted probabilities")
 
 
-def _scores(bins: Sequence[Bin]) -> str:
+def _scores(tenths: Sequence[Tenth]) -> str:
     figure, axes = _axes("predicted probability of positive", "test reviews")
-    for label, colour in enumerate((_SECOND, _FIRST)):
-        # The two bars of a tenth stand side by side.
-        places = [b.lower + 0.03 + 0.04 * label for b in bins]
-        counts = [b.reviews[label] for b in bins]
-        axes.bar(places, counts, 0.04, color=colour, label=CLASSES[label])
+    # The two bars of a tenth stand side by side.
+    for name, place, colour in zip(CLASSES, (0.03, 0.07), (_SECOND, _FIRST), strict=True):
+        counts = [getattr(each, name) for each in tenths]
+        axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=name)
     axes.set_xlim(0, 1)
     axes.legend(title="label")
     return _svg(figure, "Number of reviews by predicted probability")

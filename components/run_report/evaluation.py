@@ -13,9 +13,10 @@ from components.evaluator.metrics import (
     Counts,
     Interval,
     Metric,
+    Point,
+    Tenth,
     constant_answer,
     difference_interval,
-    ratio,
 )
 from trainer_module.export import THRESHOLD, UNDECIDED
 
@@ -48,38 +49,6 @@ class SliceAccuracy(NamedTuple):
     interval: Interval
 
 
-class Point(NamedTuple):
-    """The rates of a threshold; NaN where a rate is not defined."""
-
-    threshold: float
-    false_positive_rate: float
-    recall: float
-    precision: float
-
-
-class Bin(NamedTuple):
-    """The reviews whose probability is in one tenth of [0, 1].
-
-    Attributes:
-      lower: lower end of the tenth.
-      predicted: mean probability of being positive.
-      observed: fraction of positive reviews.
-      reviews: number of negative and of positive reviews.
-    """
-
-    lower: float
-    predicted: float
-    observed: float
-    reviews: list[int]
-
-
-class Undecided(NamedTuple):
-    """The reviews whose probability is near the threshold."""
-
-    examples: int
-    accuracy: float
-
-
 class Evaluation(NamedTuple):
     """The figures of one evaluation.
 
@@ -90,9 +59,9 @@ class Evaluation(NamedTuple):
       slices: the accuracy of each slice.
       checks: the thresholds, next to the values of the candidate.
       confusion: counts, rows are the labels negative and positive, columns the predictions.
-      curve: by descending threshold.
-      bins: the tenths of [0, 1] with reviews.
-      undecided: None if there are no such reviews.
+      curve, tenths: see `Counts`.
+      undecided: number and accuracy of the reviews whose probability is near the threshold; None if
+        there are none.
     """
 
     examples: int
@@ -102,8 +71,8 @@ class Evaluation(NamedTuple):
     checks: list[Check]
     confusion: list[list[int]]
     curve: list[Point]
-    bins: list[Bin]
-    undecided: Undecided | None = None
+    tenths: list[Tenth]
+    undecided: tuple[int, float] | None = None
 
 
 def read_evaluation(uri: str) -> Evaluation:
@@ -122,11 +91,7 @@ def read_evaluation(uri: str) -> Evaluation:
         for of_slice, models in results.slices.items()
         if of_slice != WHOLE
     ]
-    bins = [
-        Bin(lower, total / sum(reviews), reviews[1] / sum(reviews), reviews)
-        for lower, total, *reviews in own.tenths()
-        if sum(reviews)
-    ]
+    tenths = list(own.tenths())
     return Evaluation(
         examples=own.examples,
         constant_answer=constant_answer(own),
@@ -134,12 +99,9 @@ def read_evaluation(uri: str) -> Evaluation:
         slices=sorted(slices, key=lambda each: (each.feature, _first_number(each.value))),
         checks=results.checks(),
         confusion=own.confusion.tolist(),
-        curve=[
-            Point(threshold, ratio(fp, fp + tn), ratio(tp, tp + fn), ratio(tp, tp + fp))
-            for threshold, ((tn, fp), (fn, tp)) in own.curve()
-        ],
-        bins=bins,
-        undecided=_undecided(bins),
+        curve=list(own.curve()),
+        tenths=tenths,
+        undecided=_undecided(tenths),
     )
 
 
@@ -160,12 +122,12 @@ def _slice_accuracy(feature: str, value: str, counts: Counts) -> SliceAccuracy:
     return SliceAccuracy(feature, value, counts.examples, ACCURACY.value(counts), interval)
 
 
-def _undecided(bins: list[Bin]) -> Undecided | None:
+def _undecided(tenths: list[Tenth]) -> tuple[int, float] | None:
     # Rounded, because 1 - 0.7 is more than 0.3.
-    near = [each for each in bins if round(1 - UNDECIDED, 9) <= each.lower < UNDECIDED]
-    examples = sum(sum(each.reviews) for each in near)
-    right = sum(each.reviews[each.lower >= THRESHOLD] for each in near)
-    return Undecided(examples, right / examples) if examples else None
+    near = [each for each in tenths if round(1 - UNDECIDED, 9) <= each.lower < UNDECIDED]
+    examples = sum(each.negative + each.positive for each in near)
+    right = sum(each.positive if each.lower >= THRESHOLD else each.negative for each in near)
+    return (examples, right / examples) if examples else None
 
 
 def _first_number(name: str) -> int:

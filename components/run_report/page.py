@@ -25,6 +25,7 @@ from components.run_report.input_data import (
     read_input,
 )
 from components.run_report.mistakes import Explanations, Mistake, explain
+from core.errors import UserError
 from core.settings import flat_settings
 from preprocessing.features import CLASSES, LENGTH_BUCKET
 from trainer_module.export import THRESHOLD, UNDECIDED
@@ -76,8 +77,9 @@ def collect(sources: Sources) -> Content:
         except Exception as error:
             # A damaged artifact raises the errors of many libraries.
             logging.warning("The report has no %s: %s", what, error)
-            line = (str(error).splitlines() or [""])[0]
-            problems.append(f"{what}: {type(error).__name__}: {line}")
+            line = str(error).partition("\n")[0]
+            kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+            problems.append(f"{what}: {kind}{line}")
             return None
 
     uri = sources.uris.get
@@ -124,7 +126,8 @@ def render(content: Content) -> str:
         **content._asdict(),
         run=sources,
         verdict=_verdict(content),
-        started=_date(sources.started),
+        started=sources.started
+        and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(sources.started)),
         seconds=sum(step.seconds for step in sources.steps),
         settings=flat_settings(sources.settings),
         charts=draw(content.training, content.evaluation, content.lengths, sources.steps),
@@ -181,9 +184,3 @@ def _read_json(folder: str, name: str) -> dict[str, Any]:
     with fileio.open(os.path.join(folder, name)) as file:
         content: dict[str, Any] = json.loads(file.read())
     return content
-
-
-def _date(started: float | None) -> str:
-    if started is None:
-        return ""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(started))

@@ -7,16 +7,9 @@ import tensorflow as tf
 
 from components.evaluator import files
 from components.evaluator.files import CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import Check, Counts, Interval
+from components.evaluator.metrics import Check, Counts, Interval, Point, Tenth
 from components.evaluator.settings import Evaluation as EvaluationSettings
-from components.run_report.evaluation import (
-    Bin,
-    Evaluation,
-    Figure,
-    Point,
-    SliceAccuracy,
-    Undecided,
-)
+from components.run_report.evaluation import Evaluation, Figure, SliceAccuracy
 from components.run_report.history import Sources, Step
 from components.run_report.input_data import Balance
 from components.run_report.mistakes import Explanations, Mistake
@@ -125,8 +118,8 @@ EVALUATION = Evaluation(
     ],
     confusion=[[450, 50], [40, 460]],
     curve=[Point(1 - n / 400, n / 400, min(1.0, n / 100), 0.9) for n in range(401)],
-    bins=[Bin(n / 10, n / 10 + 0.05, n / 10, [10 - n, n]) for n in range(10)],
-    undecided=Undecided(40, 0.6),
+    tenths=[Tenth(n / 10, n / 10 + 0.05, 10 - n, n) for n in range(10)],
+    undecided=(40, 0.6),
 )
 CHECK = {
     "passed": False,

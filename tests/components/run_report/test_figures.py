@@ -95,10 +95,9 @@ def test_the_evaluation_and_the_mistakes_are_those_of_the_evaluator(tmp_path):
     assert found.confusion == [[2, 1], [1, 2]]
     assert found.curve[0][:3] == (1.0, 0.0, 0.0)
     assert found.curve[-1] == (0.0, 1.0, 1.0, 0.5)
-    assert [each.reviews for each in found.bins] == [[2, 1], [1, 2]]
-    assert [(round(b.predicted, 3), round(b.observed, 3)) for b in found.bins] == [
-        (0.1, 0.333),
-        (0.9, 0.667),
+    assert found.tenths == [
+        (0.1, pytest.approx(0.1, abs=1e-4), 2, 1),
+        (0.9, pytest.approx(0.9, abs=1e-4), 1, 2),
     ]
     uris = [run.uris[name] for name in ("evaluation", "examples", "model")]
     explained = explain(*uris, with_ngrams=True)
