@@ -138,7 +138,7 @@ def test_the_blessing_without_a_baseline(folder, examples, ngram_models, min_acc
     assert read_evaluation(evaluation.uri).slices == []
 
 
-@pytest.mark.parametrize("order", [[0, 0], [0, 1], [1, 0]], ids=["equal", "one", "other"])
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]], ids=["one", "other"])
 def test_a_model_that_is_worse_than_the_baseline_is_not_blessed(
     folder, examples, ngram_models, order
 ):
@@ -147,11 +147,12 @@ def test_a_model_that_is_worse_than_the_baseline_is_not_blessed(
     evaluation, blessing = evaluate(place, examples, models, max_accuracy_drop=0.0)
     found = files.read(evaluation.uri)
     own, base = map(ACCURACY.value, (found.candidate, found.baseline))
-    assert (own == base) == (order == [0, 0]), "the models of this test differ"
+    assert own != base, "the models of this test differ"
     assert (Path(blessing.uri) / "BLESSED").exists() == (own >= base)
     assert (Path(blessing.uri) / "NOT_BLESSED").exists() == (own < base)
 
 
+@pytest.mark.exhaustive
 def test_other_processes_compute_the_same(folder, examples, ngram_models):
     processes = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     one, other = (
