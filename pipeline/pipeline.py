@@ -24,7 +24,7 @@ from components.statistics_gen import SampledStatisticsGen
 from components.trainer import Trainer
 from components.transform.component import ReviewTransform
 from pipeline.code_version import add_code, fingerprint
-from pipeline.config import PipelineConfig, recorded_settings
+from pipeline.config import PipelineConfig, changed_settings, recorded_settings
 from pipeline.inputs import input_files, read_options
 from pipeline.nodes import PUSHER, TUNER, WARM_START, node_ids
 from pipeline.platform import Platform
@@ -88,6 +88,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     report = RunReport(
         name=config.name,
         settings=recorded_settings(config),
+        changed=changed_settings(recorded_settings(config)),
         rejected=example_gen.outputs["rejected"],
         statistics=statistics_gen.outputs["statistics"],
         anomalies=validator.outputs["anomalies"],

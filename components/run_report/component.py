@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfx import types
@@ -68,10 +68,12 @@ class Executor(base_executor.BaseExecutor):
     ) -> Sources:
         run_id = (self._context.pipeline_run_id if self._context else None) or ""
         [blessing] = input_dict["blessing"]
+        settings, changed = _settings(exec_properties)
         sources = Sources(
             name=exec_properties["name"],
             run_id=run_id,
-            settings=_settings(exec_properties),
+            settings=settings,
+            changed=changed,
             versions=installed_versions(),
             # A file, because Kubeflow Pipelines may drop the properties of an artifact.
             blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
@@ -116,13 +118,15 @@ def classification(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _settings(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings, with the values that the parameters of the run have replaced."""
-    settings: dict[str, Any] = json.loads(exec_properties["settings"])
+def _settings(exec_properties: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings and the keys of the changed ones, after the parameters of the run."""
+    settings, changed = map(json.loads, (exec_properties["settings"], exec_properties["changed"]))
     for name, section in RUN_PARAMETERS.items():
-        if exec_properties.get(name) is not None:
-            settings[section] = {**settings.get(section, {}), name: exec_properties[name]}
-    return settings
+        value = exec_properties.get(name)
+        if value is not None and settings[section][name] != value:
+            settings[section][name] = value
+            changed.append(f"{section}.{name}")
+    return settings, changed
 
 
 def _destination(pushed: list[types.Artifact]) -> str:
@@ -138,6 +142,7 @@ class RunReportSpec(types.ComponentSpec):
     PARAMETERS = {
         "name": ExecutionParameter(type=str),
         "settings": ExecutionParameter(type=str),
+        "changed": ExecutionParameter(type=str),
         "metadata": ExecutionParameter(type=str, optional=True),
         "created": ExecutionParameter(type=str, optional=True),
         "input_base": ExecutionParameter(type=str, optional=True),
@@ -166,6 +171,7 @@ class RunReport(base_component.BaseComponent):
     Args:
       name: name of the pipeline.
       settings: JSON of all settings.
+      changed: the keys of the settings that differ from the defaults.
       metadata: `paths.metadata`, if the component can read ML Metadata there. The report then has
         the duration of each component, and is never a cache hit.
       parameters: the parameters of the run, which replace values of `settings`; their names are
@@ -181,6 +187,7 @@ class RunReport(base_component.BaseComponent):
         self,
         name: str,
         settings: str,
+        changed: Sequence[str],
         metadata: str | None = None,
         parameters: Mapping[str, RuntimeParameter] | None = None,
         **inputs: types.BaseChannel | None,
@@ -189,6 +196,7 @@ class RunReport(base_component.BaseComponent):
             spec=RunReportSpec(
                 name=name,
                 settings=settings,
+                changed=json.dumps(changed),
                 metadata=metadata,
                 created=None if metadata is None else repr(time.time()),
                 report=types.Channel(type=Report),

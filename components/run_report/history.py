@@ -76,6 +76,7 @@ class Sources:
       uris: key of DESCRIBED -> URI of the artifact.
       started: seconds since 1970; None if it is unknown.
       settings: the settings of the run, section -> key -> value; empty if they are unknown.
+      changed: the keys `section.key` that differ from the defaults.
       versions: library -> version, of the run; empty if they are unknown.
       steps: the components, in the order in which they ran; empty if ML Metadata is not accessible.
       failure: the error of a failed run in one line; empty if no component failed.
@@ -89,6 +90,7 @@ class Sources:
     uris: Mapping[str, str] = field(default_factory=dict)
     started: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    changed: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     steps: Sequence[Step] = ()
     failure: str = ""
@@ -126,8 +128,8 @@ class Run:
         """Seconds from the start of the run to the end of its last component."""
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
-    def sources(self, name: str) -> Sources:
-        """Return the inputs of a report on this run; `name` is the name of the pipeline."""
+    def sources(self, name: str, changed: Sequence[str] = ()) -> Sources:
+        """Return the inputs of a report on this run; see `Sources` for the arguments."""
         artifacts = {
             key: self.outputs[node][output]
             for key, (node, output) in (DESCRIBED | _DECISIONS).items()
@@ -140,6 +142,7 @@ class Run:
             uris={key: artifact.uri for key, artifact in artifacts.items()},
             started=self.started,
             settings=self.settings,
+            changed=changed,
             versions=self.versions,
             steps=self.steps,
             failure=self.error,

@@ -90,6 +90,7 @@ def write_run(folder, reviews=REVIEWS):
         run_id="2026-11-22T10:00:00.000001",
         started=1_795_000_000.0,
         settings={"cache": True, "training": {"model": "ngram_linear"}},
+        changed=["training.model"],
         versions={"python": "3.10.13", "tfx": "1.16.0"},
         steps=[Step("ReviewExampleGen", "cached", 0.0, 0.1), Step("Trainer", "done", 0.2, 3.5)],
         uris={

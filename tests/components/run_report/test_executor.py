@@ -52,15 +52,13 @@ def test_on_a_cluster_the_report_is_the_page_and_the_figures_are_properties(tmp_
         return found
 
     outputs = artifacts(OUTPUTS)
-    settings = '{"cache": true, "training": {"epochs": 2}}'
-    Executor().Do(
-        artifacts(INPUTS), outputs, {"name": "reviews", "settings": settings, "epochs": 7}
-    )
+    settings = {"settings": '{"cache": true, "training": {"epochs": 2}}', "changed": '["cache"]'}
+    Executor().Do(artifacts(INPUTS), outputs, {"name": "reviews", "epochs": 7, **settings})
     page = (tmp_path / "report").read_text()
     assert "The model is blessed. It was not pushed." in page
     assert "accuracy is 0.6667, evaluation.min_accuracy requires 0.8" in page
     # A parameter of the run has replaced a setting.
-    assert re.search(r"training\.epochs</th><td[^>]*>7</td>", page)
+    assert len(re.findall(r"training\.epochs</th><td[^>]*>7</td>", page)) == 2
     [metrics], [classified] = outputs["metrics"], outputs["classification"]
     assert metrics.get_float_custom_property("accuracy") == pytest.approx(2 / 3)
     rows = classified.get_json_value_custom_property("confusionMatrix")["rows"]

@@ -130,7 +130,14 @@ def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
             "timeline",
             ["ReviewExampleGen cached 0.1", "Trainer done 3.5", "0.1 s, cached", "seconds since"],
         ),
-        ("settings", ["python 3.10.13 tfx 1.16.0", "cache True", "training.model ngram_linear"]),
+        (
+            "settings",
+            [
+                "python 3.10.13 tfx 1.16.0",
+                "Settings that differ from the defaults training.model ngram_linear All settings "
+                "cache True training.model ngram_linear",
+            ],
+        ),
     ],
 )
 def test_a_section_has_its_figures(sections, section, parts):
