@@ -12,7 +12,7 @@ from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
 from components.evaluator.files import read
-from components.evaluator.metrics import ACCURACY, AUC, constant_answer
+from components.evaluator.metrics import ACCURACY, AUC, METRICS, constant_answer
 from components.properties import (
     BASELINE_PROPERTY,
     CAUSE_PROPERTY,
@@ -43,6 +43,7 @@ class Outcome:
       pushed_to: folder of the pushed model; empty if no model was pushed.
       report: file of the run's report.
       strategy: class of the strategy that trained; empty if it is unknown.
+      metrics: title -> value of every metric of the candidate.
     """
 
     lines: dict[str, int]
@@ -58,6 +59,7 @@ class Outcome:
     pushed_to: str
     report: str
     strategy: str
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
 class NoOutcomeError(RuntimeError):
@@ -103,6 +105,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         refused=check[CAUSE_PROPERTY].string_value,
         pushed_to=pushed_to,
         strategy=_strategy(outputs.one(TRAINER, "model_run").uri),
+        metrics={metric.title: metric.value(own) for metric in METRICS if metric.title},
         report=os.path.join(outputs.one(REPORT, "report").uri, REPORT_FILE),
     )
 

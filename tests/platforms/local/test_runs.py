@@ -25,6 +25,7 @@ from pipeline.config import PipelineConfig, recorded_settings
 COMMAND = "from cli.command import main; main()"
 OUTCOME_OF_FIRST = {
     "accuracy": 0.91234,
+    "metrics": {"accuracy": 0.91234, "AUC": 0.95},
     "blessed": True,
     "pushed_to": "/models/1",
     "strategy": "OneDeviceStrategy",
@@ -159,6 +160,7 @@ def test_two_runs_are_compared_in_settings_and_results(metadata, call):
     rows = {line.split()[0]: line.split()[1:] for line in output.splitlines()[1:]}
     assert rows["training.epochs"] == ["2", "3"]
     assert rows["accuracy"] == ["0.9123", "–"]
+    assert rows["AUC"] == ["0.9500", "–"]
     assert rows["tfx"] == ["1.16.0", "1.21.0"]
     assert "python" not in rows
     assert "training.model" not in rows
