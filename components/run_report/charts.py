@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -82,21 +83,20 @@ def draw(
 
 
 def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, float]]) -> str:
+    """Return a chart each of loss, accuracy and learning rate."""
     steps = [point["step"] for point in curve]
     ends = [steps[-1] * (number + 1) / len(epochs) for number in range(len(epochs))]
-    figure = _figure(11, 3.2)
-    panels = figure.subplots(1, 3)
-    for panel, name in zip(panels, ("loss", "accuracy"), strict=False):
-        panel.plot(steps, [point[name] for point in curve], color=_FIRST, label="train")
-        held_out = [each.get(f"val_{name}") for each in epochs]
-        panel.plot(ends, held_out, "o-", color=_SECOND, label="eval split")
-        panel.set_title(name)
-        panel.legend()
-    panels[2].plot(steps, [point.get("learning_rate", 0.0) for point in curve], color=_THIRD)
-    panels[2].set_title("learning rate")
-    for panel in panels:
-        panel.set_xlabel("step")
-    return _svg(figure, "Loss, accuracy and learning rate over the steps")
+    found = ""
+    for name in ("loss", "accuracy", "learning_rate"):
+        title = name.replace("_", " ")
+        figure, axes = _axes("step", title)
+        axes.plot(steps, [point.get(name, 0.0) for point in curve], color=_FIRST, label="train")
+        if name != "learning_rate":
+            held_out = [each.get(f"val_{name}", math.nan) for each in epochs]
+            axes.plot(ends, held_out, "o-", color=_SECOND, label="eval split")
+            axes.legend()
+        found += _svg(figure, f"{title.capitalize()} over the steps")
+    return found
 
 
 def _roc(curve: Sequence[Point]) -> str:
