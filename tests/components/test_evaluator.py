@@ -20,6 +20,7 @@ from components.run_report.evaluation import read_evaluation
 from core.errors import InputError
 from core.files import without_magic
 from preprocessing.fast.ngrams import words
+from serving.predict_text import PredictText
 from tests.components.evaluated import write_examples, write_ngram_model, write_other_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
@@ -219,9 +220,9 @@ def test_all_models_are_read_through_ngrams_that_are_computed_once(ngram_models,
 def test_a_model_with_other_ngrams_is_read_through_its_signature(
     tmp_path, examples, ngram_models, monkeypatch, log
 ):
-    original = scoring.PredictText.from_ngrams
+    original = PredictText.from_ngrams
     monkeypatch.setattr(
-        scoring.PredictText,
+        PredictText,
         "from_ngrams",
         # PredictText itself compares four texts.
         lambda self, grams: {
