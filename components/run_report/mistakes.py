@@ -21,9 +21,9 @@ from serving.predict_text import PredictText
 from serving.predictor import Predictor
 from trainer_module.export import THRESHOLD
 
-_MOST_REVIEWS = 20_000
+_MAX_REVIEWS = 20_000
 """Maximum number of test reviews whose n-grams are counted. This takes a second or two."""
-_MOST_FREQUENT = 3000
+_MAX_FREQUENT = 3000
 _SHOWN = 20
 _SHOWN_OF_A_REVIEW = 5
 _FIRST = 1024
@@ -76,7 +76,7 @@ def explain(evaluation: str, examples: str, model: str, *, with_ngrams: bool) ->
         mistakes.append(Mistake(**stored, parts=parts(text, probabilities), ngrams=ngrams))
     weights = []
     if with_ngrams:
-        sample = read_sample(os.path.join(examples, "Split-test"), _MOST_REVIEWS)
+        sample = read_sample(os.path.join(examples, "Split-test"), _MAX_REVIEWS)
         spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}
         texts = tf.io.parse_example(sample.examples, spec)[features.TEXT].numpy().tolist()
         weights = largest_weights(texts, predict)
@@ -106,7 +106,7 @@ def largest_weights(texts: Sequence[bytes], predict: PredictText) -> list[tuple[
         for gram in _grams(words(text), min(longest, 2))
         if gram.replace(b" ", b"").isalnum()
     )
-    frequent = [gram for gram, _ in counts.most_common(_MOST_FREQUENT)]
+    frequent = [gram for gram, _ in counts.most_common(_MAX_FREQUENT)]
     # The last id of a text is that of its longest n-gram.
     found = ngram_ids(frequent, longest, buckets)
     added = found.ids[np.cumsum(found.row_lengths) - 1]
