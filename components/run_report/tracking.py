@@ -175,11 +175,11 @@ def send(tracking: Tracking, content: Content) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "report.html").write_text(render(content), encoding="utf-8")
         for name in ("evaluation", "model_run"):
-            if uri := getattr(source, name):
+            if uri := source.uris.get(name):
                 io_utils.copy_dir(uri, os.path.join(folder, name))
         client.log_artifacts(run_id, folder)
-    if source.trials:
-        _log_trials(client, run_id, source.trials)
+    if trials := source.uris.get("trials"):
+        _log_trials(client, run_id, trials)
     if source.pushed_to:
         _register(client, run_id, source)
     for name, value in _tags(tracking, content).items():
@@ -249,10 +249,10 @@ def _datasets(source: Sources) -> list[Any]:
     """Return the splits, each with a digest of its content."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    if not source.examples:
+    if "examples" not in source.uris:
         return []
     found = []
-    for folder in sorted(fileio.glob(os.path.join(source.examples, "Split-*"))):
+    for folder in sorted(fileio.glob(os.path.join(source.uris["examples"], "Split-*"))):
         split = os.path.basename(folder).removeprefix("Split-")
         digest = example_content.digest([os.path.join(folder, "*")])
         where = json.dumps({"uri": folder})
@@ -309,7 +309,7 @@ def _save_model(source: Sources, folder: str) -> None:
     from mlflow.types import ColSpec, Schema
 
     saved_model = os.path.join(folder, "saved_model")
-    io_utils.copy_dir(path_utils.serving_model_dir(source.model), saved_model)
+    io_utils.copy_dir(path_utils.serving_model_dir(source.uris["model"]), saved_model)
     inputs: Any = [ColSpec("string", "text")]
     outputs: Any = [ColSpec("float", "probability"), ColSpec("long", "label")]
     pyfunc.save_model(
