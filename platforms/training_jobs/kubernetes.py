@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from core import exit_codes
 from core.errors import InputError
 from platforms.training_jobs.client import Forbidden, JobClient, Unreachable
 from platforms.training_jobs.job import JobAborted, JobFailed, JobLimits, job_ends_with_step
-from platforms.training_jobs.job_kind import SUCCEEDED
+from platforms.training_jobs.job_kind import SUCCEEDED, Condition
 from platforms.training_jobs.logs import Logs, error_line, printed_line
 from platforms.training_jobs.pod_template import MAX_RESTARTS
 from platforms.training_jobs.pod_warnings import PodWarning, PodWarnings
@@ -46,13 +45,8 @@ def run(client: JobClient, manifest: dict[str, Any], limits: JobLimits) -> None:
       SystemExit, KeyboardInterrupt: after SIGTERM or SIGINT.
     """
     name = manifest["metadata"]["name"]
-    follower = JobFollower(client, name, limits)
     with job_ends_with_step(lambda: _delete(client, name)):
-        end = _End.RESTART
-        while end == _End.RESTART:
-            end = follower.until_end(_create_or_find(client, manifest, limits))
-            if end != _End.KEEP:
-                _delete(client, name)
+        JobFollower(client, manifest, limits).until_end()
 
 
 def _create_or_find(client: JobClient, manifest: dict[str, Any], limits: JobLimits) -> str:
@@ -113,21 +107,14 @@ def _describe(client: JobClient, name: str) -> str:
     return f"kubectl describe {client.kind.name} {name} -n {client.namespace}"
 
 
-class _End(enum.Enum):
-    """What happens to a job whose training is over, or which lost a replica."""
-
-    KEEP = "it has ended"
-    DELETE = "its training is over, but it has not ended"
-    RESTART = "it failed because it lost a replica"
-
-
 class JobFollower:
     """The loop that polls a job until its end, and the state of its replicas."""
 
-    def __init__(self, client: JobClient, name: str, limits: JobLimits):
+    def __init__(self, client: JobClient, manifest: dict[str, Any], limits: JobLimits):
         self._client, self._kind = client, client.kind
-        self._name, self._limits = name, limits
-        self._label = f"{self._kind.title} {name} in namespace {client.namespace}"
+        self._manifest, self._name = manifest, manifest["metadata"]["name"]
+        self._limits = limits
+        self._label = f"{self._kind.title} {self._name} in namespace {client.namespace}"
         self._started = time.monotonic()
         self._logs = Logs(client)
         self._pods: list[Pod] = []
@@ -141,8 +128,9 @@ class JobFollower:
         self._refused_since: float | None = None
         self._logged: dict[str, str] = {}
 
-    def until_end(self, uid: str) -> _End:
-        """Follow the job with a uid; return when it has ended or its training is over."""
+    def until_end(self) -> None:
+        """Create the job or find it; return when it has ended or its training is over."""
+        uid = _create_or_find(self._client, self._manifest, self._limits)
         while True:
             job = self._client.get(self._name)
             metadata = job["metadata"] if job else {}
@@ -153,35 +141,41 @@ class JobFollower:
             for condition in self._kind.conditions(job)[-1:]:
                 text = f"is {condition.type}: {condition.message}"
                 self._log_change(f"the {self._kind.title}", text)
-            if self._kind.end_of(job):
-                return self._after_end(job)
-            if self._chief_trains_alone(job):
+            chief = self._kind.replicas(job)[0]
+            end = self._kind.end_of(job)
+            if end:
+                self._logs.finish(_SECONDS_FOR_LOGS)
+                if not self._only_lost_a_replica(end, chief):
+                    return
+                self._check_limits()
+                logging.warning("%s: %s; starting it again", self._label, end.message)
+                self._logs = Logs(self._client)
+                _delete(self._client, self._name)
+                uid = _create_or_find(self._client, self._manifest, self._limits)
+                continue
+            if self._trains_alone(chief):
                 # The other replicas have ended, so the model exists, and the restarted chief would
                 # have no peers.
                 logging.warning("%s: the chief was lost when the training was over", self._label)
-                return _End.DELETE
+                _delete(self._client, self._name)
+                return
             self._update_warnings(job)
             self._check_limits()
             time.sleep(self._limits.poll_seconds)
 
-    def _after_end(self, job: dict[str, Any]) -> _End:
-        """Return what happens to a job that has ended, or raise the error of the training."""
-        self._logs.finish(_SECONDS_FOR_LOGS)
-        end, chief = self._kind.end_of(job), self._kind.replicas(job)[0]
-        assert end
+    def _only_lost_a_replica(self, end: Condition, chief: str) -> bool:
+        """Return whether a job that has ended has to start again; raise the error of a failure."""
         if end.type == SUCCEEDED:
             logging.info("%s succeeded", self._label)
         elif any(pod.replica == chief and pod.phase == SUCCEEDED for pod in self._pods):
             # The chief is the last replica to end, after it has written the model.
             logging.warning("%s: %s, but the training was over", self._label, end.message)
-        elif self._kind.fails_after_loss(end) and self._has_only_losses():
-            self._check_limits()
-            logging.warning("%s: %s; starting it again", self._label, end.message)
-            self._logs = Logs(self._client)
-            return _End.RESTART
         else:
+            only_losses = self._pods and not any(pod.failed_permanently for pod in self._pods)
+            if only_losses and self._kind.fails_after_loss(end):
+                return True
             raise self._failure(end.message)
-        return _End.KEEP
+        return False
 
     def _update_pods(self, job: dict[str, Any]) -> None:
         if not self._may_list_pods:
@@ -261,13 +255,8 @@ class JobFollower:
         lost = self._lost.get(replica)
         return lost is not None and lost.lost_peer, -self._restarts[replica]
 
-    def _has_only_losses(self) -> bool:
-        """Return whether pods exist, and none of them failed with an error."""
-        return bool(self._pods) and not any(pod.failed_permanently for pod in self._pods)
-
-    def _chief_trains_alone(self, job: dict[str, Any]) -> bool:
+    def _trains_alone(self, chief: str) -> bool:
         """Return whether the chief was restarted after another replica had succeeded."""
-        chief = self._kind.replicas(job)[0]
         ended = [pod.finished_at for pod in self._pods if pod.phase == SUCCEEDED]
         restarted = [pod.created_at for pod in self._pods if pod.replica == chief]
         return bool(ended and restarted) and restarted[0] > min(ended) and self._limits.is_done()

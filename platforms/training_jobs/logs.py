@@ -114,10 +114,11 @@ class _PodLog(threading.Thread):
                 logging.warning("The log of %s cannot be shown: %s", self._pod.replica, error)
                 return
             if not ended:
-                # After a broken connection the log is requested again only after the next look,
-                # which shows whether the pod still exists and still writes.
-                self._updated.wait()
+                # The log is requested again only after the next look, which shows whether the pod
+                # still exists and still writes.
                 self._updated.clear()
+                if not (self._gone or self._pod.ended):
+                    self._updated.wait()
             elif complete:
                 return
             else:
