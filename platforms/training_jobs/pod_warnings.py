@@ -99,7 +99,8 @@ class PodWarnings:
         refused = {
             f"{event.kind} {event.name}": _PREFIX.sub("", event.message)
             for event in self._events(job)
-            if _REFUSED.search(event.reason) and event.last_at >= since
+            # Not that of a pod: FailedCreatePodSandBox.
+            if event.kind != "Pod" and _REFUSED.search(event.reason) and event.last_at >= since
         }
         return [_warning(each, f"is refused by Kubernetes: {refused[each]}") for each in refused]
 

@@ -353,13 +353,10 @@ def test_a_refused_service_is_reported_for_the_job():
         run(look, timeout_seconds=0.3)
 
 
-def test_an_old_refusal_does_not_concern_a_restarted_replica(log):
-    old = {WORKER: [f'pods "{NAME}-worker-0-0-x" is no']}
-    run(
-        Look(RUNNING),
-        Look(RUNNING[:1], warnings=old, at="2025"),
-        Look([], "Completed"),
-    )
+@pytest.mark.parametrize(("of", "at"), [(WORKER, "2025"), (("Pod", f"{NAME}-x", ""), "9999")])
+def test_a_warning_about_another_pod_is_no_refusal_of_a_restarted_replica(log, of, at):
+    lost = Look(RUNNING[:1], warnings={of: ["why"]}, at=at)
+    run(Look(RUNNING), lost, Look([], "Completed"))
     assert "is refused" not in log.text
 
 

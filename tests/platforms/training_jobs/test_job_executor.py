@@ -17,9 +17,7 @@ prepared = conftest.prepared
 def test_a_job_that_succeeds_without_a_model_is_an_error(prepared, tmp_path, monkeypatch):
     from platforms.training_jobs.executor import KubernetesExecutor
 
-    api = ScriptedApi()
-    monkeypatch.setenv("KUBECONFIG", api.kube_config(tmp_path))
-    api.close()
+    ScriptedApi(monkeypatch, tmp_path)
     given = []
     monkeypatch.setattr(kubernetes, "run", lambda *arguments: given.append(arguments))
     limits = {"timeout_seconds": 800, "poll_seconds": 0.2}
