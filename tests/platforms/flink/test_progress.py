@@ -1,0 +1,105 @@
+"""The progress of a Flink job, and the limit of the time without it; jobs that are cancelled."""
+
+import json
+import logging
+import socket
+import threading
+import time
+
+import pytest
+
+from core import progress
+from platforms.flink import rest
+from platforms.flink.progress import Watch
+
+NAME = "amazon-reviews-abc-0001"
+ADDRESS = "localhost:8081"
+
+
+class Flink:
+    """Answers as Flink's REST API, for a job and two others."""
+
+    def __init__(self):
+        self.state, self.read, self.paths, self.cancelled = "RUNNING", 0, [], []
+        self.tasks = {"total": 9, "running": 1, "finished": 2}
+
+    def call(self, address, path, method):
+        if method == "PATCH":
+            self.cancelled.append(path)
+            if len(self.cancelled) == 1:
+                raise OSError("HTTP Error 409: Conflict")
+        else:
+            self.paths.append(path)
+        if path != "/jobs/overview":
+            return json.dumps({"vertices": [{"metrics": {"read-records": self.read}}]}).encode()
+        jobs = [(NAME, self.state), (f"{NAME}0", "RUNNING"), ("another", "RUNNING")]
+        answer = [
+            {"jid": name, "name": name, "state": state, "tasks": self.tasks} for name, state in jobs
+        ]
+        return json.dumps({"jobs": answer}).encode()
+
+
+@pytest.fixture
+def flink(monkeypatch):
+    state = Flink()
+    monkeypatch.setattr(rest, "_call", state.call)
+    return state
+
+
+@pytest.mark.parametrize("change", ["nothing", "a task", "a record"])
+def test_a_job_without_any_progress_is_stalled(flink, change):
+    watch = Watch(NAME, lambda: ADDRESS, timeout=0.2)
+    assert not watch.stalled()
+    time.sleep(0.3)
+    flink.tasks["finished"] += change == "a task"
+    flink.read += change == "a record"
+    assert watch.stalled() is (change == "nothing")
+
+
+def test_the_progress_has_the_finished_tasks_and_the_address_of_the_page_of_flink(flink):
+    received = []
+    handler = logging.Handler()
+    handler.emit = lambda record: received.append(progress.values(record))
+    progress.LOGGER.addHandler(handler)
+    try:
+        watch = Watch(NAME, lambda: ADDRESS, timeout=1000)
+        assert not watch.stalled()
+        flink.tasks["finished"] += 1
+        assert not watch.stalled()
+    finally:
+        progress.LOGGER.removeHandler(handler)
+    unit = f"tasks at http://{ADDRESS}"
+    assert received == [{"unit": unit, "done": done, "total": 9, "source": ""} for done in (2, 3)]
+    # The metrics of the tasks are not requested each time.
+    assert flink.paths == ["/jobs/overview", f"/jobs/{NAME}", "/jobs/overview"]
+
+
+def test_a_flink_that_does_not_answer_is_stalled():
+    watch = Watch(NAME, lambda: None, timeout=0.1)
+    assert not watch.stalled()
+    time.sleep(0.2)
+    assert watch.stalled()
+
+
+def test_only_running_jobs_of_the_prefix_are_cancelled_and_an_error_stops_none(flink):
+    rest.cancel_jobs(ADDRESS, NAME)
+    assert flink.cancelled == [f"/jobs/{NAME}?mode=cancel", f"/jobs/{NAME}0?mode=cancel"]
+    flink.state = "FINISHED"
+    rest.cancel_jobs(ADDRESS, NAME)
+    assert flink.cancelled[2:] == [f"/jobs/{NAME}0?mode=cancel"]
+
+
+def test_a_server_that_does_not_speak_http_is_not_reachable():
+    with socket.create_server(("localhost", 0)) as server:
+
+        def answer():
+            client, _ = server.accept()
+            with client:
+                client.recv(1000)
+                client.sendall(b"SETTINGS")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(OSError, match="no answer in HTTP"):
+            rest.get(f"localhost:{server.getsockname()[1]}", "/overview")
+        thread.join()
