@@ -84,6 +84,10 @@ class JobKind(abc.ABC):
     def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
         """Return the replica that runs in a pod of the API."""
 
+    @abc.abstractmethod
+    def owner_of(self, replica: str, job: dict[str, Any]) -> str:
+        """Return the name of the object that creates the pod of a replica."""
+
     def conditions(self, job: dict[str, Any]) -> list[Condition]:
         """Return the conditions of a job that are true, the latest last."""
         found = job.get("status", {}).get("conditions") or []

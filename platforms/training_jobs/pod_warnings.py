@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -89,20 +89,28 @@ class PodWarnings:
             for reason, names in replicas.items()
         ]
 
-    def _refused(self, job: dict[str, Any], missing: Iterable[str]) -> list[PodWarning]:
+    def _refused(self, job: dict[str, Any], missing: Sequence[str]) -> list[PodWarning]:
         """Return the reasons why the API server refuses pods, or the services of a job."""
         if not missing and self._kind.accepted(job):
             return []
-        # An older event concerns an earlier pod of the replica.
-        last_pods = min((self._created_at.get(each, "") for each in missing), default="")
-        since = max(last_pods, job["metadata"].get("creationTimestamp", ""))
         refused = {
             f"{event.kind} {event.name}": _PREFIX.sub("", event.message)
             for event in self._events(job)
-            # Not that of a pod: FailedCreatePodSandBox.
-            if event.kind != "Pod" and _REFUSED.search(event.reason) and event.last_at >= since
+            if self._explains(event, job, missing)
         }
         return [_warning(each, f"is refused by Kubernetes: {refused[each]}") for each in refused]
+
+    def _explains(self, event: Event, job: dict[str, Any], missing: Sequence[str]) -> bool:
+        """Return whether an event explains why pods are missing, or why the job has no status."""
+        # The reason of an event of a pod may be FailedCreatePodSandBox.
+        if event.kind == "Pod" or not _REFUSED.search(event.reason):
+            return False
+        own = [each for each in missing if self._kind.owner_of(each, job) == event.name]
+        if not own and self._kind.accepted(job):
+            return False
+        # An older event concerns an earlier pod of the replica.
+        last_pods = min((self._created_at.get(each, "") for each in own or missing), default="")
+        return event.last_at >= max(last_pods, job["metadata"].get("creationTimestamp", ""))
 
     def _unexplained(
         self, job: dict[str, Any], missing: Sequence[str], late: Sequence[str]

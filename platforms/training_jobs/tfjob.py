@@ -64,6 +64,9 @@ class TFJob(JobKind):
             for index in range(spec["replicas"])
         ]
 
+    def owner_of(self, replica: str, job: dict[str, Any]) -> str:
+        return str(job["metadata"]["name"])
+
     def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
         labels = pod["metadata"].get("labels", {})
         return replica_name(labels.get(TYPE_LABEL, ""), labels.get(INDEX_LABEL, ""))

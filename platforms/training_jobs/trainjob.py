@@ -89,6 +89,9 @@ class TrainJob(JobKind):
     def replicas(self, job: dict[str, Any]) -> list[str]:
         return [_replica(job, number) for number in range(job["spec"]["trainer"]["numNodes"])]
 
+    def owner_of(self, replica: str, job: dict[str, Any]) -> str:
+        return f"{job['metadata']['name']}-{NODE}-0"
+
     def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
         index = pod_index(pod)
         return _replica(job, index) if index else pod["metadata"]["name"]

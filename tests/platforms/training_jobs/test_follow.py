@@ -353,7 +353,14 @@ def test_a_refused_service_is_reported_for_the_job():
         run(look, timeout_seconds=0.3)
 
 
-@pytest.mark.parametrize(("of", "at"), [(WORKER, "2025"), (("Pod", f"{NAME}-x", ""), "9999")])
+@pytest.mark.parametrize(
+    ("of", "at"),
+    [
+        (WORKER, "2025"),
+        (("Pod", f"{NAME}-worker-0-x", ""), "9999"),
+        (("Job", f"{NAME}-chief-0", ""), "9999"),
+    ],
+)
 def test_a_warning_about_another_pod_is_no_refusal_of_a_restarted_replica(log, of, at):
     lost = Look(RUNNING[:1], warnings={of: ["why"]}, at=at)
     run(Look(RUNNING), lost, Look([], "Completed"))
