@@ -41,8 +41,7 @@ from components.examples import split_files
 from components.transform import stages
 from components.worker_results import read_results, write_results
 from core.files import without_magic
-from trainer_module import content
-from trainer_module.inputs import stored_counts
+from trainer_module.inputs import stored
 
 _FILE_PREFIX = "transformed_examples"
 _FILES_PER_UNIT = 8
@@ -106,10 +105,10 @@ class Executor(LocalBeamExecutor):
             published = tfrecords.publish(folder, _FILE_PREFIX, list(written))
             names = [os.path.relpath(path, transformed.uri) for path in published]
             examples_by_file.update(zip(names, written.values(), strict=True))
-        stored_counts.write_ngram_counts(transformed.uri, _counted(transformed, done))
+        stored.write_class_counts(transformed.uri, _counted(transformed, done))
         fileio.rmtree(scratch)
-        stored_counts.write_example_counts(transformed.uri, examples_by_file)
-        content.write(
+        stored.write_example_counts(transformed.uri, examples_by_file)
+        stored.write_content(
             transformed.uri,
             split_files(examples, sorted({*splits.analyze, *splits.transform})),
             [str(exec_properties.get(key)) for key in _DECIDING],
@@ -231,7 +230,7 @@ def write_graph(
 
 
 def _counted(transformed: types.Artifact, done: list[stages.Done]) -> dict[str, list[str]]:
-    """Return the name of the folder of each split -> its files with counts of n-grams."""
+    """Return the name of the folder of each split -> its files with counts by class."""
     found: dict[str, list[str]] = {}
     for split, _, file in done:
         if file:
