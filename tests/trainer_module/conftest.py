@@ -232,7 +232,8 @@ def check_evaluation(folder, weights=(1, 1)):
     losses = [-math.log(p if label else 1 - p) * weights[label] for p, label in pairs]
     right = [(p > 0.5) == label for p, label in pairs]
     figures = summary(folder)
-    assert figures["val_loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+    # The logarithm of a probability near 1 is exact to the precision of its float32.
+    assert figures["val_loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4, abs=1e-6)
     assert figures["val_accuracy"] == pytest.approx(sum(right) / len(right), rel=1e-5)
 
 
