@@ -299,8 +299,8 @@ _CONTENT = {
     "(../explanation/components.md#the-serving-check).",
     "Model": "`Format-Serving`, the SavedModel with the signatures of [the model](model.md).",
     "ModelBlessing": "An empty file `BLESSED` or `NOT_BLESSED`.",
-    "ModelEvaluation": "Metrics, validations and plots, for `tfma.load_eval_result`; "
-    "`sampled_predictions.json` and `mistakes.json`, with texts of reviews.",
+    "ModelEvaluation": "`counts.json`, from which all metrics follow; the metrics for `tfma."
+    "load_eval_result`; `sampled_predictions.json` and `mistakes.json`, with texts of reviews.",
     "ModelRun": "`training.json`, TensorBoard logs, and `job.json` of a local cluster.",
     "PushedModel": "A copy of the SavedModel in `paths.serving`.",
     "Schema": "`schema.pbtxt`.",

@@ -14,6 +14,8 @@ from preprocessing.settings import Transform
 
 THRESHOLD = 0.5
 """The probability above which a review is labelled positive."""
+UNDECIDED = 0.7
+"""The probability of the answer below which a model is undecided."""
 
 
 def _signature(**dtypes: tf.DType) -> Any:

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from preprocessing.features import CLASSES
 from trainer_module import models, strategies, weights
 from trainer_module.cluster.collective import Collective
 from trainer_module.cluster.tf_config import Cluster
@@ -185,7 +186,7 @@ def _loss(training: Training, inputs: Inputs) -> Loss:
         return loss
     counts = inputs.class_counts(LABELS)
     if not counts.all():
-        missing = "positive" if counts[0] else "negative"
+        missing = CLASSES[int(counts[0] > 0)]
         raise ValueError(
             f"training.class_weights: balanced, but the train split has no {missing} reviews; add "
             "some, or set none"

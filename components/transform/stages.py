@@ -16,7 +16,8 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.coders import example_coder
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
-from components.overlapping import OverlappingDoFn
+from components.beam import OverlappingDoFn
+from components.examples import batches
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
 from core.files import without_magic
 from core.progress import Progress
@@ -43,8 +44,8 @@ class ReadBatches(beam.DoFn):
         self._decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
 
     def process(self, files: list[str]) -> Iterator[pa.RecordBatch]:
-        batches = without_autotune(_records(files, _ANALYZED_BATCH).prefetch(1))
-        for batch in batches.as_numpy_iterator():
+        found = without_autotune(batches(files, _ANALYZED_BATCH).prefetch(1))
+        for batch in found.as_numpy_iterator():
             yield self._decoder.DecodeBatch(batch)
 
 
@@ -78,10 +79,10 @@ class TransformFiles(OverlappingDoFn):
     def result(self, element: tuple[str, int, list[str]]) -> Done:
         """See `OverlappingDoFn`."""
         split, number, files = element
-        batches = without_autotune(
-            _records(files, _BATCH).map(self._transform, cores(), deterministic=True).prefetch(2)
+        transformed = without_autotune(
+            batches(files, _BATCH).map(self._transform, cores(), deterministic=True).prefetch(2)
         )
-        converter = TensorsToRecordBatchConverter(batches.element_spec)
+        converter = TensorsToRecordBatchConverter(transformed.element_spec)
         encoder = example_coder.RecordBatchToExamplesEncoder()
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
@@ -93,7 +94,7 @@ class TransformFiles(OverlappingDoFn):
         ):
             writers = [ShardWriter(path, ID_LEVEL, pool) for path in paths]
             counts = [0] * len(paths)
-            for index, tensors in enumerate(batches):
+            for index, tensors in enumerate(transformed):
                 examples = encoder.encode(converter.convert(tensors))
                 place = index % len(writers)
                 writers[place].write(examples)
@@ -113,13 +114,3 @@ class TransformFiles(OverlappingDoFn):
     @tf.autograph.experimental.do_not_convert
     def _transform(self, serialized: tf.Tensor) -> dict[str, Any]:
         return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
-
-
-def _records(files: list[str], size: int) -> tf.data.Dataset:
-    """Return batches of serialized Examples, always in the same order."""
-    return tf.data.Dataset.from_tensor_slices(files).interleave(
-        lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP").batch(size),
-        cycle_length=2,
-        num_parallel_calls=2,
-        deterministic=True,
-    )

@@ -72,10 +72,10 @@ def expected(artifacts, tmp_path_factory):
     "training",
     [
         exhaustive({"strategy": "one_device"}),
-        {"strategy": "mirrored", "devices": 2},
+        exhaustive({"strategy": "mirrored", "devices": 2}),
         exhaustive({"strategy": "central_storage", "devices": 2}),
         {"strategy": "multi_worker_mirrored", "workers": 2},
-        {"strategy": "parameter_server", "workers": 2, "parameter_servers": 2},
+        exhaustive({"strategy": "parameter_server", "workers": 2, "parameter_servers": 2}),
     ],
     ids=lambda training: training["strategy"],
 )
