@@ -31,26 +31,13 @@ _KINDS = [
         (rb"\xfd7zXZ\x00", "an xz archive", _UNPACK),
         (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
         (rb"Rar!\x1a\x07", "a rar archive", _UNPACK),
-        (rb"\x04\x22\x4d\x18", "an lz4 archive", _UNPACK),
-        (rb"\x1f[\x9d\xa0]", "a compress (.Z) archive", _UNPACK),
         # A supported archive is decompressed once, so these are in another archive.
         (rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "a bz2 archive", _UNPACK),
         (rb"\x1f\x8b", "a gzip archive", _UNPACK),
         (rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", "a zstd archive", _UNPACK),
         (rb"SQLite format 3\x00", "an SQLite database", _EXPORT),
         (rb"%PDF-", "a PDF document", _EXPORT),
-        (rb"ARROW1\x00\x00|FEA1.{0,200}\x00", "an Arrow (Feather) file", _EXPORT),
-        (rb"ORC[\x00-\x08\x0e-\x1f\x80-\xff]", "an ORC file", _EXPORT),
         (rb"\{\\rtf", "an RTF document", _EXPORT),
-        (rb"Obj\x01", "an Avro file", _EXPORT),
-        (rb"\x89HDF\r\n\x1a\n", "an HDF5 file", _EXPORT),
-        (rb"\x93NUMPY", "a NumPy file", _EXPORT),
-        (rb"\x80[\x02-\x05][\x95}\]c]", "a Python pickle", _EXPORT),
-        (
-            rb"\x89PNG|\xff\xd8\xff|GIF8[79]a",
-            "an image",
-            "remove it",
-        ),
         # A review may begin with <html>, but hardly with two elements.
         (
             rb"(\xef\xbb\xbf)?\s*(<!--.{0,400}?-->\s*)?(?i:<!doctype\s+html\b|<html(\s+[a-z]+=|[^>]*>\s*<))",
@@ -79,6 +66,8 @@ _KINDS = [
         (rb'\s*\{"[^"]{1,60}":\s*\{"0":', "one JSON document", _ONE_DOCUMENT.format("columns")),
     )
 ]
+# Images, pickles, and files of NumPy, HDF5, Avro or Arrow have control characters at their start.
+_BINARY = re.compile(rb"(?!PAR1).{0,8}[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]", re.DOTALL)
 
 
 def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
@@ -92,6 +81,8 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
     found = [(kind, remedy) for pattern, kind, remedy in _KINDS if pattern.match(head)]
     if not found and _is_tar(head):
         found = [("a tar archive", _UNPACK)]
+    if not found and _BINARY.match(head):
+        found = [("a binary file", _EXPORT)]
     if found:
         kind, remedy = found[0]
         raise NoReviews(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")

@@ -19,16 +19,6 @@ BROKEN_JSON = "broken_json"
 BROKEN_CSV = "broken_csv"
 CORRUPT_ARCHIVE = "corrupt_archive"
 LINE_TOO_LONG = "line_too_long"
-REASONS = (
-    BAD_LABEL,
-    OTHER_SCALE,
-    NO_TEXT,
-    INVALID_UTF8,
-    BROKEN_JSON,
-    BROKEN_CSV,
-    CORRUPT_ARCHIVE,
-    LINE_TOO_LONG,
-)
 
 _DETAIL_CHARACTERS = 200
 _BATCH = 1_000
@@ -59,7 +49,7 @@ class Neutral(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A line that cannot be used: `reason` is one of `REASONS`, `detail` the offending content."""
+    """A line that cannot be used, the reason, which is a constant above, and the content."""
 
     position: int
     reason: str
@@ -80,7 +70,7 @@ class Batch:
       further: name of each of `features.further_columns` -> its values.
       ids: UTF-8; empty if `ReadOptions.id` is not set, or the file has no columns.
       rejected: the lines that cannot be read.
-      neutrals: the number of lines that are left out as neutral.
+      neutrals: line numbers of the lines that are left out as neutral.
       lost: the number of damaged bytes in the (compressed) file.
     """
 
@@ -88,17 +78,17 @@ class Batch:
     labels: list[int] = field(default_factory=list)
     texts: list[bytes] = field(default_factory=list)
     further: dict[str, list[Any]] = field(
-        default_factory=lambda: {name: [] for name, *_ in features.COLUMNS[2:]}
+        default_factory=lambda: {name: [] for name, *_ in features.further_columns()}
     )
     ids: list[Any] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
-    neutrals: int = 0
+    neutrals: list[int] = field(default_factory=list)
     lost: int = 0
 
     @property
     def lines(self) -> int:
         """The number of lines."""
-        return len(self.texts) + len(self.rejected) + self.neutrals
+        return len(self.texts) + len(self.rejected) + len(self.neutrals)
 
     def add(self, record: Record) -> None:
         """Append one line."""
@@ -113,11 +103,11 @@ class Batch:
         elif isinstance(record, Rejected):
             self.rejected.append(record)
         else:
-            self.neutrals += 1
+            self.neutrals.append(record.position)
 
     def fill(self) -> None:
         """Append to the further columns the missing values of reviews that were added without."""
-        for name, missing, _ in features.COLUMNS[2:]:
+        for name, missing, _ in features.further_columns():
             self.further[name] += [missing] * (len(self.texts) - len(self.further[name]))
 
 

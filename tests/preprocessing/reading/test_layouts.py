@@ -183,7 +183,8 @@ def test_files_that_contradict_each_other_are_both_named(
     paths = [write(tmp_path, "a", content(kind, one)), write(tmp_path, "b", content(kind, other))]
     with pytest.raises(InputError) as error:
         scales(tmp_path)
-    one_line(error, *paths, "data.labels", f"label {max(*one, *other)}")
+    shown = ", ".join(map(str, sorted({*one, *other})))
+    one_line(error, *paths, "data.labels", f"labels {shown}, whose meaning is not certain")
     assert len(scales(tmp_path, ReadOptions(label_map=STARS))) == 2
 
 

@@ -170,7 +170,7 @@ def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> 
 def test_crafted_quotes_are_not_read_again_for_ever(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv_format, "_MOST_READ_AGAIN", 2_000)
+    monkeypatch.setattr(csv_format, "_MAX_READ_AGAIN", 2_000)
     # A field is open at the end of every line, wherever reading begins.
     path = write(folder, "crafted.csv", "rating,title,text\n" + 'a",b,"c\n' * 1_000)
     assert reasons(read(path)) == ["broken_csv"] * 1_000
