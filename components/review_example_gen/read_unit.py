@@ -23,7 +23,6 @@ from components.review_example_gen.example_limit import Limits, is_over
 from components.review_example_gen.units import Unit
 from components.tfrecords import TEXT_LEVEL, ShardWriter, cores
 from core.progress import Progress
-from preprocessing import features
 from preprocessing.fast.encode import encode_examples
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
@@ -146,10 +145,7 @@ class UnitOutput:
     def _write_examples(
         self, assigned: splits.AssignedBatch, chosen: np.ndarray, counts: Counter[str]
     ) -> None:
-        batch = assigned.batch
-        examples = encode_examples(
-            {features.TEXT: batch.texts, features.LABEL: batch.labels, **batch.further}
-        )
+        examples = encode_examples(assigned.batch.columns)
         shard = (assigned.keys >> np.uint64(8)) % np.uint64(self._shards)
         for split in splits.SPLITS:
             of_split = chosen & (assigned.split == split)

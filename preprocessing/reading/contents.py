@@ -66,8 +66,7 @@ _KINDS = [
         (rb'\s*\{"[^"]{1,60}":\s*\{"0":', "one JSON document", _ONE_DOCUMENT.format("columns")),
     )
 ]
-# Images, pickles, and files of NumPy, HDF5, Avro or Arrow have control characters at their start.
-_BINARY = re.compile(rb"(?!PAR1).{0,8}[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]", re.DOTALL)
+_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
@@ -81,11 +80,18 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
     found = [(kind, remedy) for pattern, kind, remedy in _KINDS if pattern.match(head)]
     if not found and _is_tar(head):
         found = [("a tar archive", _UNPACK)]
-    if not found and _BINARY.match(head):
+    if not found and _is_binary(head):
         found = [("a binary file", _EXPORT)]
     if found:
         kind, remedy = found[0]
         raise NoReviews(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
+
+
+def _is_binary(head: bytes) -> bool:
+    # Images, pickles, and files of NumPy, HDF5, Avro or Arrow begin with control characters. A line
+    # of text may have one by mistake.
+    many = len(_CONTROL.findall(head)) > max(1, len(head) // 100)
+    return many and bool(_CONTROL.search(head[:9])) and not head.startswith(b"PAR1")
 
 
 def _is_tar(head: bytes) -> bool:

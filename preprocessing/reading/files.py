@@ -142,15 +142,6 @@ def _check_folder(base: str) -> None:
         )
 
 
-def data_files(base: str) -> list[SourceFile]:
-    """Return the files of a folder and its subfolders, sorted, without those that are not data.
-
-    Raises:
-        InputError: see `match_files`.
-    """
-    return match_files(base, globs.EVERYTHING, data_only=True)
-
-
 def match_files(base: str, pattern: str, data_only: bool = False) -> list[SourceFile]:
     """Return the files under `base` that match `pattern`, sorted; see `find_files`.
 

@@ -67,8 +67,7 @@ class Batch:
       positions: line numbers of the reviews in the piece, from 1.
       labels: 0 negative, 1 positive; 0 for all if labels are not read.
       texts: UTF-8.
-      further: name of each of `features.further_columns` -> its values.
-      ids: UTF-8; empty if `ReadOptions.id` is not set, or the file has no columns.
+      further: `Review.further` of each review; empty if the file has no columns.
       rejected: the lines that cannot be read.
       neutrals: line numbers of the lines that are left out as neutral.
       lost: the number of damaged bytes in the (compressed) file.
@@ -77,10 +76,7 @@ class Batch:
     positions: list[int] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
     texts: list[bytes] = field(default_factory=list)
-    further: dict[str, list[Any]] = field(
-        default_factory=lambda: {name: [] for name, *_ in features.further_columns()}
-    )
-    ids: list[Any] = field(default_factory=list)
+    further: list[tuple[bytes | int, ...]] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     neutrals: list[int] = field(default_factory=list)
     lost: int = 0
@@ -90,25 +86,32 @@ class Batch:
         """The number of lines."""
         return len(self.texts) + len(self.rejected) + len(self.neutrals)
 
+    @property
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """Name of each of `features.COLUMNS` -> its values."""
+        found: dict[str, Sequence[Any]] = {features.TEXT: self.texts, features.LABEL: self.labels}
+        for index, (name, missing, _) in enumerate(features.further_columns()):
+            found[name] = [row[index] for row in self.further] or [missing] * len(self.texts)
+        return found
+
+    @property
+    def ids(self) -> list[Any]:
+        """UTF-8; empty if `ReadOptions.id` is not set, or the file has no columns."""
+        number = len(features.further_columns())
+        return [row[number] for row in self.further if len(row) > number]
+
     def add(self, record: Record) -> None:
         """Append one line."""
         if isinstance(record, Review):
             self.positions.append(record.position)
             self.texts.append(record.text.encode())
             self.labels.append(record.label)
-            for values, value in zip(self.further.values(), record.further, strict=False):
-                values.append(value)
-            if len(record.further) > len(self.further):
-                self.ids.append(record.further[-1])
+            if record.further:
+                self.further.append(record.further)
         elif isinstance(record, Rejected):
             self.rejected.append(record)
         else:
             self.neutrals.append(record.position)
-
-    def fill(self) -> None:
-        """Append to the further columns the missing values of reviews that were added without."""
-        for name, missing, _ in features.further_columns():
-            self.further[name] += [missing] * (len(self.texts) - len(self.further[name]))
 
 
 def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
@@ -118,7 +121,6 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
         batch = Batch()
         for record in chunk:
             batch.add(record)
-        batch.fill()
         yield batch
 
 
@@ -211,16 +213,13 @@ def make_review(
 
 
 def further_values(values: Sequence[Any]) -> tuple[bytes | int, ...]:
-    """Return the values of the further columns of a review.
+    """Return the values of the further columns of a review, and the id if one is read.
 
     Args:
-      values: what the file has in these columns, None in a column that it lacks, and the id if one
-        is read; empty if it lacks all of them.
+      values: what the file has in these columns, None in a column that it lacks.
     """
-    if not values:
-        return ()
-    pairs = zip(values, (*features.further_columns(), _ID), strict=False)
-    return tuple(_converted(value, column.missing) for value, column in pairs)
+    columns = (*features.further_columns(), _ID)
+    return tuple(_converted(value, of.missing) for value, of in zip(values, columns, strict=False))
 
 
 def _converted(value: Any, missing: bytes | int) -> bytes | int:

@@ -33,7 +33,6 @@ from core.local_beam import make_pipeline
 from preprocessing.reading import globs
 from preprocessing.reading.files import (
     SourceFile,
-    data_files,
     file_size,
     fingerprint,
     match_files,
@@ -161,7 +160,7 @@ def spool_standard_input(folder: str) -> SourceFile:
 def _files(word: str) -> Sequence[SourceFile]:
     is_local = FileSystems.get_scheme(word) is None
     if is_local and os.path.isdir(word):
-        files = data_files(word)
+        files = match_files(word, globs.EVERYTHING, data_only=True)
     elif is_local and os.path.exists(word):
         # The name of an existing file may contain the special characters of a glob.
         status = os.stat(word)
@@ -170,7 +169,7 @@ def _files(word: str) -> Sequence[SourceFile]:
         base = _existing_folder(word) if is_local else globs.literal_prefix(word).rpartition("/")[0]
         files = match_files(base, word.removeprefix(base).lstrip("/"))
         if not files and not is_local and globs.is_literal(word):
-            files = data_files(word)
+            files = match_files(word, globs.EVERYTHING, data_only=True)
     if not files:
         raise InputError(f"--input: {word} matches no file; give files, folders or globs")
     return files

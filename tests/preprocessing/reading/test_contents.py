@@ -71,8 +71,8 @@ CONTENTS = {
     "a binary file": [
         pickle.dumps([REVIEWS, 1]),
         b"ARROW1\0\0\xff\xff",
-        b"\x89PNG\r\n\x1a\n",
-        b"Obj\x01",
+        b"\x89PNG\r\n\x1a\n\0\0",
+        b"Obj\x01\x04",
         b"\0\0",
     ],
     "text in UTF-16": ["label,text\n1,good\n".encode(f"utf-16{end}") for end in ENDS],
