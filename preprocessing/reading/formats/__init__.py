@@ -33,7 +33,8 @@ def make_record(position: int, values: Sequence[Any], labels: LabelReader) -> Re
         if not title and not text:
             return rejected(position, NO_TEXT, "an empty record")
         return rejected(position, labels.reason(label), f"label: {printable(label)}")
-    title, text = as_text(title), as_text(text)
+    title = title if isinstance(title, str) else as_text(title)
+    text = text if isinstance(text, str) else as_text(text)
     if title is None or text is None:
         return rejected(position, BROKEN_JSON, "an object or a nested list instead of a text")
-    return make_review(position, meaning, title, text, further_values(further))
+    return make_review(position, meaning, title, text, further_values(further) if further else ())

@@ -197,6 +197,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
     pick = itemgetter(
         *(names.index(name) if name else len(names) for name in (*columns[:3], *columns.further))
     )
+    escaped = layout.dialect.escaped
     for record in csv_records(stream, layout.dialect):
         if isinstance(record, Rejected):
             yield record
@@ -212,6 +213,6 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
             yield rejected(position, BROKEN_CSV, detail)
         else:
             values = pick([*fields, ""])
-            if layout.dialect.escaped:
+            if escaped:
                 values = [value.replace(r"\n", "\n") for value in values]
             yield make_record(position, values, labels)
