@@ -7,15 +7,15 @@ import pytest
 
 from core import exit_codes
 from core.errors import InputError
-from platforms.jobs.choice import KINDS
-from platforms.jobs.jobset import JobSet
-from platforms.jobs.pod_template import PERMANENT
-from platforms.jobs.pods import Pod
-from platforms.jobs.step import job_name
-from platforms.jobs.tfjob import TFJob
-from platforms.jobs.trainjob import TrainJob
+from platforms.training_jobs.choice import KINDS
+from platforms.training_jobs.jobset import JobSet
+from platforms.training_jobs.pod_template import PERMANENT
+from platforms.training_jobs.pods import Pod
+from platforms.training_jobs.step import job_name
+from platforms.training_jobs.tfjob import TFJob
+from platforms.training_jobs.trainjob import TrainJob
 from tests.crd import problems
-from tests.platforms.jobs.manifests import (
+from tests.platforms.training_jobs.manifests import (
     ALL_SETTINGS,
     JOB_FILE,
     MULTI_WORKER,

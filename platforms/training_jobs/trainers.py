@@ -14,10 +14,10 @@ from tfx.types import standard_component_specs
 from components.baseline import existing_model
 from components.trainer import Executor, Trainer, with_run_parameters
 from core.settings import Section
-from platforms.jobs import follow
-from platforms.jobs.choice import choose_kind
-from platforms.jobs.client import JobClient, connect
-from platforms.jobs.settings import (
+from platforms.training_jobs import follow
+from platforms.training_jobs.choice import choose_kind
+from platforms.training_jobs.client import JobClient, connect
+from platforms.training_jobs.settings import (
     CUSTOM_JOB_KEY,
     KUBERNETES_JOB_KEY,
     CustomJobSettings,
@@ -145,7 +145,7 @@ class CustomJobExecutor(RemoteExecutor):
         from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
         from platforms.google_cloud import api as vertex_api
-        from platforms.jobs import custom_job
+        from platforms.training_jobs import custom_job
 
         custom_job.run(
             vertex_api.connect(JobServiceClient, settings.region),

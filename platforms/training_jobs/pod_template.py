@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.cluster_settings import TEMPORARY_FOLDER
-from platforms.jobs.settings import KubernetesJobSettings
-from platforms.jobs.step import job_name
+from platforms.training_jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.step import job_name
 from trainer_module.cluster.resources import has_peers
 from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training, TrainingJob

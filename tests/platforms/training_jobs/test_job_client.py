@@ -9,12 +9,12 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import incluster_config
 
 from core.errors import InputError
-from platforms.jobs.choice import KINDS, choose_kind
-from platforms.jobs.client import Forbidden, JobClient, RetryPolicy, Unreachable, connect
-from platforms.jobs.tfjob import INDEX_LABEL, TYPE_LABEL, TFJob
-from platforms.jobs.trainjob import TrainJob
-from tests.platforms.jobs.manifests import make_settings, pod_with
-from tests.platforms.jobs.scripted_api import ScriptedApi, forbidden, status
+from platforms.training_jobs.choice import KINDS, choose_kind
+from platforms.training_jobs.client import Forbidden, JobClient, RetryPolicy, Unreachable, connect
+from platforms.training_jobs.tfjob import INDEX_LABEL, TYPE_LABEL, TFJob
+from platforms.training_jobs.trainjob import TrainJob
+from tests.platforms.training_jobs.manifests import make_settings, pod_with
+from tests.platforms.training_jobs.scripted_api import ScriptedApi, forbidden, status
 
 NAME = "amazon-reviews-1"
 JOB = {

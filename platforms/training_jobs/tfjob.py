@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from platforms.jobs.kind import Condition, ExpectedPod, JobKind, replica_name, true_conditions
-from platforms.jobs.pod_template import (
+from platforms.training_jobs.kind import (
+    Condition,
+    ExpectedPod,
+    JobKind,
+    replica_name,
+    true_conditions,
+)
+from platforms.training_jobs.pod_template import (
     MOST_RESTARTS,
     SECONDS_KEPT,
     job_metadata,
     pod_template,
     replicas_of,
 )
-from platforms.jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import TrainingJob
 

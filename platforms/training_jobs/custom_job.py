@@ -17,8 +17,8 @@ from core import exit_codes
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, one_line, retrying
-from platforms.jobs.settings import CustomJobSettings
-from platforms.jobs.step import job_name, sigterm_raises
+from platforms.training_jobs.settings import CustomJobSettings
+from platforms.training_jobs.step import job_name, sigterm_raises
 from trainer_module.settings import Training, TrainingJob
 
 LABEL = "training"

@@ -8,9 +8,15 @@ from typing import Any
 
 from core.errors import InputError
 from pipeline.cluster_settings import RUNTIME
-from platforms.jobs.jobset import POD_LABEL, conditions, expected_pod, host_names, pod_index
-from platforms.jobs.kind import Condition, ExpectedPod, JobKind, replica_name
-from platforms.jobs.pod_template import (
+from platforms.training_jobs.jobset import (
+    POD_LABEL,
+    conditions,
+    expected_pod,
+    host_names,
+    pod_index,
+)
+from platforms.training_jobs.kind import Condition, ExpectedPod, JobKind, replica_name
+from platforms.training_jobs.pod_template import (
     command,
     job_metadata,
     placement,
@@ -18,7 +24,7 @@ from platforms.jobs.pod_template import (
     resources,
     volume_mounts,
 )
-from platforms.jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import CLUSTER_VARIABLE, task_of
 from trainer_module.settings import TrainingJob
 

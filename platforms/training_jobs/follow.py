@@ -13,13 +13,13 @@ from absl import logging
 
 from core import exit_codes
 from core.errors import InputError
-from platforms.jobs.client import Forbidden, JobClient, Unreachable
-from platforms.jobs.kind import SUCCEEDED
-from platforms.jobs.logs import Logs, error_line, printed_line
-from platforms.jobs.pod_template import MOST_RESTARTS
-from platforms.jobs.pods import Pod, latest
-from platforms.jobs.refusals import Refusal, Refusals
-from platforms.jobs.step import sigterm_raises
+from platforms.training_jobs.client import Forbidden, JobClient, Unreachable
+from platforms.training_jobs.kind import SUCCEEDED
+from platforms.training_jobs.logs import Logs, error_line, printed_line
+from platforms.training_jobs.pod_template import MOST_RESTARTS
+from platforms.training_jobs.pods import Pod, latest
+from platforms.training_jobs.refusals import Refusal, Refusals
+from platforms.training_jobs.step import sigterm_raises
 
 _SECONDS_FOR_LOGS = 15.0
 """Seconds for the rest of the logs after the end of a job."""

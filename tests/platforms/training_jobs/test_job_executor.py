@@ -2,11 +2,11 @@
 
 import pytest
 
-from platforms.jobs import follow
-from platforms.jobs.settings import KUBERNETES_JOB_KEY
-from tests.platforms.jobs.manifests import make_settings
-from tests.platforms.jobs.scripted_api import ScriptedApi
-from tests.platforms.jobs.trainer_step import Step
+from platforms.training_jobs import follow
+from platforms.training_jobs.settings import KUBERNETES_JOB_KEY
+from tests.platforms.training_jobs.manifests import make_settings
+from tests.platforms.training_jobs.scripted_api import ScriptedApi
+from tests.platforms.training_jobs.trainer_step import Step
 from tests.trainer_module import conftest
 
 pytestmark = pytest.mark.slow
@@ -15,7 +15,7 @@ prepared = conftest.prepared
 
 
 def test_a_job_that_succeeds_without_a_model_is_an_error(prepared, tmp_path, monkeypatch):
-    from platforms.jobs.trainers import KubernetesExecutor
+    from platforms.training_jobs.trainers import KubernetesExecutor
 
     api = ScriptedApi()
     monkeypatch.setenv("KUBECONFIG", api.kube_config(tmp_path))

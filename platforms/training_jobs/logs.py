@@ -12,8 +12,8 @@ import urllib3
 from absl import logging
 from kubernetes.client.exceptions import ApiException
 
-from platforms.jobs.client import Forbidden, JobClient
-from platforms.jobs.pods import Pod
+from platforms.training_jobs.client import Forbidden, JobClient
+from platforms.training_jobs.pods import Pod
 
 LINES_KEPT = 20
 

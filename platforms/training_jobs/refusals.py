@@ -10,9 +10,9 @@ from typing import Any
 
 from absl import logging
 
-from platforms.jobs.client import Forbidden, JobClient
-from platforms.jobs.kind import ExpectedPod
-from platforms.jobs.pods import Event, Pod
+from platforms.training_jobs.client import Forbidden, JobClient
+from platforms.training_jobs.kind import ExpectedPod
+from platforms.training_jobs.pods import Event, Pod
 
 _USUAL_SECONDS = 30.0
 """Seconds in which a controller usually creates the pods of a job, and a node starts a pod."""

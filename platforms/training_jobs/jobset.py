@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from platforms.jobs.kind import (
+from platforms.training_jobs.kind import (
     SUCCEEDED,
     Condition,
     ExpectedPod,
@@ -14,7 +14,7 @@ from platforms.jobs.kind import (
     replica_name,
     true_conditions,
 )
-from platforms.jobs.pod_template import (
+from platforms.training_jobs.pod_template import (
     MOST_RESTARTS,
     PERMANENT,
     PORT,
@@ -24,7 +24,7 @@ from platforms.jobs.pod_template import (
     pod_template,
     replicas_of,
 )
-from platforms.jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import INDEX_VARIABLE, VARIABLE
 from trainer_module.settings import TrainingJob
 

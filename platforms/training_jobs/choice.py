@@ -7,12 +7,12 @@ from kubernetes.client import ApiClient
 
 from core.errors import InputError
 from pipeline.cluster_settings import RUNTIME
-from platforms.jobs.client import JobClient, RetryPolicy
-from platforms.jobs.jobset import JobSet
-from platforms.jobs.kind import JobKind
-from platforms.jobs.settings import KubernetesJobSettings
-from platforms.jobs.tfjob import TFJob
-from platforms.jobs.trainjob import RUNTIME_KIND, RUNTIMES, TrainJob
+from platforms.training_jobs.client import JobClient, RetryPolicy
+from platforms.training_jobs.jobset import JobSet
+from platforms.training_jobs.kind import JobKind
+from platforms.training_jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.tfjob import TFJob
+from platforms.training_jobs.trainjob import RUNTIME_KIND, RUNTIMES, TrainJob
 
 KINDS: tuple[JobKind, ...] = (TFJob(), TrainJob(), JobSet())
 """The kinds in the order in which `auto` prefers them."""

@@ -14,11 +14,11 @@ from google.cloud.aiplatform_v1.types import JobState
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError
-from platforms.jobs import custom_job as vertex_run
-from platforms.jobs.custom_job import LABEL, CustomJobFailed, make_custom_job
-from platforms.jobs.settings import CustomJobSettings
+from platforms.training_jobs import custom_job as vertex_run
+from platforms.training_jobs.custom_job import LABEL, CustomJobFailed, make_custom_job
+from platforms.training_jobs.settings import CustomJobSettings
 from tests.checkout import CHECKOUT
-from tests.platforms.jobs.manifests import make_job
+from tests.platforms.training_jobs.manifests import make_job
 from tests.platforms.vertex.vertex_connection import as_json
 from tests.platforms.vertex.vertex_server import serving
 from tests.waiting import in_background, wait
@@ -259,7 +259,7 @@ import json, sys
 from absl import logging
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob
-from platforms.jobs import custom_job as vertex_run
+from platforms.training_jobs import custom_job as vertex_run
 from tests.platforms.vertex.vertex_connection import connect_to
 
 logging.set_verbosity(logging.INFO)

@@ -8,14 +8,14 @@ import pytest
 import urllib3
 
 from core.errors import InputError
-from platforms.jobs import follow, logs, refusals
-from platforms.jobs.choice import KINDS
-from platforms.jobs.client import Forbidden, Unreachable
-from platforms.jobs.follow import JobFailed, Terms
-from platforms.jobs.jobset import JobSet
-from platforms.jobs.pods import Event, Pod
-from platforms.jobs.tfjob import TFJob
-from tests.platforms.jobs.manifests import JOB_FILE, make_job, make_settings, pod_with
+from platforms.training_jobs import follow, logs, refusals
+from platforms.training_jobs.choice import KINDS
+from platforms.training_jobs.client import Forbidden, Unreachable
+from platforms.training_jobs.follow import JobFailed, Terms
+from platforms.training_jobs.jobset import JobSet
+from platforms.training_jobs.pods import Event, Pod
+from platforms.training_jobs.tfjob import TFJob
+from tests.platforms.training_jobs.manifests import JOB_FILE, make_job, make_settings, pod_with
 from tests.waiting import wait
 
 JOB = make_job(strategy="multi_worker_mirrored", workers=2)

@@ -6,7 +6,7 @@ import abc
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from platforms.jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import CHIEF
 from trainer_module.settings import TrainingJob
 

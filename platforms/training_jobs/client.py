@@ -18,8 +18,8 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
 from core.errors import InputError, ServerError
-from platforms.jobs.kind import JobKind
-from platforms.jobs.pods import Event, Pod
+from platforms.training_jobs.kind import JobKind
+from platforms.training_jobs.pods import Event, Pod
 
 # Status codes after which a request is repeated, of the server or of a proxy. The Python client
 # uses 0 for TLS errors.

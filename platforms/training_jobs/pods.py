@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from platforms.jobs.pod_template import PERMANENT
+from platforms.training_jobs.pod_template import PERMANENT
 from trainer_module.cluster import exits
 
 _SIGNALS = frozenset(signal.Signals)

@@ -6,9 +6,9 @@ import pytest
 
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
-from platforms.jobs.settings import CUSTOM_JOB_KEY, CustomJobSettings
-from tests.platforms.jobs.trainer_step import Step
-from tests.platforms.jobs.vertex_replicas import Replicas
+from platforms.training_jobs.settings import CUSTOM_JOB_KEY, CustomJobSettings
+from tests.platforms.training_jobs.trainer_step import Step
+from tests.platforms.training_jobs.vertex_replicas import Replicas
 from tests.platforms.vertex.vertex_server import serving
 from tests.trainer_module import conftest
 from tests.waiting import wait
@@ -48,7 +48,7 @@ def replicas(monkeypatch):
 
 @pytest.fixture
 def step(prepared, tmp_path):
-    from platforms.jobs.trainers import CustomJobExecutor
+    from platforms.training_jobs.trainers import CustomJobExecutor
 
     platform = {CUSTOM_JOB_KEY: SETTINGS.model_dump()}
     return Step(CustomJobExecutor, platform, prepared, tmp_path)
