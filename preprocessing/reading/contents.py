@@ -18,6 +18,10 @@ _ONE_DOCUMENT = (
     'convert it to one object on each line with `python3 -c "import pandas; pandas.read_json('
     "'FILE', orient='{}').to_json('NEW_FILE', orient='records', lines=True)\"`, " + _NEW
 )
+_TO_JSON = (
+    'convert it to JSON with `python3 -c "import ast, json, sys; [print(json.dumps('
+    'ast.literal_eval(line))) for line in sys.stdin]" < FILE > NEW_FILE`, ' + _NEW
+)
 _DOWNLOAD = "download the reviews again, because a server may send a page in place of a file"
 
 _KINDS = [
@@ -57,6 +61,8 @@ _KINDS = [
         (rb"(\0\0\0[\t\n\r -~]){8}", "text in UTF-32", _CONVERT.format("UTF-32BE")),
         (rb"([\t\n\r -~]\0){8}", "text in UTF-16", _CONVERT.format("UTF-16LE")),
         (rb"(\0[\t\n\r -~]){8}", "text in UTF-16", _CONVERT.format("UTF-16BE")),
+        # Amazon's reviews until 2014 are published as such lines.
+        (rb"\s*\{u?'", "a file of Python dictionaries", _TO_JSON),
         # The orientations of pandas.
         (rb"\s*\[\s*\{", "a JSON array", _ONE_DOCUMENT.format("records")),
         (rb"\s*\[\s*\[", "a JSON array", _ONE_DOCUMENT.format("values")),

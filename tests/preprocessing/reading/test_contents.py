@@ -77,6 +77,7 @@ CONTENTS = {
     ],
     "text in UTF-16": ["label,text\n1,good\n".encode(f"utf-16{end}") for end in ENDS],
     "text in UTF-32": ["label,text\n1,good\n".encode(f"utf-32{end}") for end in ENDS],
+    "a file of Python dictionaries": [b"{'overall': 5.0, 'reviewText': \"it's\"}\n"],
     "a JSON array": [b'[{"rating": 5, "text": "x"},\n{"rating"\n', b"[\n  {", b'[[5,"x"]]'],
     "one JSON document": [
         b'{"rating":{"0":5,"1":1},"text":{"0":"a","1":"b"}}',

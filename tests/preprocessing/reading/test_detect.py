@@ -17,7 +17,7 @@ from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.formats import parquet as parquet_format
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader, canonical
 from preprocessing.reading.layouts import detect_format
-from preprocessing.reading.records import Neutral, ReadOptions, Review
+from preprocessing.reading.records import ReadOptions, Review
 from tests.preprocessing.reading.review_files import (
     ONE_TWO,
     ZERO_ONE,
@@ -177,7 +177,7 @@ def test_the_labels_of_a_column_that_is_set_are_inspected_whatever_its_name(fold
 
 def test_the_meaning_of_labels() -> None:
     stars = [0, 0, NEUTRAL, 1, 1]
-    for spell in (int, float, str, lambda star: f" {star}.0 ", Decimal):
+    for spell in (int, float, str, lambda star: f" {star}.0 ", "{} out of 5 stars".format, Decimal):
         reader = LabelReader(Layout("csv", label_scale="1 to 5"))
         assert [reader.read(spell(star)) for star in range(1, 6)] == stars  # type: ignore[operator]
         assert reader.read(spell(0)) is None and reader.read(spell(6)) is None  # type: ignore[operator]
@@ -194,19 +194,6 @@ def test_the_meaning_of_labels() -> None:
         assert canonical(b"__label__Pos") == "pos"
     assert LabelReader(Layout("csv", label_scale="0 and 1")).read(True) == 1
     assert LabelReader(Layout("csv", label_scale="1 to 5")).read(True) is None
-
-
-@pytest.mark.parametrize("kind", ["fasttext", "headerless", "csv", "jsonl", "parquet"])
-def test_the_treatment_of_three_stars(folder: Path, kind: str) -> None:
-    words = {"fasttext": "__label__1 a\n__label__3 b\n", "headerless": "1,a\n3,b\n"}
-    data = words.get(kind) or as_file(kind, {"rating": [1, 3], "text": ["a", "b"]})
-    path, position = write(folder, "neutral", data), 2 + (kind == "csv")
-    for meaning, second in (
-        (None, Neutral(position)),
-        (0, Review(position, 0, "b")),
-        (1, Review(position, 1, "b")),
-    ):
-        assert read(path, ReadOptions(label_map={"1": 0, "3": meaning}))[1] == second
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
