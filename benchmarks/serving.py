@@ -46,8 +46,8 @@ _QUEUE = 512
 _SERVER = """
 import sys
 from serving.rest.limits import Limits
-from serving.rest.server import open_socket, serve
-from serving.rest.settings import Server
+from serving.rest.server import serve
+from serving.rest.settings import Server, open_socket
 limits = Limits(queue=int(sys.argv[2]))
 ready = lambda url, version: print(url + "/", flush=True)
 serve(sys.argv[1], open_socket(Server(port=0)), ready, limits=limits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import itertools
 import threading
@@ -22,13 +23,12 @@ from apache_beam.runners.portability import job_server, portable_runner
 from apache_beam.transforms import environments
 
 from core.errors import UserError
-from core.flink import failures, guard, rest
-from core.flink.failures import FlinkError
-from core.flink.job_server import JobServer, Settings, shared_job_server
-from core.flink.names import ARTIFACT_PORT, LOCAL
-from core.flink.options import FlinkJobOptions
-from core.flink.watch import Watch
-from core.flink.worker_pool import start_threads
+from pipeline.flink_settings import LOCAL
+from platforms.flink import failures, guard, rest
+from platforms.flink.failures import FlinkError
+from platforms.flink.job_server import JobServer, Settings, shared_job_server
+from platforms.flink.progress import Watch
+from platforms.flink.worker_pool import start_threads
 
 PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
 """Start of the names of this process's jobs."""
@@ -38,7 +38,19 @@ _MILLISECONDS_TO_SEND = 1000
 _MILLISECONDS_WITHOUT_WORK = 500
 """Time after which Flink ends a worker that no stage uses. It must be shorter than the delay of the
 restart of a job, because a restarted job uses a dead worker again for this time."""
-_SECONDS_TO_CANCEL = 10.0
+_ARTIFACT_PORT = 8098
+"""The port at which a job server of Kubernetes accepts the files of a pipeline."""
+
+
+class FlinkJobOptions(PipelineOptions):
+    """Options beside Beam's own `--flink_master`, `--job_endpoint`, `--environment_type`, …"""
+
+    @classmethod
+    def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
+        add: Any = parser.add_argument
+        add("--flink_jars", help="Folder with the jars of the job server and of Flink.")
+        add("--flink_logs", help="Folder for the log of the job server.")
+        add("--flink_timeout_seconds", type=int, help="See beam.flink.timeout_seconds.")
 
 
 class FlinkRunner(portable_runner.PortableRunner):
@@ -76,20 +88,10 @@ class FlinkRunner(portable_runner.PortableRunner):
 
     def default_job_server(self, options: PipelineOptions) -> job_server.JobServer:
         """See PortableRunner. The job server is shared by all pipelines of this process."""
-        own = options.view_as(FlinkJobOptions)
-        self._server = shared_job_server(
-            Settings(
-                jars=own.flink_jars,
-                master=options.view_as(FlinkRunnerOptions).flink_master,
-                slots=options.view_as(FlinkRunnerOptions).parallelism,
-                logs=own.flink_logs,
-            ),
-            PREFIX,
-        )
+        own, flink = options.view_as(FlinkJobOptions), options.view_as(FlinkRunnerOptions)
+        settings = Settings(own.flink_jars, flink.flink_master, flink.parallelism, own.flink_logs)
+        self._server = shared_job_server(settings, PREFIX)
         return job_server.ExternalJobServer(self._server.endpoint, timeout=60)
-
-    def _endpoint(self, portable: PortableOptions) -> str:
-        return portable.job_endpoint or (self._server.endpoint if self._server else "")
 
     def run_portable_pipeline(
         self, pipeline: beam_runner_api_pb2.Pipeline, options: PipelineOptions
@@ -105,9 +107,9 @@ class FlinkRunner(portable_runner.PortableRunner):
         portable = options.view_as(PortableOptions)
         name = options.view_as(GoogleCloudOptions).job_name = f"{PREFIX}{next(_JOBS):04d}"
         if portable.job_endpoint:
-            cleanup.enter_context(guard.start(master, name, ""))
+            cleanup.callback(guard.stop, guard.start(address=master, prefix=name))
             host = portable.job_endpoint.rpartition(":")[0]
-            portable.artifact_endpoint = portable.artifact_endpoint or f"{host}:{ARTIFACT_PORT}"
+            portable.artifact_endpoint = portable.artifact_endpoint or f"{host}:{_ARTIFACT_PORT}"
         try:
             result = super().run_portable_pipeline(pipeline, options)
         except BaseException as error:
@@ -115,8 +117,9 @@ class FlinkRunner(portable_runner.PortableRunner):
                 rest.cancel_jobs(master, name)
             cleanup.close()
             if isinstance(error, grpc.RpcError | grpc.FutureTimeoutError):
+                endpoint = portable.job_endpoint or (self._server and self._server.endpoint)
                 raise FlinkError(
-                    f"the Flink job server {self._endpoint(portable)} did not accept the job: "
+                    f"the Flink job server {endpoint} did not accept the job: "
                     f"{failures.of_grpc(error)}"
                 ) from error
             raise
@@ -137,26 +140,18 @@ class FlinkResult(runner.PipelineResult):
         cleanup: contextlib.ExitStack,
     ):
         super().__init__(runner.PipelineState.RUNNING)
-        self._result = result
-        self._name = name
-        self._server = server
-        self._master = master
-        self._seconds = seconds
-        self._cleanup = cleanup
+        self._result, self._name, self._seconds = result, name, seconds
+        self._server, self._master, self._cleanup = server, master, cleanup
 
     def metrics(self) -> Any:
         """See PipelineResult."""
         return self._result.metrics()
 
     def cancel(self) -> None:
-        """Cancel the job, at Flink itself if the job server does not answer."""
-        # The job server cancels in the background, and may hang with its Flink cluster.
-        thread = threading.Thread(target=self._cancel_by_job_server, daemon=True)
-        thread.start()
+        """Cancel the job at Flink itself, because the job server may have ended, or hang."""
         address = self._rest_address()
         if address:
             rest.cancel_jobs(address, self._name)
-        thread.join(_SECONDS_TO_CANCEL)
         self._cleanup.close()
 
     def wait_until_finish(self, duration: int | None = None) -> str:
@@ -177,14 +172,14 @@ class FlinkResult(runner.PipelineResult):
         waiting = threading.Thread(target=wait, daemon=True)
         try:
             waiting.start()
-            with Watch(self._name, self._rest_address, self._seconds) as watch:
-                while waiting.is_alive():
-                    waiting.join(_SECONDS_BETWEEN)
-                    if waiting.is_alive() and watch.stalled():
-                        raise FlinkError(
-                            f"the Flink job made no progress for {self._seconds} s "
-                            f"(beam.flink.timeout_seconds){self._hint()}"
-                        )
+            watch = Watch(self._name, self._rest_address, self._seconds)
+            while waiting.is_alive():
+                waiting.join(_SECONDS_BETWEEN)
+                if waiting.is_alive() and watch.stalled():
+                    raise FlinkError(
+                        f"the Flink job made no progress for {self._seconds} s "
+                        f"(beam.flink.timeout_seconds){self._hint()}"
+                    )
         except BaseException:
             self.cancel()
             raise
@@ -197,10 +192,6 @@ class FlinkResult(runner.PipelineResult):
     def _rest_address(self) -> str | None:
         return self._server.rest_address if self._server else self._master
 
-    def _cancel_by_job_server(self) -> None:
-        with contextlib.suppress(Exception):
-            self._result.cancel()
-
     def _hint(self) -> str:
         """Return the last error of the job server, and the file of its log."""
         error = self._server.last_error() if self._server else ""
@@ -208,9 +199,8 @@ class FlinkResult(runner.PipelineResult):
 
     def _log(self) -> str:
         """Return where the logs are."""
-        if self._server is None:
-            return f"; see the logs of the TaskManagers of {self._master}"
-        return f"; see {self._server.log}"
+        logs = f"the logs of the TaskManagers of {self._master}"
+        return f"; see {self._server.log if self._server else logs}"
 
     def _error(self, error: BaseException) -> UserError:
         if isinstance(error, grpc.RpcError):

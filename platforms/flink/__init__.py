@@ -2,13 +2,12 @@
 
 | module | what it does |
 |---|---|
-| `names` | names and settings of Flink that several modules share |
-| `options` | the options of a Beam pipeline that only this package reads |
+| `checks` | the settings, before anything starts |
 | `runner` | submit a pipeline, wait for it, cancel it |
 | `job_server` | start and stop Beam's job server, a Java process |
 | `guard` | end the job server, and cancel its jobs, after the death of their parent |
 | `rest` | call Flink's REST API |
-| `watch` | report the progress of a job, and limit the time without progress |
+| `progress` | report the progress of a job, and limit the time without progress |
 | `failures` | the cause of a failed job in one line |
 | `worker_pool` | Python workers: processes of a pool, or threads of this process |
 """

@@ -9,17 +9,18 @@ import tempfile
 import psutil
 import pytest
 
-from core.flink import rest
 from pipeline.config import load_config
 from platforms.beam import beam_args
+from platforms.flink import rest
 from tests.checkout import CHECKOUT
 from tests.waiting import alive, wait
 
 CLUSTER = [sys.executable, "-m", "tools.flink_cluster"]
-JOB = CHECKOUT / "tests" / "core" / "flink_job.py"
+JOB = CHECKOUT / "tests" / "platforms" / "flink" / "flink_job.py"
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.xdist_group("flink")
 @pytest.mark.usefixtures("flink_jars")
 def test_the_printed_command_uses_the_cluster_and_ctrl_c_ends_it(tmp_path):
@@ -44,7 +45,7 @@ def test_the_printed_command_uses_the_cluster_and_ctrl_c_ends_it(tmp_path):
             assert [each["state"] for each in jobs] == ["FINISHED"]
             processes = psutil.Process(cluster.pid).children(recursive=True)
             commands = " ".join(word for each in processes for word in each.cmdline())
-            for part in ("StandaloneSessionCluster", "TaskManagerRunner", "core.flink.worker_pool"):
+            for part in ("StandaloneSessionCluster", "TaskManagerRunner", "flink.worker_pool"):
                 assert part in commands
             cluster.send_signal(signal.SIGINT)
             assert cluster.communicate(timeout=120)[0] == "the cluster has ended\n"

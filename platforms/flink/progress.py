@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
 
 from core import progress
-from core.flink import rest
+from platforms.flink import rest
 
-_TASKS = "tasks"
 _SECONDS_BETWEEN_METRICS = 10.0
 """For each answer the JobManager requests the metrics of all tasks from the TaskManagers."""
 _METRICS = ("read-bytes", "write-bytes", "read-records", "write-records")
@@ -27,33 +25,17 @@ class Watch:
           address: returns the REST address, or None as long as Flink has not started.
           timeout: greatest number of seconds without progress.
         """
-        self._name = name
-        self._address = address
-        self._timeout = timeout
+        self._name, self._address, self._timeout = name, address, timeout
         self._seen: Any = None
         self._metrics: list[list[Any]] = []
-        self._next_metrics = time.monotonic()
-        self._since = time.monotonic()
-        self._handler = _Handler(self._progressed)
-
-    def __enter__(self) -> Watch:
-        # Workers in this process, and the units that `predict` finds finished.
-        progress.LOGGER.addHandler(self._handler)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        progress.LOGGER.removeHandler(self._handler)
+        self._since = self._next_metrics = time.monotonic()
 
     def stalled(self) -> bool:
         """Read the state of the job from Flink; return whether it made no progress for too long."""
         state = self._state()
         if state is not None and state != self._seen:
-            self._seen = state
-            self._progressed()
+            self._seen, self._since = state, time.monotonic()
         return time.monotonic() - self._since > self._timeout
-
-    def _progressed(self) -> None:
-        self._since = time.monotonic()
 
     def _state(self) -> Any:
         """Return a value that changes with any progress; None if Flink does not answer."""
@@ -65,7 +47,7 @@ class Watch:
             if job is None:
                 return None
             tasks = job["tasks"]
-            progress.report(f"{_TASKS} at http://{address}", tasks["finished"], tasks["total"])
+            progress.report(f"tasks at http://{address}", tasks["finished"], tasks["total"])
             if time.monotonic() >= self._next_metrics:
                 vertices = rest.get(address, f"/jobs/{job['jid']}")["vertices"]
                 self._metrics = [
@@ -76,15 +58,3 @@ class Watch:
         except (OSError, ValueError, KeyError):
             return None
         return [tasks, self._metrics]
-
-
-class _Handler(logging.Handler):
-    """Calls a function at each record of `progress.LOGGER` that is not from a Watch."""
-
-    def __init__(self, call: Callable[[], None]):
-        super().__init__(logging.INFO)
-        self._call = call
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not progress.values(record)["unit"].startswith(_TASKS):
-            self._call()

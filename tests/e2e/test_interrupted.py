@@ -1,4 +1,4 @@
-"""The output before TFX is loaded; and Ctrl-C at any moment, which ends a run with 130."""
+"""Runs that are interrupted or killed at any moment, and the run that completes them."""
 
 import os
 import pty
@@ -11,7 +11,8 @@ import pytest
 
 from pipeline.config import load_config
 from pipeline.nodes import node_ids
-from tests.e2e.harness import COMMAND, Workspace, _children
+from tests.e2e.conftest import LITTLE
+from tests.e2e.harness import COMMAND, PIPELINE_NODES, Workspace, _children
 from tests.exhaustive import exhaustive
 from tests.waiting import wait
 
@@ -19,12 +20,12 @@ from tests.waiting import wait
 class Run:
     """`amazon-reviews run`, started and not yet ended."""
 
-    def __init__(self, workspace):
+    def __init__(self, workspace, overrides=""):
         self.printed = workspace.folder / "printed"
         with self.printed.open("w") as printed:
             self.process = subprocess.Popen(
                 [COMMAND, "run"],
-                env=workspace.env(),
+                env=workspace.env(overrides),
                 cwd=workspace.folder,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
@@ -74,18 +75,71 @@ def test_ctrl_c_ends_a_run_at_any_moment(tmp_path, moment, expected):
     assert all(text in printed for text in expected)
 
 
+MANY = "training.epochs=80"
+
+
+def resumed(workspace):
+    """Return whether the last run continued a training, and removed its checkpoints."""
+    log = max((workspace.root / "logs").iterdir()).read_text()
+    left = list((workspace.root / "checkpoints").iterdir())
+    return "Resuming after step" in log and not left
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, exhaustive(signal.SIGTERM)])
-def test_a_signal_in_a_training_saves_a_checkpoint_first(tmp_path, number):
-    workspace = Workspace(tmp_path, {"training": {"epochs": 100_000}})
-    run = Run(workspace)
+def test_a_training_is_interrupted_and_killed_and_completed(tmp_path, number):
+    workspace = Workspace(tmp_path, LITTLE)
+    checkpoints = workspace.root / "checkpoints"
+
+    def saved():
+        return set(checkpoints.rglob("*.index"))
+
+    run = Run(workspace, MANY)
     # The first checkpoint is written at the end of an epoch.
-    run.until(lambda: list((workspace.root / "checkpoints").rglob("*.index")))
+    run.until(saved)
     printed = run.interrupt(number)
     assert "the training saves a checkpoint" in printed
     assert "interrupted: Trainer; run again to continue" in printed
     [log] = workspace.root.glob("logs/*.log")
     assert "SIGTERM: saved after step" in log.read_text()
+
+    before = saved()
+    output = workspace.run_and_kill(lambda: saved() - before, MANY)
+    assert "failed: Trainer: the pipeline's process ended with exit code -9" in output
+    assert workspace.pushed() == []
+
+    done = workspace.run(MANY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    states = workspace.states(done.stdout)
+    assert states["ReviewExampleGen"] == states["Transform"] == "cached"
+    assert states["Trainer"] == states["Pusher"] == "done"
+    assert resumed(workspace)
+    assert len(workspace.pushed()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_a_run_killed_in_transform_and_then_without_the_cache_in_the_trainer(tmp_path):
+    # These runs also have no Pusher.
+    workspace = Workspace(tmp_path, {**LITTLE, "push": {"destination": "none"}})
+    written = workspace.root / "Transform" / "transformed_examples"
+    output = workspace.run_and_kill(lambda: written.exists() and any(written.iterdir()), MANY)
+    assert "failed: Transform: the pipeline's process ended with exit code -9" in output
+
+    checkpoints = workspace.root / "checkpoints"
+    overrides = f"cache=false,{MANY}"
+    output = workspace.run_and_kill(lambda: list(checkpoints.glob("*/checkpoint")), overrides)
+    assert workspace.states(output)["ReviewExampleGen"] == "done"
+
+    done = workspace.run(overrides)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Every component ran again and wrote to other folders; the content of the Examples is the same.
+    states = workspace.states(done.stdout)
+    assert set(states.values()) == {"done"}
+    assert states.keys() == {*PIPELINE_NODES} - {"Pusher"}
+    assert resumed(workspace)
+    assert "not pushed (push.destination: none)" in done.stdout
+    assert workspace.pushed() == []
 
 
 def test_a_terminal_lists_every_component_from_the_first_moment(tmp_path):

@@ -18,7 +18,7 @@ _JAVA_ERROR = re.compile(
     r"^(?:Caused by: )?[a-z][\w.$]*\.\w+(?:Exception|Error): (.*)$", re.MULTILINE
 )
 _UNREADABLE_JOB = re.compile(r"Failed to deserialize (?:JobGraph|ExecutionPlan)\b")
-"""The answer of a cluster to a job of another line of Flink."""
+"""The answer of a cluster to a job of another minor version of Flink."""
 
 _FAILED_STATE = re.compile(r"^Pipeline \S+ failed in state \w+: (?:[\w.$]+(?:Exception|Error): )?")
 

@@ -1,4 +1,4 @@
-"""Call Flink's REST API. This module uses only the standard library, because `guard` imports it."""
+"""Call Flink's REST API. This module imports only the standard library, because `guard` does."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from apache_beam.portability.api import beam_fn_api_pb2
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 
 from components.review_example_gen.executor import Executor
-from core.flink import rest, worker_pool
-from core.flink.job_server import JobServer, Settings
-from core.flink.runner import FlinkRunner
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
-from platforms.flink import check_local
+from platforms.flink import rest, worker_pool
+from platforms.flink.checks import check_local
+from platforms.flink.job_server import JobServer, Settings
+from platforms.flink.runner import FlinkRunner
 from tests.exhaustive import exhaustive
 from tests.waiting import alive, wait
 from tools.flink_cluster import FlinkCluster
@@ -109,6 +109,17 @@ def last_state(cluster):
     return max(rest.jobs(cluster.address), key=lambda job: job["start-time"])["state"]
 
 
+@pytest.mark.exhaustive
+def test_the_loss_of_the_job_server_of_a_run(start, tmp_path):
+    job = start("endless")
+    wait((tmp_path / "working").exists, 300)
+    [java] = [process for process in below(job) if process.name() == "java"]
+    java.kill()
+    line, code = run(job)
+    assert line.startswith("FlinkError: the Flink job server ended before the job")
+    assert code == 1
+
+
 @pytest.mark.parametrize(
     ("sent", "last_line"),
     [
@@ -142,7 +153,6 @@ def job_server(flink_jars, cluster, tmp_path):
 def test_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
     _, flink = job_server
     check_local(settings(tmp_path, **flink))
-    assert run(start("count", **flink)) == ("done", 0)
     job = start("endless", **flink)
     wait((tmp_path / "working").exists, 300)
     job.kill()
@@ -162,16 +172,21 @@ def test_the_loss_of_a_job_server_that_runs_already(start, cluster, job_server, 
     assert last_state(cluster) == "CANCELED"
 
 
-@pytest.mark.parametrize("victim", ["worker", exhaustive("fork server")])
+VICTIMS = ["worker", exhaustive("fork server"), exhaustive("TaskManager")]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
 def test_a_job_continues_after_the_loss_of_its_worker(start, cluster, tmp_path, victim):
     job = start("endless once", **on(cluster))
     wait((tmp_path / "working").exists, 300)
-    workers = [each for each in below(cluster.worker_pools[0]) if is_forked(each)]
-    server = workers[0].parent()
-    if victim == "fork server":
-        server.kill()
-    for worker in workers:
-        worker.kill()
+    if victim == "TaskManager":
+        for process in below(cluster.task_managers[-1]):
+            process.kill()
+        cluster.add_task_manager()
+    else:
+        workers = [each for each in below(cluster.worker_pools[-1]) if is_forked(each)]
+        for process in [workers[0].parent()] * (victim == "fork server") + workers:
+            process.kill()
     assert run(job) == ("done", 0)
     assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["2", "1"]
 

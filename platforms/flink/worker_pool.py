@@ -1,6 +1,6 @@
 """Beam's Python workers: processes of a pool next to a TaskManager, or threads of this process.
 
-`python -m core.flink.worker_pool HOST:PORT` is the pool. Beam's own pool
+`python -m platforms.flink.worker_pool HOST:PORT` is the pool. Beam's own pool
 (`apache_beam.runners.worker.worker_pool_main`) accepts connections on every network interface, and
 executes the code that they contain. Nor does it notice that a worker does not start: Flink would
 wait for the worker until the timeout of the job.
@@ -56,18 +56,18 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     ) -> beam_fn_api_pb2.StartWorkerResponse:
         """Start a worker, and return when it has imported its libraries or has failed."""
         worker_id = start_worker_request.worker_id
-        received, sent = self._context.Pipe(duplex=False)
         url = start_worker_request.provision_endpoint.url
+        received, sent = self._context.Pipe(duplex=False)
+        # A daemon, so that it ends with the pool.
         worker = self._context.Process(target=_work, args=(worker_id, url, sent), daemon=True)
-        with received:
-            try:
-                with sent:
-                    worker.start()
-            except (OSError, EOFError) as error:
-                problem = f"no worker can be started: {error or 'the fork server has ended'}"
-                return beam_fn_api_pb2.StartWorkerResponse(error=problem)
-            self._workers[worker_id] = worker
-            problem = _problem(worker, received)
+        try:
+            with sent:
+                worker.start()
+        except (OSError, EOFError) as error:
+            problem = f"no worker can be started: {error or 'the fork server has ended'}"
+            return beam_fn_api_pb2.StartWorkerResponse(error=problem)
+        self._workers[worker_id] = worker
+        problem = _problem(worker, received)
         if problem:
             self._end(worker_id)
         return beam_fn_api_pb2.StartWorkerResponse(error=problem)
@@ -79,31 +79,23 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         self._end(stop_worker_request.worker_id)
         return beam_fn_api_pb2.StopWorkerResponse()
 
-    def stop(self) -> None:
-        """End all workers."""
-        for worker_id in list(self._workers):
-            self._end(worker_id)
-
     def _end(self, worker_id: str) -> None:
         worker = self._workers.pop(worker_id, None)
-        if worker is None:
-            return
-        worker.terminate()
-        worker.join(_SECONDS_TO_END)
-        if worker.is_alive():
+        if worker:
             worker.kill()
             worker.join()
 
 
 def _problem(worker: ForkServerProcess, received: connection.Connection) -> str:
     """Wait until a worker is ready; return why it is not, in one line, or an empty string."""
-    if not received.poll(_SECONDS_TO_START):
-        return f"the Python worker did not start within {_SECONDS_TO_START:g} s"
-    try:
-        return str(received.recv())
-    except (EOFError, OSError):
-        worker.join(_SECONDS_TO_END)
-        return f"the Python worker ended with exit code {worker.exitcode}"
+    with received:
+        if not received.poll(_SECONDS_TO_START):
+            return f"the Python worker did not start within {_SECONDS_TO_START:g} s"
+        try:
+            return str(received.recv())
+        except (EOFError, OSError):
+            worker.join(_SECONDS_TO_END)
+            return f"the Python worker ended with exit code {worker.exitcode}"
 
 
 def _work(worker_id: str, url: str, ready: connection.Connection) -> None:
@@ -198,16 +190,15 @@ def serve(
 
 
 def main() -> None:
-    """Serve until SIGTERM or Ctrl-C, and end all workers."""
+    """Serve until SIGTERM or Ctrl-C, which also ends all workers."""
     parser = argparse.ArgumentParser(description="Run a worker pool of Beam.")
     parser.add_argument("address", metavar="HOST:PORT")
     arguments = parser.parse_args()
     processes.ignore_other_jobs()
     # The fork server imports from its working directory first.
     os.chdir("/")
-    pool = WorkerPool()
     try:
-        address, server = serve(pool, arguments.address)
+        address, server = serve(WorkerPool(), arguments.address)
     except RuntimeError as error:
         sys.exit(f"the worker pool cannot listen at {arguments.address}: {error}")
     ended = threading.Event()
@@ -217,7 +208,6 @@ def main() -> None:
     print(f"worker pool at {address}", flush=True)
     ended.wait()
     server.stop(None).wait()
-    pool.stop()
 
 
 if __name__ == "__main__":

@@ -9,18 +9,18 @@ import subprocess
 from collections.abc import Iterable
 
 from core.errors import ConfigError
-from core.flink import rest
-from core.flink.names import JAVA, LOCAL
 from pipeline.config import PipelineConfig
-from pipeline.flink_settings import Flink
+from pipeline.flink_settings import LOCAL, Flink
 from platforms.beam import flink_jars
 from platforms.checks import missing, places
+from platforms.flink import rest
 
-_JAVA_VERSIONS = (11, 17, 21)
+_JAVA_VERSIONS = ("11", "17", "21")
+_NEEDS_JAVA = "beam.runner: flink requires Java 11, 17 or 21"
 _SECONDS = 5
 _RUNNER_JAR = "beam-runners-flink-*.jar"
-_RUNNER_LINE = re.compile(r"beam-runners-flink-(\d+\.\d+)-")
-"""The name of a runner has the line of its Flink: `beam-runners-flink-1.19-2.62.0.jar`."""
+_MINOR_VERSION = re.compile(r"beam-runners-flink-(\d+\.\d+)-")
+"""The name of a runner has the version of its Flink: `beam-runners-flink-1.19-2.62.0.jar`."""
 
 
 def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
@@ -60,8 +60,8 @@ def check_local(config: PipelineConfig) -> None:
         check_java(flink)
     if flink.master != LOCAL:
         _check_cluster(flink)
-    if flink.master != LOCAL and flink.on_this_machine:
-        _check_reachable("beam.flink.worker_pool", flink.worker_pool)
+        if flink.on_this_machine:
+            _check_reachable("beam.flink.worker_pool", flink.worker_pool)
 
 
 def check_compiled(config: PipelineConfig) -> None:
@@ -81,7 +81,7 @@ def check_compiled(config: PipelineConfig) -> None:
             "of the cluster"
         )
     # A step and a TaskManager see the same folders only where both mount the same volume.
-    if not (flink.shared_paths or config.kubeflow.volume):
+    if not config.kubeflow.volume:
         check_paths(config, places(config).items())
 
 
@@ -96,18 +96,17 @@ def check_java(flink: Flink) -> None:
         raise ConfigError(
             f"beam.flink.jars: {flink_jars(flink)} contains no Flink runner of Beam; run make flink"
         )
-    if not shutil.which(JAVA):
+    if not shutil.which("java"):
         raise ConfigError(
-            "beam.runner: flink requires Java 11, 17 or 21, and there is no java in PATH; install "
-            "one, such as Debian's openjdk-17-jre-headless"
+            f"{_NEEDS_JAVA}, and there is no java in PATH; install one, such as Debian's "
+            "openjdk-17-jre-headless"
         )
-    output = subprocess.run([JAVA, "-version"], capture_output=True, text=True).stderr
+    output = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr.strip()
     version = re.search(r'version "(\d+)', output)
-    if version is None or int(version[1]) not in _JAVA_VERSIONS:
-        found = output.strip().splitlines()[0] if output.strip() else "nothing"
+    if version is None or version[1] not in _JAVA_VERSIONS:
         raise ConfigError(
-            f"beam.runner: flink requires Java 11, 17 or 21, and java -version prints {found}; put "
-            "another java first in PATH"
+            f"{_NEEDS_JAVA}, and java -version prints {output.partition(chr(10))[0] or 'nothing'}; "
+            "put another java first in PATH"
         )
     # Flink looks up the address of the machine that it runs on.
     name = socket.gethostname()
@@ -136,19 +135,15 @@ def _check_cluster(flink: Flink) -> None:
         )
     if flink.job_endpoint:
         return
-    line = _line(version)
-    jars = flink_jars(flink).glob(_RUNNER_JAR)
-    ours = next((found[1] for jar in jars if (found := _RUNNER_LINE.match(jar.name))), line)
-    if line != ours:
-        raise ConfigError(
-            f"beam.flink.master: {flink.master} runs Flink {line}, and the jars are of Flink "
-            f"{ours}; start a cluster of that version, or change kubeflow/flink/pom.xml and run "
-            "make flink"
-        )
-
-
-def _line(version: str) -> str:
-    return ".".join(version.split(".")[:2])
+    of_cluster = ".".join(version.split(".")[:2])
+    for jar in flink_jars(flink).glob(_RUNNER_JAR):
+        found = _MINOR_VERSION.match(jar.name)
+        if found and found[1] != of_cluster:
+            raise ConfigError(
+                f"beam.flink.master: {flink.master} runs Flink {of_cluster}, and the jars are of "
+                f"Flink {found[1]}; start a cluster of that version, or change "
+                "kubeflow/flink/pom.xml and run make flink"
+            )
 
 
 def _check_reachable(key: str, address: str) -> None:

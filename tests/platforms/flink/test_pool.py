@@ -2,6 +2,7 @@
 
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pipe
 
 import grpc
 import psutil
@@ -14,7 +15,7 @@ from apache_beam.portability.api import (
 )
 
 from core import processes
-from core.flink import worker_pool
+from platforms.flink import worker_pool
 from tests.waiting import alive, wait
 
 
@@ -50,7 +51,7 @@ def request(worker_id, url):
 def test_workers_start_stop_and_end_with_a_killed_pool(provision, tmp_path):
     # A module of the user, which the fork server does not import.
     (tmp_path / "tensorflow.py").write_text("raise SystemExit('of the user')")
-    command = processes.command("core.flink.worker_pool", "localhost:0")
+    command = processes.command("platforms.flink.worker_pool", "localhost:0")
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as pool:
         address = pool.stdout.readline().removeprefix("worker pool at ").strip()
         stub = beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolStub(grpc.insecure_channel(address))
@@ -77,14 +78,15 @@ def test_a_worker_that_ends_or_does_not_become_ready_is_an_error(monkeypatch):
         def join(self, seconds):
             pass
 
-    pool = worker_pool.WorkerPool()
-    received, sent = pool._context.Pipe(duplex=False)
     monkeypatch.setattr(worker_pool, "_SECONDS_TO_START", 0.1)
-    assert worker_pool._problem(Worker(), received) == (
-        "the Python worker did not start within 0.1 s"
-    )
-    sent.close()
-    assert worker_pool._problem(Worker(), received) == "the Python worker ended with exit code -9"
+    for is_closed, problem in (
+        (False, "did not start within 0.1 s"),
+        (True, "ended with exit code -9"),
+    ):
+        received, sent = Pipe(duplex=False)
+        if is_closed:
+            sent.close()
+        assert worker_pool._problem(Worker(), received) == f"the Python worker {problem}"
 
 
 def test_a_pool_whose_address_is_used_ends_with_one_line(monkeypatch, tmp_path):
