@@ -94,10 +94,10 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
 
 
 def _is_binary(head: bytes) -> bool:
-    # Images, pickles, and files of NumPy, HDF5, Avro or Arrow begin with control characters. A line
-    # of text may have one by mistake.
-    many = len(_CONTROL.findall(head)) > max(1, len(head) // 100)
-    return many and bool(_CONTROL.search(head[:9])) and not head.startswith(b"PAR1")
+    # Images, pickles, and files of NumPy, HDF5 or Arrow begin like this. A single NUL in a line of
+    # text is a mistake in this line.
+    has_nul = b"\0" in head[:9] and not head.startswith(b"PAR1")
+    return has_nul and len(_CONTROL.findall(head)) > max(1, len(head) // 100)
 
 
 def _is_tar(head: bytes) -> bool:

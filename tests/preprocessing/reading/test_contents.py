@@ -70,9 +70,9 @@ CONTENTS = {
     ],
     "a binary file": [
         pickle.dumps([REVIEWS, 1]),
-        b"ARROW1\0\0\xff\xff",
-        b"\x89PNG\r\n\x1a\n\0\0",
-        b"Obj\x01\x04",
+        b"ARROW1\0\0\xff",
+        b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR",
+        b"\x93NUMPY\x01\0",
         b"\0\0",
     ],
     "text in UTF-16": ["label,text\n1,good\n".encode(f"utf-16{end}") for end in ENDS],

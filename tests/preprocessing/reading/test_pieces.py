@@ -43,8 +43,9 @@ def batches(path: str, options: ReadOptions) -> list[Batch]:
 def expected(data: bytes) -> list[Record]:
     """Return the records of the lines, one after the other, without the usual short way."""
     labels = LabelReader(Layout("fasttext", label_map=ONE_TWO))
-    *lines, last = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    *lines, last = data.split(b"\n")
     lines += [last] if last else []
+    lines[:1] = [line.removeprefix(b"\xef\xbb\xbf") for line in lines[:1]]
     return [
         fasttext._parse(number, line.removesuffix(b"\r"), labels)
         for number, line in enumerate(lines, 1)
