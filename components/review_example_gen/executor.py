@@ -26,7 +26,7 @@ from components.review_example_gen import splits
 from components.review_example_gen.example_limit import find_limits
 from components.review_example_gen.held_out import find_held_out
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
-from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, ReadUnit, UnitResult
+from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
 from components.review_example_gen.units import Source, in_units, lines_before
 from components.worker_results import read_results, write_results
 from core.errors import InputError
@@ -115,8 +115,7 @@ class Executor(LocalBeamExecutor):
             units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
             held_out = find_held_out(pipeline, sources)
             limits = find_limits(units, held_out, named, options.max_examples)
-            read_unit = ReadUnit(named, scratch)
-            done = units | "ReadUnit" >> beam.ParDo(read_unit, held_out, limits)
+            done = units | "ReadUnit" >> beam.FlatMap(read_unit, held_out, limits, named, scratch)
             write_results(pipeline, done, scratch)
 
 

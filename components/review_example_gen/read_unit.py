@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, NamedTuple
 
-import apache_beam as beam
 import numpy as np
 from apache_beam.io.filesystems import FileSystems
 
@@ -54,45 +53,36 @@ class UnitResult(NamedTuple):
     lines: tuple[tuple[str, int, int], ...]
 
 
-class ReadUnit(beam.DoFn):
-    """Unit -> UnitResult."""
+def read_unit(
+    unit: Unit, held_out: splits.HeldOut, limits: Limits, named: frozenset[str], scratch: str
+) -> Iterator[UnitResult]:
+    """Read every line of a unit, assign its split, encode it and write it.
 
-    def __init__(self, named: frozenset[str], scratch: str):
-        """Construct the function.
-
-        Args:
-          named: the groups that have files of their own.
-          scratch: the folder that is written to.
-        """
-        self._named = named
-        self._scratch = scratch
-
-    def process(self, unit: Unit, held_out: splits.HeldOut, limits: Limits) -> Iterator[UnitResult]:
-        """Read every line of the unit, assign its split, encode it and write it.
-
-        Args:
-          unit: the pieces.
-          held_out: the keys of the held-out files.
-          limits: the limits of `max_examples`.
-        """
-        # Beam may retry a bundle: the files of the first attempt are then never published.
-        name = FileSystems.join(self._scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
-        lines: Counter[tuple[str, int]] = Counter()
-        with (
-            ThreadPoolExecutor(cores()) as pool,
-            Progress("reviews", str(unit.number)) as progress,
-            FileSystems.create(f"{name}.jsonl") as rejected,
-        ):
-            output = UnitOutput(name, unit.shards, rejected, pool)
-            for group, piece, batch in _read_in_turns(unit, pool):
-                assigned = splits.assign_batch(batch, group, self._named, held_out)
-                output.add(piece, assigned, is_over(assigned.split, assigned.keys, limits))
-                lines[piece.path, piece.number] += batch.lines
-                progress.advance(batch.lines)
-            shards = output.close()
-        counts = {path: dict(+of_file) for path, of_file in output.counts.items()}
-        by_piece = tuple((path, number, count) for (path, number), count in lines.items())
-        yield UnitResult(unit.number, shards, f"{name}.jsonl", counts, by_piece)
+    Args:
+      unit: the pieces.
+      held_out: the keys of the held-out files.
+      limits: the limits of `max_examples`.
+      named: the groups that have files of their own.
+      scratch: the folder that is written to.
+    """
+    # Beam may retry a bundle: the files of the first attempt are then never published.
+    name = FileSystems.join(scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
+    lines: Counter[tuple[str, int]] = Counter()
+    with (
+        ThreadPoolExecutor(cores()) as pool,
+        Progress("reviews", str(unit.number)) as progress,
+        FileSystems.create(f"{name}.jsonl") as rejected,
+    ):
+        output = UnitOutput(name, unit.shards, rejected, pool)
+        for group, piece, batch in _read_in_turns(unit, pool):
+            assigned = splits.assign_batch(batch, group, named, held_out)
+            output.add(piece, assigned, is_over(assigned.split, assigned.keys, limits))
+            lines[piece.path, piece.number] += batch.lines
+            progress.advance(batch.lines)
+        shards = output.close()
+    counts = {path: dict(+of_file) for path, of_file in output.counts.items()}
+    by_piece = tuple((path, number, count) for (path, number), count in lines.items())
+    yield UnitResult(unit.number, shards, f"{name}.jsonl", counts, by_piece)
 
 
 def _read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, Piece, Batch]]:
@@ -113,13 +103,9 @@ class UnitOutput:
     """The open files of a unit, and `counts`, see `UnitResult`."""
 
     def __init__(self, name: str, shards: int, rejected: Any, pool: ThreadPoolExecutor):
-        """Open no file yet.
+        """Open no shard yet; `name` is the beginning of the path of each.
 
-        Args:
-          name: the beginning of every shard's path.
-          shards: shards of each split. The text of a review decides its shard.
-          rejected: the file of the rejected lines.
-          pool: the threads that compress.
+        The text of a review decides its shard, one of `shards` of its split.
         """
         self._name, self._shards, self._rejected, self._pool = name, shards, rejected, pool
         self._open: dict[tuple[str, int], ShardWriter] = {}
