@@ -18,6 +18,7 @@ import tensorflow as tf
 import tensorflow_data_validation as tfdv
 import tensorflow_transform as tft
 from tensorflow_metadata.proto.v0 import statistics_pb2
+from tfx.components.util import examples_utils
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.proto import transform_pb2
 from tfx.types import standard_artifacts
@@ -128,6 +129,7 @@ def test_every_format_gives_the_examples_that_protobuf_would_write(by_format):
     plain = by_format["plain"]
     for kind, read in by_format.items():
         assert sum(map(read.content, SPLITS), Counter()) == wanted, kind
+        assert examples_utils.get_file_format(read.examples) == "tfrecords_gzip"
         for split in SPLITS:
             assert Counter(records(read.examples, split)) == Counter(records(plain.examples, split))
             assert {frozenset(e.features.feature) for e in read.splits[split]} == {
