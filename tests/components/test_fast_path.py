@@ -31,7 +31,7 @@ from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
 from preprocessing.fast.ngrams import ngram_ids
 from tests.components.example_gen import SPLITS, label_of, read_files, records, text_of
-from trainer_module.inputs.stored_counts import read_ngram_counts
+from trainer_module.inputs.stored import LABELS, NGRAMS, read_class_counts
 
 pytestmark = pytest.mark.slow
 
@@ -182,9 +182,10 @@ def test_ngrams_words_and_counts_are_those_of_the_examples(by_format, tmp_path):
         np.add.at(counts[label_of(example)], ids, 1)
     pattern = f"{transformed.uri}/Split-{{}}/*"
     np.testing.assert_array_equal(
-        read_ngram_counts([pattern.format("train")], SETTINGS["ngram_buckets"]), counts
+        read_class_counts([pattern.format("train")], NGRAMS, SETTINGS["ngram_buckets"]), counts
     )
-    assert read_ngram_counts([pattern.format("eval")], SETTINGS["ngram_buckets"]) is None
+    assert read_class_counts([pattern.format("train")], LABELS).sum() == len(train)
+    assert read_class_counts([pattern.format("eval")], LABELS) is None
     # Serving calls this layer.
     layer = output.transform_features_layer()
     tokens = layer({"text": tf.constant([["Good phone zzz"]])})["tokens"]
@@ -206,7 +207,9 @@ def test_the_vocabulary_and_the_words_on_flink(tmp_path, flink_jars):
     assert len(vocabulary) == SETTINGS["vocabulary_size"]
     for split in ("train", "eval"):
         assert features_of(transformed, split) == features_of(wanted, split)
-    counts = [read_ngram_counts([f"{e.uri}/Split-train/*"], 1000) for e in (wanted, transformed)]
+    counts = [
+        read_class_counts([f"{e.uri}/Split-train/*"], NGRAMS, 1000) for e in (wanted, transformed)
+    ]
     np.testing.assert_array_equal(*counts)
 
 

@@ -6,75 +6,36 @@ import subprocess
 import sys
 
 import pytest
-from ml_metadata import MetadataStore
-from ml_metadata.proto import metadata_store_pb2 as mlmd
 from typer.testing import CliRunner
 
 from cli.app import app
 from components.run_report.history import (
     ERROR,
     OUTCOME,
-    SETTINGS,
     VERSIONS,
     read_runs,
     record,
 )
-from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
+from tests.platforms.local.store import Metadata
 
+NODES = ("Trainer", "RunReport")
 COMMAND = "from cli.command import main; main()"
 OUTCOME_OF_FIRST = {
     "accuracy": 0.91234,
+    "metrics": {"accuracy": 0.91234, "AUC": 0.95},
     "blessed": True,
     "pushed_to": "/models/1",
     "strategy": "OneDeviceStrategy",
 }
 
 
-class Metadata:
-    """A store with two runs, as TFX writes them."""
-
-    def __init__(self, folder):
-        self.file = folder / "metadata.sqlite"
-        self.store = MetadataStore(connection_config(str(self.file)))
-        put = self.store.put_context_type
-        self._run_type = put(mlmd.ContextType(name="pipeline_run"))
-        node_type = put(mlmd.ContextType(name="node"))
-        self._execution_type = self.store.put_execution_type(mlmd.ExecutionType(name="component"))
-        self._artifact_type = self.store.put_artifact_type(mlmd.ArtifactType(name="Model"))
-        self._nodes = dict(
-            zip(
-                ("Trainer", "RunReport"),
-                self.store.put_contexts(
-                    [
-                        mlmd.Context(type_id=node_type, name=f"amazon_reviews.{name}")
-                        for name in ("Trainer", "RunReport")
-                    ]
-                ),
-                strict=True,
-            )
-        )
-
-    def add_run(self, name, settings=None, nodes=("Trainer", "RunReport"), state="COMPLETE"):
-        run = mlmd.Context(type_id=self._run_type, name=name)
-        if settings is not None:
-            run.custom_properties[SETTINGS].string_value = json.dumps(settings)
-        [run_id] = self.store.put_contexts([run])
-        for node in nodes:
-            execution = mlmd.Execution(type_id=self._execution_type)
-            execution.last_known_state = mlmd.Execution.State.Value(state)
-            artifact = mlmd.Artifact(type_id=self._artifact_type, uri=f"/{name}/{node}")
-            event = mlmd.Event(type=mlmd.Event.OUTPUT)
-            event.path.steps.add().key = "model"
-            contexts = self.store.get_contexts_by_id([run_id, self._nodes[node]])
-            self.store.put_execution(execution, [(artifact, event)], contexts)
-
-
 @pytest.fixture
 def metadata(tmp_path):
     metadata = Metadata(tmp_path)
-    metadata.add_run("2026-01-01T10:00:00", {"training": {"model": "cnn_lstm", "epochs": 2}})
-    metadata.add_run("2026-01-02T10:00:00", {"training": {"model": "cnn_lstm", "epochs": 3}})
+    for day in (1, 2):
+        training = {"model": "cnn_lstm", "epochs": day + 1}
+        metadata.add_run(f"2026-01-0{day}T10:00:00", {"training": training}, NODES)
     record(metadata.store, "2026-01-01T10:00:00", OUTCOME, json.dumps(OUTCOME_OF_FIRST))
     record(metadata.store, "2026-01-02T10:00:00", ERROR, "Trainer: out of [memory]")
     for day, tfx in ((1, "1.16.0"), (2, "1.21.0")):
@@ -115,9 +76,9 @@ def test_the_runs_are_listed_newest_first(metadata, call):
 def test_a_run_has_its_components_and_outputs_but_not_its_report(metadata):
     newest, _ = read_runs(metadata.store)
     assert [(step.name, step.state) for step in newest.steps] == [("Trainer", "done")]
-    assert newest.uri("Trainer", "model") == "/2026-01-02T10:00:00/Trainer"
-    assert newest.uri("Evaluator", "evaluation") is None
     sources = newest.sources("amazon_reviews")
+    assert sources.uris["model"] == "/2026-01-02T10:00:00/Trainer"
+    assert "evaluation" not in sources.uris
     assert (sources.failure, sources.blessed) == ("Trainer: out of [memory]", None)
 
 
@@ -125,12 +86,12 @@ def test_the_outputs_of_a_failed_component_are_not_used(metadata):
     metadata.add_run("2026-01-03", {}, nodes=["Trainer"], state="FAILED")
     newest = read_runs(metadata.store)[0]
     assert newest.steps[0].state == "failed"
-    assert newest.uri("Trainer", "model") is None
+    assert newest.outputs == {}
 
 
 def test_a_run_of_an_older_version_or_a_killed_one_is_listed(metadata, call):
-    metadata.add_run("2025-01-01")
-    metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, state="RUNNING")
+    metadata.add_run("2025-01-01", nodes=NODES)
+    metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, NODES, state="RUNNING")
     results = {line.split()[0]: line.split()[-1] for line in call("runs")[1].splitlines()}
     assert (results["2025-01-01"], results["2027-01-01"]) == ("–", "unfinished")
     rows = {row["run"]: row for row in json.loads(call("runs", "--json")[1])}
@@ -159,6 +120,7 @@ def test_two_runs_are_compared_in_settings_and_results(metadata, call):
     rows = {line.split()[0]: line.split()[1:] for line in output.splitlines()[1:]}
     assert rows["training.epochs"] == ["2", "3"]
     assert rows["accuracy"] == ["0.9123", "–"]
+    assert rows["AUC"] == ["0.9500", "–"]
     assert rows["tfx"] == ["1.16.0", "1.21.0"]
     assert "python" not in rows
     assert "training.model" not in rows
