@@ -12,11 +12,6 @@ from core.files import without_magic
 from preprocessing import features
 from preprocessing.settings import Transform
 
-THRESHOLD = 0.5
-"""The probability above which a review is labelled positive."""
-UNDECIDED = 0.7
-"""The probability of the answer below which a model is undecided."""
-
 
 class ServedModel(tf.Module):
     """A trained model for raw reviews.
@@ -50,7 +45,7 @@ class ServedModel(tf.Module):
         probability = tf.sigmoid(tf.squeeze(self._logit(inputs), axis=1))
         return {
             "probability": probability,
-            "label": tf.cast(probability > THRESHOLD, tf.int64),
+            "label": tf.cast(probability > features.THRESHOLD, tf.int64),
         }
 
     @tf.function(
