@@ -38,11 +38,20 @@ ACCEPTED := requirements/accepted-vulnerabilities.txt
 # The time of all files in a build, so that the same commit gives the same bits.
 COMMIT_TIME = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}
 
+# setuptools writes the present time, the times of the checkout and the user into the archive.
+SAME_BITS = cd dist && name=$$(basename *.tar.gz .tar.gz) && tar -xzf $$name.tar.gz && \
+	tar -c --sort=name --mtime=@$(1) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+		--format=gnu $$name | gzip -9 -n >$$name.tar.gz && rm -r $$name
+
+# What Beam's own FlinkRunner downloads: one jar, with Flink inside, of the release of the installed Beam.
+DOWNLOAD_JOB_SERVER = 'import sys; from apache_beam.utils.subprocess_server import JavaJarServer as server; \
+	jar = server.path_to_beam_jar("runners:flink:1.19:job-server:shadowJar"); \
+	server.local_jar(jar, sys.argv[1])'
+
 COUNT_LINES = git ls-files -z $(1) | xargs -0 cat | wc -l
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all test-fast test-cluster flink flink-cluster mutants docs reference lint format lock audit package sbom \
-	weight clean clean-runs distclean
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\#.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,7 +100,9 @@ flink-cluster: flink ## run a Flink cluster with two TaskManagers on this machin
 	@rm -rf .cache/flink .cache/flink.part && mkdir -p .cache/flink.part
 	@if command -v mvn >/dev/null; then mvn --batch-mode --quiet --file $< \
 		dependency:copy-dependencies package -DoutputDirectory=$(CURDIR)/.cache/flink.part/lib; \
-	else $(BIN)/python -m core.flink.jars .cache/flink.part/lib >/dev/null; fi
+	else $(BIN)/python -c $(DOWNLOAD_JOB_SERVER) .cache/flink.part/lib >/dev/null || { echo \
+		"Beam's job server for Flink: not downloaded; install Maven (Debian: apt-get install maven)" >&2; \
+		exit 2; }; fi
 	@mv .cache/flink.part .cache/flink && touch $@
 
 docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link
@@ -143,7 +154,7 @@ package: install ## build the source archive and the wheel into dist/
 	@rm -rf build dist/*.whl dist/*.tar.gz
 	@SOURCE_DATE_EPOCH=$(COMMIT_TIME) $(BIN)/python -m build --no-isolation >.cache/package.log 2>&1 \
 		|| { cat .cache/package.log >&2; exit 1; }
-	@SOURCE_DATE_EPOCH=$(COMMIT_TIME) $(BIN)/python -m tools.source_archive dist/*.tar.gz
+	@$(call SAME_BITS,$(COMMIT_TIME))
 	@ls dist/*.whl dist/*.tar.gz
 
 sbom: install ## write the bill of materials of the package (needs the network), or of an image: SBOM_IMAGE=NAME

@@ -25,9 +25,9 @@ import argparse
 import contextlib
 import itertools
 import json
-import platform
 import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,12 +37,11 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from benchmarks import usage
-from benchmarks.process_tree import ProcessTree
 from cli.monitor import local_runner, run_watched
 from core.errors import UserError
 from pipeline.flink_settings import Flink
 from platforms.beam import flink_jars
-from platforms.flink import check_java
+from platforms.flink.checks import check_java
 from sample_data.generate import reviews
 from tools.flink_cluster import FlinkCluster
 
@@ -51,13 +50,13 @@ _ALL, _TOGETHER = "all four", "all together"
 _GUARD = "guards"
 _KINDS = {
     # A guard has the command line of its child in its own.
-    "core.flink.guard": _GUARD,
+    "platforms.flink.guard": _GUARD,
     "FlinkJobServerDriver": "job server",
     "StandaloneSessionClusterEntrypoint": "JobManager",
     "TaskManagerRunner": "TaskManagers",
     # A fork server, and the workers that it forks, which keep its command line.
     "multiprocessing.forkserver": "Python workers",
-    "core.flink.worker_pool": "Python workers",
+    "platforms.flink.worker_pool": "Python workers",
     "platforms.local.main": "pipeline",
 }
 
@@ -100,13 +99,11 @@ def main() -> None:
     for table in tables(figures):
         console.print(table)
     count = next(iter(figures.values()))["reviews"]
-    console.print(f"{count:,} reviews, {usage.cores()} CPUs, Python {platform.python_version()}")
+    usage.print_machine(console, f"{count:,} reviews")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = usage.parser(__doc__)
     parser.add_argument("paths", nargs="*", type=Path, help="files or folders of reviews")
     parser.add_argument("--reviews", type=int, help="number of synthetic reviews to generate")
     parser.add_argument("--files", type=int, default=8, help="files of --reviews [8]")
@@ -116,9 +113,6 @@ def _arguments() -> argparse.Namespace:
         default=list(SETUPS),
         help=f"of {', '.join(SETUPS)} [all]",
     )
-    parser.add_argument("--set", default=[], action="append", help="further settings")
-    parser.add_argument("--scratch", help="folder for temporary files")
-    parser.add_argument("--json", type=Path, help="output file for the figures")
     arguments = parser.parse_args()
     if bool(arguments.paths) == bool(arguments.reviews):
         parser.error("give either PATH or --reviews")
@@ -153,9 +147,8 @@ def measure(
 ) -> dict[str, Any]:
     """Run the pipeline, and return seconds, CPU seconds and memory of its Beam components."""
     with contextlib.ExitStack() as stack:
-        tree = stack.enter_context(ProcessTree(_KINDS))
+        tree = stack.enter_context(usage.ProcessTree(_KINDS, clock=time.monotonic))
         beam: dict[str, Any] = {"runner": setup.runner}
-        cluster = None
         if setup.task_managers:
             cluster = stack.enter_context(
                 FlinkCluster(flink_jars(Flink()), root / "cluster", setup.task_managers)
@@ -177,18 +170,18 @@ def measure(
         log = root / "log"
         watched = run_watched(console, log, local_runner(str(config), overrides))
         if watched.outcome is None:
-            kept = Path(tempfile.gettempdir()) / "benchmark-failed.log"
-            shutil.copy(log, kept)
-            raise SystemExit(f"the run failed: {watched.failure}; its log is {kept}")
+            raise usage.fail(f"the run failed: {watched.failure}", log)
         components = {c.name: c for c in watched.components if c.name in BEAM_COMPONENTS}
         spans = {name: (c.started, c.started + c.seconds()) for name, c in components.items()}
-        peaks = tree.peaks(list(spans.values()))
+        samples = tree.samples(*spans.values())
+        kinds = {kind for sample in samples for kind in sample.resident}
+        memory = {kind: max(each.resident.get(kind, 0) for each in samples) for kind in kinds}
         return {
             "reviews": _reviews(root / "runs"),
             "accuracy": watched.outcome["accuracy"],
             "seconds": {name: end - start for name, (start, end) in spans.items()},
             "cpu": {name: tree.cpu_seconds(*span) for name, span in spans.items()},
-            "memory": {**peaks.of_kinds, _TOGETHER: peaks.together},
+            "memory": {**memory, _TOGETHER: max(each.together for each in samples)},
         }
 
 

@@ -56,22 +56,13 @@ def prepare(
     }
     config, job = root / "config.yaml", root / "job.json"
     config.write_text(yaml.safe_dump(settings))
-    usage.run_module(
-        __name__,
-        "prepare",
-        str(config),
-        str(job),
-        *overrides,
-        log=root / "log",
-    )
+    usage.run_module(__name__, "prepare", str(config), str(job), *overrides, log=root / "log")
     return TrainingJob.model_validate_json(job.read_text())
 
 
-def train(job: TrainingJob, folder: Path, cpu_time: usage.CpuTime | None = None) -> dict[str, Any]:
+def train(job: TrainingJob, folder: Path) -> dict[str, Any]:
     """Run a training that writes all its files to `folder`; return its training.json."""
-    file = _write_job(job, folder)
-    samplers = [cpu_time] if cpu_time else []
-    usage.run_module("trainer_module.task", file, log=folder / "log", samplers=samplers)
+    usage.run_module("trainer_module.task", _write_job(job, folder), log=folder / "log")
     return json.loads((folder / SUMMARY).read_text())
 
 

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import platform
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -68,15 +67,13 @@ def main() -> None:
                 console.print(f"seed {seed}: {name}")
                 results.append(peer_results.Result(peer=name, seed=seed, **train(seed)))
     console.print(peer_results.table(peer_results.by_peer(results, test_reviews)))
-    console.print(f"{arguments.train}, {usage.cores()} CPUs, Python {platform.python_version()}")
+    usage.print_machine(console, arguments.train)
     if arguments.json:
         peer_results.write(results, test_reviews, arguments.json)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = usage.parser(__doc__)
     parser.add_argument("train", type=Path)
     parser.add_argument("test", type=Path)
     parser.add_argument(
@@ -93,9 +90,6 @@ def _arguments() -> argparse.Namespace:
     reference.add_argument(
         "--reference-full", action="store_true", help="train the reference for a whole epoch"
     )
-    parser.add_argument("--set", default=[], action="append", help="settings for ours, KEY=VALUE")
-    parser.add_argument("--json", type=Path, help="output file for the figures")
-    parser.add_argument("--scratch", help="folder for temporary files")
     return parser.parse_args()
 
 
@@ -129,15 +123,7 @@ def _peer(name: str, arguments: argparse.Namespace, log: Path, seed: int) -> dic
     if name == "reference":
         # `seconds` of the reference are those of the timed steps.
         figures |= {"seconds": figures["seconds_per_epoch"], "epochs": 1}
-    return {
-        "seconds": figures["seconds"],
-        "examples": figures["examples"],
-        "epochs": figures.get("epochs"),
-        "accuracy": figures["accuracy"],
-        "peak_rss": figures["peak_rss"],
-        "size": figures["size"],
-        "extrapolated": figures.get("extrapolated", False),
-    }
+    return {key: figures[key] for key in figures.keys() & peer_results.MEASURED}
 
 
 def _ours(

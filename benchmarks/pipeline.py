@@ -9,9 +9,8 @@ only the ratio.
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import platform
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +19,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import usage
 from cli.monitor import Watched, local_runner, run_watched
 
 _PLAIN = str(Path(__file__).with_name("plain_tfx.py"))
@@ -40,25 +40,22 @@ def main() -> None:
             console.print("plain TFX")
             seconds["plain TFX"] = _seconds(_run_plain(console, arguments, scratch / "plain"))
     console.print(_table(seconds))
-    console.print(f"{arguments.file}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
+    usage.print_machine(console, arguments.file)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(seconds, indent=1))
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = usage.parser(__doc__)
     parser.add_argument("file", type=Path, help="reviews to train on, fastText format")
     parser.add_argument("--test", type=Path, help="reviews of the test split [a tenth of FILE]")
-    parser.add_argument("--set", default=[], action="append", help="settings for ours")
     parser.add_argument("--only", choices=["ours", "plain"])
-    parser.add_argument("--scratch", help="folder for temporary files")
     return parser.parse_args()
 
 
 def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> Watched:
-    root.mkdir()
     inputs = root / "input"
-    inputs.mkdir()
+    inputs.mkdir(parents=True)
     splits = {"train": _link(arguments.file, inputs)}
     if arguments.test:
         splits["test"] = _link(arguments.test, inputs)
@@ -76,9 +73,8 @@ def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> Wa
 
 
 def _run_plain(console: Console, arguments: argparse.Namespace, root: Path) -> Watched:
-    root.mkdir()
     inputs = root / "input"
-    inputs.mkdir()
+    inputs.mkdir(parents=True)
     _link(arguments.file, inputs)
     os.environ |= {"PLAIN_INPUT": str(inputs), "PLAIN_ROOT": str(root / "runs")}
     (root / "runs").mkdir()
@@ -95,9 +91,7 @@ def _finished(watched: Watched, log: Path) -> Watched:
     failed = any(component.state == "failed" for component in watched.components)
     last = watched.components[-1].state if watched.components else "failed"
     if failed or last == "running":
-        kept = Path(tempfile.gettempdir()) / "benchmark-failed.log"
-        shutil.copy(log, kept)
-        raise SystemExit(f"a run failed, its log is {kept}")
+        raise usage.fail("a run failed", log)
     return watched
 
 

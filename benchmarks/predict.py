@@ -17,10 +17,8 @@ only the ratio.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -42,9 +40,7 @@ _BATCH = 4096
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = usage.parser(__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument(
@@ -56,7 +52,6 @@ def main() -> None:
     parser.add_argument(
         "--bulk-reviews", type=int, default=50_000, help="reviews of bulk-inferrer [50000]"
     )
-    parser.add_argument("--json", type=Path, help="output file for the figures")
     arguments = parser.parse_args()
     console = usage.wide_console()
     figures: dict[str, Any] = {}
@@ -70,7 +65,7 @@ def main() -> None:
             figures[name] = usage.figures_of("benchmarks.predict", name, *words, *more, log=log)
             console.print(f"{name}: {figures[name]['seconds']:.1f} s")
     console.print(_table(figures))
-    console.print(f"{arguments.file}, {usage.cores()} CPUs, Python {platform.python_version()}")
+    usage.print_machine(console, arguments.file)
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1))
 

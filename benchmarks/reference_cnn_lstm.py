@@ -45,9 +45,7 @@ def build() -> tf_keras.Model:
     return model
 
 
-def run(
-    train_file: str, test_file: str, *, steps: int | None = None, seed: int = 0
-) -> dict[str, Any]:
+def run(train_file: str, test_file: str, *, steps: int | None, seed: int) -> dict[str, Any]:
     """Train the model, and evaluate it after a whole epoch.
 
     Args:
@@ -64,49 +62,39 @@ def run(
       accuracy: accuracy on `test_file`; None if extrapolated.
       peak_rss: peak memory of this process in bytes.
       size: size of the model, without the state of Adam, and of its tokenizer, in bytes.
-
-    Raises:
-      ValueError: `steps` is less than 1, or `train_file` has too few reviews.
     """
-    if steps is not None and steps < 1:
-        raise ValueError(f"steps: {steps} is less than 1")
     labels, texts = zip(*read_reviews(train_file), strict=True)
-    examples = len(texts)
+    examples, held_out = len(texts), ((), ())
     if steps is None:
-        test_labels, test_texts = zip(*read_reviews(test_file), strict=True)
+        held_out = tuple(zip(*read_reviews(test_file), strict=True))
     else:
         # One more step, because the first one is not measured.
         required = BATCH_SIZE * (steps + 1)
-        if examples < required:
-            raise ValueError(
-                f"{steps} steps require {required} reviews, {train_file} has {examples}"
-            )
+        if not BATCH_SIZE < required <= examples:
+            raise SystemExit(f"{steps} steps: {train_file} has {examples} reviews of {required}")
         labels, texts = labels[:required], texts[:required]
-        test_labels, test_texts = (), ()
     tokenizer = tf_keras.preprocessing.text.Tokenizer(num_words=WORDS)
-    tokenizer.fit_on_texts(texts + test_texts)
+    tokenizer.fit_on_texts(texts + held_out[1])
     inputs, targets = _padded(tokenizer, texts), np.array(labels)
     tf_keras.utils.set_random_seed(seed)
     model = build()
+    options: dict[str, Any] = {"batch_size": BATCH_SIZE, "verbose": 0}
     if steps is not None:
-        model.fit(inputs[:BATCH_SIZE], targets[:BATCH_SIZE], batch_size=BATCH_SIZE, verbose=0)
+        model.fit(inputs[:BATCH_SIZE], targets[:BATCH_SIZE], **options)
         inputs, targets = inputs[BATCH_SIZE:], targets[BATCH_SIZE:]
     start = time.perf_counter()
-    model.fit(inputs, targets, batch_size=BATCH_SIZE, verbose=0)
+    model.fit(inputs, targets, **options)
     seconds = time.perf_counter() - start
-    steps_of_epoch = math.ceil(examples / BATCH_SIZE)
-    timed = steps if steps is not None else steps_of_epoch
     accuracy = None
     if steps is None:
-        held_out = _padded(tokenizer, test_texts)
-        accuracy = model.evaluate(
-            held_out, np.array(test_labels), batch_size=BATCH_SIZE, verbose=0, return_dict=True
-        )["accuracy"]
+        evaluated = _padded(tokenizer, held_out[1]), np.array(held_out[0])
+        accuracy = model.evaluate(*evaluated, return_dict=True, **options)["accuracy"]
+    steps_of_epoch = math.ceil(examples / BATCH_SIZE)
     return {
         "examples": examples,
         "seconds": seconds,
-        "steps": timed,
-        "seconds_per_epoch": seconds / timed * steps_of_epoch,
+        "steps": steps or steps_of_epoch,
+        "seconds_per_epoch": seconds / (steps or steps_of_epoch) * steps_of_epoch,
         "extrapolated": steps is not None,
         "accuracy": accuracy,
         "peak_rss": peak_rss(),

@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import platform
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -77,18 +76,13 @@ def main() -> None:
         finally:
             # Print the measured epochs even if a later one fails.
             console.print(table(epochs))
-    console.print(
-        f"{arguments.source or arguments.train_file}, {usage.cores()} CPUs, {usage.gpus()} GPUs, "
-        f"Python {platform.python_version()}"
-    )
+    usage.print_machine(console, arguments.source or arguments.train_file)
     if arguments.json:
         arguments.json.write_text(json.dumps([dataclasses.asdict(e) for e in epochs], indent=1))
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = usage.parser(__doc__)
     parser.add_argument("train_file", type=Path, nargs="?", metavar="TRAIN")
     parser.add_argument("eval_file", type=Path, nargs="?", metavar="EVAL")
     parser.add_argument("--from", type=Path, dest="source", help="folder with other reviews")
@@ -101,15 +95,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--batches", type=usage.numbers, default=[512, 2056], help="batch sizes [512,2056]"
     )
-    parser.add_argument("--set", default=[], action="append", help="settings, KEY=VALUE")
-    parser.add_argument("--json", type=Path, help="output file for the figures")
-    parser.add_argument("--scratch", help="folder for temporary files")
     arguments = parser.parse_args()
     if (arguments.eval_file is None) == (arguments.source is None):
         parser.error("requires either TRAIN and EVAL, or --from")
-    for name in whole_files.NAMES if arguments.source else ():
-        if whole_files.source(arguments.source, name) is None:
-            parser.error(f"--from {arguments.source}: no {name}, and not without .bz2")
+    if arguments.source:
+        whole_files.check_source(parser, arguments.source)
     return arguments
 
 

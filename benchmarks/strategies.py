@@ -1,8 +1,7 @@
-"""Train one model with each distribution strategy that this machine supports; table and chart.
+"""Train one model with each distribution strategy that this machine supports.
 
     python -m benchmarks.strategies TRAIN [--eval FILE] [--model NAME] [--batches 512,2048]
-                                    [--devices 2,4,8] [--only STRATEGY,…] [--figure FILE.svg]
-                                    [--json FILE]
+                                    [--devices 2,4,8] [--only STRATEGY,…] [--json FILE]
 
 TRAIN is in Kaggle's fastText format, plain or .bz2; without --eval a tenth of it is held out. Each
 row is one `python -m trainer_module.task`. s/epoch are the seconds of training in the last epoch,
@@ -25,7 +24,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import platform
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,7 +31,7 @@ from typing import Any, get_args
 
 from rich.table import Column, Table
 
-from benchmarks import peer_ours, svg, usage
+from benchmarks import peer_ours, usage
 from preprocessing import features
 from trainer_module import models
 from trainer_module.settings import Training, TrainingJob
@@ -69,7 +67,7 @@ class Row:
 
     setup: Setup
     figures: dict[str, Any]
-    cpu_utilisation: float | None
+    cpu_utilisation: float
 
     @property
     def epoch_seconds(self) -> float:
@@ -138,20 +136,13 @@ def main() -> None:
         finally:
             # Print the measured rows even if a later row fails.
             console.print(table(rows))
-    console.print(
-        f"{arguments.model}, {arguments.train}, {usage.cores()} CPUs, {gpus} GPUs, "
-        f"Python {platform.python_version()}"
-    )
-    if arguments.figure:
-        draw(rows, arguments.model, arguments.figure)
+    usage.print_machine(console, f"{arguments.model}, {arguments.train}")
     if arguments.json:
         arguments.json.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = usage.parser(__doc__)
     names = list(dict.fromkeys(setup.name for setup in setups(0)))
     parser.add_argument("train", type=Path)
     parser.add_argument("--eval", type=Path, help="reviews to validate on [a tenth of TRAIN]")
@@ -175,12 +166,6 @@ def _arguments() -> argparse.Namespace:
         default=names,
         help=f"strategies, of {', '.join(names)} [all]",
     )
-    parser.add_argument(
-        "--set", default=[], action="append", help="settings of all rows, KEY=VALUE"
-    )
-    parser.add_argument("--figure", type=Path, help="output file for the chart, an SVG")
-    parser.add_argument("--json", type=Path, help="output file for the figures")
-    parser.add_argument("--scratch", help="folder for temporary files")
     return parser.parse_args()
 
 
@@ -211,9 +196,10 @@ def _prepare(arguments: argparse.Namespace, setup: Setup, root: Path) -> Trainin
 
 
 def _train(setup: Setup, job: TrainingJob, folder: Path) -> Row:
-    cpu_time = usage.CpuTime()
-    figures = peer_ours.train(job, folder, cpu_time)
-    return Row(setup, figures, cpu_time.utilisation(*_training_interval(folder)))
+    with usage.ProcessTree() as tree:
+        figures = peer_ours.train(job, folder)
+    start, end = _training_interval(folder)
+    return Row(setup, figures, tree.cpu_seconds(start, end) / (end - start) / usage.cores())
 
 
 def _training_interval(folder: Path) -> tuple[float, float]:
@@ -258,23 +244,6 @@ def table(rows: list[Row]) -> Table:
 
 def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
-
-
-def draw(rows: list[Row], model: str, file: Path) -> None:
-    """Draw the Examples a second of each row as horizontal bars, labelled with the efficiency."""
-
-    def bars(axes: Any) -> None:
-        names = [f"{row.setup.name}, {row.setup.devices}, {row.batch}" for row in rows]
-        drawn = axes.barh(
-            range(len(rows)), [row.examples_per_second for row in rows], color="#4477aa"
-        )
-        axes.bar_label(drawn, [_share(scaling_efficiency(row, rows)) for row in rows], padding=3)
-        axes.set_yticks(range(len(rows)), names)
-        axes.invert_yaxis()
-        axes.margins(x=0.1)
-        axes.set_xlabel(f"{model}: Examples a second; beside the bars the scaling efficiency")
-
-    svg.save(bars, (8, 0.4 * len(rows) + 1.2), file)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import tempfile
 import time
 from collections import Counter
@@ -46,7 +44,7 @@ _LIMITS = {
 
 
 def main() -> None:
-    arguments = checked(parser(__doc__))
+    arguments = _arguments()
     console = usage.wide_console()
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
         scratch = Path(folder)
@@ -70,40 +68,26 @@ def main() -> None:
         f"peak disk {figures['disk'] / usage.MEBIBYTE:,.0f} MiB; "
         f"accuracy {figures['accuracy']:.4f}, fastText {figures['fasttext']['accuracy']:.4f}"
     )
-    console.print(
-        f"{arguments.folder or arguments.source}, {usage.cores()} cores, "
-        f"load {os.getloadavg()[0]:.1f} at the end, Python {platform.python_version()}"
-    )
+    usage.print_machine(console, arguments.folder or arguments.source)
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1))
 
 
-def parser(description: str) -> argparse.ArgumentParser:
-    """Return a parser of arguments that name the archives and the settings of a run."""
-    made = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawTextHelpFormatter
-    )
-    given = made.add_mutually_exclusive_group(required=True)
+def _arguments() -> argparse.Namespace:
+    parser = usage.parser(__doc__)
+    given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("folder", type=Path, nargs="?", help="folder with Kaggle's files")
     given.add_argument("--from", type=Path, dest="source", help="folder with other reviews")
-    made.add_argument("--train", type=int, help="train reviews")
-    made.add_argument("--test", type=int, help="test reviews")
-    made.add_argument("--set", default=[], action="append", help="settings, KEY=VALUE")
-    made.add_argument("--json", type=Path, help="output file for the figures")
-    made.add_argument("--scratch", help="folder for temporary files")
-    return made
-
-
-def checked(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Parse the command line; a folder without reviews is an error."""
+    parser.add_argument("--train", type=int, help="train reviews")
+    parser.add_argument("--test", type=int, help="test reviews")
     arguments = parser.parse_args()
     for name in whole_files.NAMES:
         if arguments.folder and not (arguments.folder / name).exists():
             parser.error(
                 f"{arguments.folder} has no {name}; --from makes archives of other reviews"
             )
-        if arguments.source and whole_files.source(arguments.source, name) is None:
-            parser.error(f"--from {arguments.source}: no {name}, and not without .bz2")
+    if arguments.source:
+        whole_files.check_source(parser, arguments.source)
     return arguments
 
 
@@ -124,9 +108,7 @@ def provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
             (inputs / name).symlink_to(file)
 
 
-def run(
-    inputs: Path, root: Path, overrides: Sequence[str], log: Path, via: Sequence[str] = ()
-) -> dict[str, Any]:
+def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[str, Any]:
     """Run the pipeline; return its seconds, its peaks and the accuracy of its model.
 
     Args:
@@ -134,7 +116,6 @@ def run(
       root: the folder for everything that the run writes.
       overrides: settings, KEY=VALUE.
       log: the file for the log.
-      via: a module that runs the module that follows, and its arguments.
     """
     from pipeline.config import load_config
     from platforms.local import runs
@@ -143,37 +124,27 @@ def run(
     temporary = root / "tmp"
     temporary.mkdir(parents=True)
     settings = [f"paths.root={root}", f"data.input_base={inputs}", *overrides]
-    words = [word for each in settings for word in (OPTION, each)]
-    peak, cpu_time = usage.Peak(root), usage.CpuTime()
-    start = time.time()
-    usage.run_module(
-        *via,
-        "platforms.local.main",
-        "--config",
-        _PRESET,
-        *words,
-        log=log,
-        environment={"TMPDIR": str(temporary)},
-        samplers=(peak, cpu_time),
-    )
-    end = time.time()
+    words = ["--config", _PRESET, *(word for each in settings for word in (OPTION, each))]
+    with usage.ProcessTree(folder=root) as tree:
+        start = time.time()
+        usage.run_module(
+            "platforms.local.main", *words, log=log, environment={"TMPDIR": str(temporary)}
+        )
+        end = time.time()
     found = runs.find_run(load_config(_PRESET, settings), None)
     if found.outcome is None or not found.outcome["pushed_to"]:
         raise SystemExit(f"no model was pushed, the run is {runs.result(found)}: {found.outcome}")
+    components = {}
+    for step in found.steps:
+        begin = found.started + step.started
+        cpu = tree.cpu_seconds(begin, begin + step.seconds)
+        components[step.name] = {"start": begin, "s": step.seconds, "cpu": cpu}
     return {
         "seconds": end - start,
-        "cpu": cpu_time.seconds(start, end),
-        "components": {
-            step.name: {
-                "start": begin,
-                "s": step.seconds,
-                "cpu": cpu_time.seconds(begin, begin + step.seconds),
-            }
-            for step in found.steps
-            for begin in [found.started + step.started]
-        },
-        "memory": peak.memory,
-        "disk": peak.disk,
+        "cpu": tree.cpu_seconds(start, end),
+        "components": components,
+        "memory": max(sum(sample.resident.values()) for sample in tree.samples()),
+        "disk": max(sample.disk for sample in tree.samples()),
         "accuracy": found.outcome["accuracy"],
     }
 
@@ -183,14 +154,7 @@ def _limits(archives: Sequence[Path], scratch: Path, log: Path) -> dict[str, flo
     total: Counter[str] = Counter()
     for archive in archives:
         words = [str(archive), str(scratch)]
-        total.update(
-            usage.figures_of(
-                "benchmarks.machine_limits",
-                *words,
-                log=log,
-                environment={"TF_CPP_MIN_LOG_LEVEL": "2"},
-            )
-        )
+        total.update(usage.figures_of("benchmarks.machine_limits", *words, log=log))
     return dict(total)
 
 

@@ -10,6 +10,7 @@ text occurs twice. The same arguments always give the same archives.
 
 from __future__ import annotations
 
+import argparse
 import bz2
 import random
 import re
@@ -112,8 +113,14 @@ def write_archive(lines: Iterable[bytes], target: Path) -> None:
             out.writelines(pool.map(bz2.compress, group))
 
 
-def source(folder: Path, name: str) -> Path | None:
-    """Return the file of a split in FROM, or None."""
+def check_source(parser: argparse.ArgumentParser, folder: Path) -> None:
+    """End a benchmark whose --from has not the file of each split."""
+    for name in NAMES:
+        if _source(folder, name) is None:
+            parser.error(f"--from {folder}: no {name}, and not without .bz2")
+
+
+def _source(folder: Path, name: str) -> Path | None:
     files = (folder / name, folder / name.removesuffix(".bz2"))
     return next((file for file in files if file.exists()), None)
 
@@ -121,7 +128,7 @@ def source(folder: Path, name: str) -> Path | None:
 def main(given: str, folder: str, train: str, test: str) -> None:
     seen: set[int] = set()
     for seed, (name, count) in enumerate(zip(NAMES, (int(train), int(test)), strict=True)):
-        file = source(Path(given), name)
+        file = _source(Path(given), name)
         assert file is not None
         write_archive(recombined(file, count, seen, seed), Path(folder) / name)
 

@@ -67,7 +67,6 @@ app = typer.Typer(
     help="Train, evaluate and push a sentiment model from raw Amazon reviews.",
     epilog="Example: amazon-reviews run --set training.epochs=3",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

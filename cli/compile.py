@@ -11,8 +11,7 @@ from cli.options import (
     ConfigOption,
     SetOption,
     TargetOption,
-    check_local,
-    check_writable,
+    check_output,
     make_app,
     settings_options,
 )
@@ -31,10 +30,7 @@ def compile(
     target: TargetOption,
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="Output file \\[default: NAME.json for vertex, NAME.yaml for kubeflow].",
-            callback=check_local,
-        ),
+        typer.Option(help="Output file \\[default: NAME.json for vertex, NAME.yaml for kubeflow]."),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -50,12 +46,12 @@ def compile(
 
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
+    check_output(file, creates_folders=True)
     if target == "kubeflow" and file.suffix not in (".yaml", ".yml"):
         raise ConfigError(
             f"--output: {file} must end in .yaml, because Kubeflow Pipelines accepts a "
             "PipelineSpec in YAML only"
         )
-    check_writable(file, creates_folders=True)
     compile_to(file, settings, target)
     options = settings_options(config, overrides)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}{options}")

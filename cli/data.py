@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from cli.options import ConfigOption, SetOption, make_app, settings_options
 from core.errors import ConfigError, ServerError
@@ -17,7 +14,6 @@ app = make_app("Manage the reviews that a pipeline reads.")
 _KEY = "data.input_base"
 DATASET = "bittlingmayer/amazonreviews"
 FILES = ("train.ft.txt.bz2", "test.ft.txt.bz2")
-_CHUNK = 8 << 20
 
 
 class FetchError(ServerError):
@@ -56,24 +52,64 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
     only when it is complete.
 
     Args:
-      base: a folder, or a URL of a file system that Beam writes to, such as gs://.
+      base: a folder, or a URL of a file system that TensorFlow writes to, such as gs://.
       report: called with one line for each file.
 
     Raises:
       ConfigError: `base` is not writable.
       FetchError: no network, no credentials, or no space.
     """
-    targets = [_join(base, name) for name in FILES]
-    missing = [target for target in targets if not _exists(base, target)]
+    from cli.console import silent_stderr
+
+    # TensorFlow logs while it is imported.
+    with silent_stderr():
+        import tensorflow as tf
+
+    gfile = tf.io.gfile
+    targets = [f"{base.rstrip('/')}/{name}" for name in FILES]
+    with _input_base(base, "read"):
+        if base.startswith("gs://"):
+            from platforms.google_cloud.credentials import find_credentials
+
+            find_credentials(_KEY, base)
+        missing = [target for target in targets if not gfile.exists(target)]
     if missing:
-        _check_writable(base)
+        # Before half a gigabyte is downloaded.
+        with _input_base(base, "written"):
+            probe = f"{base.rstrip('/')}/.writable"
+            gfile.makedirs(base)
+            with gfile.GFile(probe, "w") as file:
+                file.write("")
+            gfile.remove(probe)
     for target, name in zip(targets, FILES, strict=True):
         if target not in missing:
             report(f"{target} exists already")
             continue
         report(f"downloading {name} of Kaggle's {DATASET}")
-        _move_into_place(Path(_download(name)), base, name)
+        source, unfinished = _download(name), f"{target}.part"
+        try:
+            gfile.copy(source, unfinished, overwrite=True)
+            gfile.rename(unfinished, target, overwrite=True)
+        except Exception as error:  # TensorFlow and each cloud have exceptions of their own
+            with contextlib.suppress(Exception):
+                gfile.remove(unfinished)
+            raise FetchError(f"{target} could not be written: {_first_line(error)}") from None
+        os.remove(source)
     return targets
+
+
+@contextlib.contextmanager
+def _input_base(base: str, action: str) -> Iterator[None]:
+    """Turn any error of a file system into a ConfigError."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except Exception as error:  # TensorFlow and each cloud have exceptions of their own
+        raise ConfigError(
+            f"{_KEY}: {base} cannot be {action}: {_first_line(error)}. Set a folder or "
+            "gs://BUCKET/FOLDER that this user or service account may write to"
+        ) from None
 
 
 def _download(name: str) -> str:
@@ -104,71 +140,6 @@ def _download(name: str) -> str:
         ) from None
     except OSError as error:
         raise FetchError(f"{name} could not be stored: {error}") from None
-
-
-def _join(base: str, name: str) -> str:
-    return f"{base.rstrip('/')}/{name}"
-
-
-def _exists(base: str, target: str) -> bool:
-    from apache_beam.io.filesystems import FileSystems
-
-    if base.startswith("gs://"):
-        from platforms.google_cloud.credentials import find_credentials
-
-        find_credentials(_KEY, base)
-    try:
-        return bool(FileSystems.exists(target))
-    except Exception as error:  # every cloud client has exceptions of its own
-        raise ConfigError(
-            f"{_KEY}: {base} cannot be read: {_first_line(error)}. Set a folder or "
-            "gs://BUCKET/FOLDER that this user or service account may write to"
-        ) from None
-
-
-def _check_writable(base: str) -> None:
-    """Raise ConfigError if `base` is not writable, before half a gigabyte is downloaded."""
-    from apache_beam.io.filesystems import FileSystems
-
-    from preprocessing.reading.files import delete_file
-
-    try:
-        if "://" in base:
-            probe = _join(base, ".writable")
-            FileSystems.create(probe).close()
-            delete_file(probe)
-            return
-        existing = Path(base)
-        while not existing.exists():
-            existing = existing.parent
-        if not existing.is_dir():
-            raise NotADirectoryError(f"{existing} is a file")
-        if not os.access(existing, os.W_OK | os.X_OK):
-            raise PermissionError(f"no permission on {existing}")
-    except Exception as error:  # every cloud client has exceptions of its own
-        raise ConfigError(f"{_KEY}: {base} cannot be written: {_first_line(error)}") from None
-
-
-def _move_into_place(source: Path, base: str, name: str) -> None:
-    from apache_beam.io.filesystem import CompressionTypes
-    from apache_beam.io.filesystems import FileSystems
-
-    from preprocessing.reading.files import delete_file
-
-    target, unfinished = _join(base, name), _join(base, f".{name}.part")
-    try:
-        if "://" not in base:
-            os.makedirs(base, exist_ok=True)
-        # Without it Beam compresses a file again if its name ends in .bz2.
-        plain: Any = {"compression_type": CompressionTypes.UNCOMPRESSED}
-        with source.open("rb") as content, FileSystems.create(unfinished, **plain) as file:
-            shutil.copyfileobj(content, file, _CHUNK)
-        FileSystems.rename([unfinished], [target])
-    except Exception as error:  # every cloud client has exceptions of its own
-        with contextlib.suppress(Exception):
-            delete_file(unfinished)
-        raise FetchError(f"{target} could not be written: {_first_line(error)}") from None
-    source.unlink()
 
 
 def _first_line(error: Exception) -> str:

@@ -48,9 +48,8 @@ def build(
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
-    _image_name(settings)
-    checkout = _find_checkout()
-    _run(build_command(tool or _find_tool(), settings, checkout, gpu=gpu, base=base))
+    arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({"BASE": base} if base else {})
+    _run(_build_command(_image_name(settings), settings.vertex.project, arguments, tool))
 
 
 @app.command(epilog="Example: amazon-reviews image push --config mine.yaml")
@@ -71,31 +70,35 @@ def push(
     _run([tool or _find_tool(), "push", image])
 
 
-def build_command(
-    tool: Builder, config: PipelineConfig, checkout: Path, *, gpu: bool, base: str | None
+def _build_command(
+    image: str, project: str | None, arguments: dict[str, str], tool: Builder | None
 ) -> list[str]:
-    """Return the command that builds the image from the tree at `checkout`.
-
-    Raises:
-      ConfigError: cluster.image is not set.
-    """
-    image, folder = _image_name(config), checkout / "kubeflow"
-    arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({"BASE": base} if base else {})
-    revision, epoch = _revision(checkout), _epoch(checkout)
+    """Return the command that builds the image from this checkout."""
+    if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
+        raise UserError(
+            f"{_CHECKOUT} is not a checkout of the repository, and the image is built from one. "
+            "Clone the repository, run make install there and repeat this command"
+        )
+    tool, folder = tool or _find_tool(), _CHECKOUT / "kubeflow"
+    # The commit, with -dirty if files differ from it.
+    options = ("--always", "--exclude=*", "--abbrev=40", "--dirty")
+    revision = _git("describe", *options) or "unknown"
     if tool == "cloudbuild":
         values = {"IMAGE": image, **arguments, "REVISION": revision}
         substitutions = ",".join(f"_{key}={value}" for key, value in values.items())
         command = ["gcloud", "builds", "submit", f"--config={folder / 'cloudbuild.yaml'}"]
-        command += [f"--project={config.vertex.project}"] if config.vertex.project else []
-        return [*command, f"--substitutions={substitutions}", str(checkout)]
+        command += [f"--project={project}"] if project else []
+        return [*command, f"--substitutions={substitutions}", str(_CHECKOUT)]
+    # The time of the commit, in seconds.
+    epoch = os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct") or "0"
     # Without --load, a builder that buildx created keeps the image in its own cache.
     command = ["buildah", "bud"] if tool == "buildah" else ["docker", "buildx", "build", "--load"]
     command += [f"--file={folder / 'Dockerfile'}", f"--tag={image}"]
-    arguments["SOURCE_DATE_EPOCH"] = epoch
+    arguments = {**arguments, "SOURCE_DATE_EPOCH": epoch}
     command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
     # Docker uses the argument for the times in the image's description, not for those of files.
     command += [f"--timestamp={epoch}"] if tool == "buildah" else []
-    return [*command, f"--label=org.opencontainers.image.revision={revision}", str(checkout)]
+    return [*command, f"--label=org.opencontainers.image.revision={revision}", str(_CHECKOUT)]
 
 
 def _image_name(config: PipelineConfig) -> str:
@@ -106,30 +109,10 @@ def _image_name(config: PipelineConfig) -> str:
     return config.cluster.image
 
 
-def _find_checkout() -> Path:
-    if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
-        raise UserError(
-            f"{_CHECKOUT} is not a checkout of the repository, and the image is built from one. "
-            "Clone the repository, run make install there and repeat this command"
-        )
-    return _CHECKOUT
-
-
-def _revision(checkout: Path) -> str:
-    """Return the commit, with -dirty if files differ from it; `unknown` if git fails."""
-    options = ("--always", "--exclude=*", "--abbrev=40", "--dirty")
-    return _git(checkout, "describe", *options) or "unknown"
-
-
-def _epoch(checkout: Path) -> str:
-    """Return $SOURCE_DATE_EPOCH, or the time of the commit, in seconds; `0` if git fails."""
-    given = os.environ.get("SOURCE_DATE_EPOCH")
-    return given or _git(checkout, "log", "-1", "--format=%ct") or "0"
-
-
-def _git(checkout: Path, *words: str) -> str:
+def _git(*words: str) -> str:
+    """Return the output of git in this checkout; empty if git fails."""
     try:
-        done = subprocess.run(["git", "-C", checkout, *words], capture_output=True, text=True)
+        done = subprocess.run(["git", "-C", _CHECKOUT, *words], capture_output=True, text=True)
     except OSError:
         return ""
     return done.stdout.strip()

@@ -187,18 +187,6 @@ def _print_line(
 
 
 @dataclass
-class Count:
-    """The number of finished items of one unit, such as reviews."""
-
-    done_by_source: dict[str, int] = field(default_factory=dict)
-    total: int | None = None
-
-    @property
-    def done(self) -> int:
-        return sum(self.done_by_source.values())
-
-
-@dataclass
 class Component:
     """One row of the table: a component, its state and its progress."""
 
@@ -206,8 +194,9 @@ class Component:
     state: str = events.RUNNING
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
-    counts: dict[str, Count] = field(default_factory=dict)
-    """Unit -> its count. On Flink the workers count reviews, and Flink counts tasks."""
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Unit -> source -> finished items. On Flink the workers count reviews, and Flink tasks."""
+    totals: dict[str, int | None] = field(default_factory=dict)
 
     def end(self, state: str) -> Component:
         """Set the last state, and return this component."""
@@ -252,9 +241,8 @@ class Watched:
             cached = component.state == events.CACHED
             return component.end(events.CACHED if cached else "done")
         elif kind == PROGRESS:
-            count = component.counts.setdefault(event["unit"], Count())
-            count.total = event["total"]
-            count.done_by_source[event["source"]] = event["done"]
+            component.totals[event["unit"]] = event["total"]
+            component.counts.setdefault(event["unit"], {})[event["source"]] = event["done"]
         return None
 
     def fail(self, failure: dict[str, Any]) -> Component | None:
@@ -301,15 +289,17 @@ class Watched:
 
 def _progress(component: Component) -> Any:
     """Return a progress bar, which pulses if the total is unknown; empty after the end."""
-    counts = {unit: count for unit, count in component.counts.items() if count.done}
-    if component.state != events.RUNNING or not counts:
+    done = {unit: sum(parts.values()) for unit, parts in component.counts.items()}
+    done = {unit: number for unit, number in done.items() if number}
+    if component.state != events.RUNNING or not done:
         return ""
-    first = next(iter(counts.values()))
-    bar = ProgressBar(first.total, first.done, _BAR_WIDTH, pulse=not first.total)
     texts = []
-    for unit, count in counts.items():
-        end = f"/{count.total:,}" if count.total else ""
-        texts.append(f"{count.done:,}{end} {unit}")
+    for unit, number in done.items():
+        total = component.totals[unit]
+        texts.append(f"{number:,}/{total:,} {unit}" if total else f"{number:,} {unit}")
+    unit, number = next(iter(done.items()))
+    total = component.totals[unit]
+    bar = ProgressBar(total, number, _BAR_WIDTH, pulse=not total)
     grid = Table.grid(padding=(0, 1))
     grid.add_row(bar, Text(", ".join(texts)))
     return grid

@@ -64,25 +64,7 @@ def settings_options(config: str | None, overrides: Sequence[str] | None) -> str
     return "".join(f" {shlex.quote(word)}" for word in settings_words(config, overrides))
 
 
-def check_local(file: Path | None) -> Path | None:
-    """Return the path of an output file unchanged.
-
-    Raises:
-      ConfigError: `file` is a folder, or a URL, which would become a local folder named after the
-        scheme.
-    """
-    # `Path` replaces the two slashes of a URL by one.
-    if file and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", file.parts[0]):
-        raise ConfigError(
-            f"--output: {file.parts[0]}//{'/'.join(file.parts[1:])} is not a local path. "
-            "Write a local file and copy it"
-        )
-    if file and file.is_dir():
-        raise ConfigError(f"--output: {file} is a folder; name a file")
-    return file
-
-
-def check_writable(file: Path, *, creates_folders: bool = False) -> None:
+def check_output(file: Path, *, creates_folders: bool = False) -> None:
     """Check that an output file can be created.
 
     Args:
@@ -90,8 +72,16 @@ def check_writable(file: Path, *, creates_folders: bool = False) -> None:
       creates_folders: whether the command creates missing folders.
 
     Raises:
-      ConfigError: the folder is missing, or this user may not write to it.
+      ConfigError: `file` is a folder or a URL, or this user may not create it.
     """
+    # `Path` replaces the two slashes of a URL by one.
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", file.parts[0]):
+        raise ConfigError(
+            f"--output: {file.parts[0]}//{'/'.join(file.parts[1:])} is not a local path. "
+            "Write a local file and copy it"
+        )
+    if file.is_dir():
+        raise ConfigError(f"--output: {file} is a folder; name a file")
     folder = file.absolute().parent
     while creates_folders and not os.path.lexists(folder):
         folder = folder.parent

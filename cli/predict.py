@@ -7,12 +7,11 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -164,7 +163,7 @@ def _score(
 
     from cli.console import silent_stderr
     from cli.model import last_pushed_model
-    from platforms import flink
+    from platforms.flink import checks as flink
 
     files = [("--input", name) for name in inputs]
     outputs = [("--output", target), ("paths.serving", config.paths.serving)]
@@ -180,7 +179,7 @@ def _score(
     request = Request(inputs, target, format or _FORMATS[0], model, options, beam_args(config))
     start = time.monotonic()
     try:
-        with shown_progress(Console(stderr=True)):
+        with ShownProgress(Console(stderr=True)):
             summary = score_files(request)
     except KeyboardInterrupt:
         kept = "" if target == _STREAM else "; repeat the command to continue, the work is kept"
@@ -235,57 +234,40 @@ def _counts(summary: Summary, target: str, seconds: float) -> str:
     return line
 
 
-@contextmanager
-def shown_progress(console: Console) -> Iterator[None]:
-    """Show the records of `core.progress` as a bar, or without a terminal as some lines."""
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+class ShownProgress(logging.Handler):
+    """A context that shows the reviews and the part of all bytes that are done.
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        refresh_per_second=4,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    handler = _ProgressHandler(bar)
-    progress.LOGGER.addHandler(handler)
-    try:
-        with bar:
-            yield
-    finally:
-        progress.LOGGER.removeHandler(handler)
+    A terminal shows one line, which changes; any other output gets a line every few seconds.
+    """
 
-
-class _ProgressHandler(logging.Handler):
-    """A logging handler that shows the reviews and the bytes of all units of work."""
-
-    def __init__(self, bar: Any):
+    def __init__(self, console: Console):
         super().__init__(logging.INFO)
-        self._bar = bar
-        self._task = bar.add_task("inspecting the input", total=None)
+        self._console, self._status = console, console.status("inspecting the input")
         self._done: dict[str, dict[str, int]] = defaultdict(dict)
+        self._bytes = 0
         self._last = time.monotonic()
+
+    def __enter__(self) -> ShownProgress:
+        progress.LOGGER.addHandler(self)
+        if self._console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        progress.LOGGER.removeHandler(self)
+        self._status.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record of `core.progress.LOGGER`."""
         values = progress.values(record)
-        if values["total"] is not None and values["unit"] == "bytes":
-            self._bar.update(self._task, total=values["total"])
+        if values["total"] and values["unit"] == "bytes":
+            self._bytes = values["total"]
         # Flink reports its tasks too, which are not shown.
         self._done[values["unit"]][values["source"]] = values["done"]
         reviews, size = (sum(self._done[unit].values()) for unit in ("reviews", "bytes"))
-        self._bar.update(self._task, description=f"{reviews:,} reviews", completed=size)
+        line = f"{reviews:,} reviews, {size / max(self._bytes, 1):.0%}"
+        self._status.update(line)
         now = time.monotonic()
-        if self._bar.disable and now - self._last >= _SECONDS_BETWEEN_LINES:
+        if not self._console.is_terminal and now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            self._bar.console.print(f"{reviews:,} reviews, {self._bar.tasks[0].percentage:.0f} %")
+            self._console.print(line)

@@ -10,8 +10,7 @@ import typer
 from cli.options import (
     ConfigOption,
     SetOption,
-    check_local,
-    check_writable,
+    check_output,
     make_app,
     write_output,
 )
@@ -27,11 +26,7 @@ def report(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File to write \\[default: report-ID.html].",
-            callback=check_local,
-        ),
+        typer.Option(metavar="FILE", help="File to write \\[default: report-ID.html]."),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -47,7 +42,7 @@ def report(
     settings = load_config(config, overrides or ())
     found = find_run(settings, run)
     file = output or Path(f"report-{found.id.replace(':', '')}.html")
-    check_writable(file)
+    check_output(file)
     with silent_stderr():
         from components.run_report.page import collect, render
 

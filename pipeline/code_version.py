@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -140,23 +140,18 @@ def _files(name: str) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def _names(source: bytes, package: str) -> frozenset[str]:
-    """Return the dotted names that a source imports or contains as strings."""
-    return frozenset(_walk(ast.parse(source), package))
-
-
-def _walk(tree: ast.AST, package: str) -> Iterator[str]:
-    for node in ast.walk(tree):
+    """Return the dotted names that a source imports absolutely, or contains as strings."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1]
-            start = [*above, node.module] if node.level and node.module else above
-            module = ".".join(start) if node.level else node.module or ""
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             if _DOTTED_NAME.fullmatch(node.value):
-                yield node.value
+                found.add(node.value)
         elif isinstance(node, ast.Attribute) and node.attr == "import_module":
             # The argument is known at run time only: count every module in this source's folder.
             folder = _ROOT.joinpath(*package.split("."))
-            yield from (f"{package}.{path.stem}" for path in folder.glob("*.py"))
+            found.update(f"{package}.{path.stem}" for path in folder.glob("*.py"))
+    return frozenset(found)

@@ -60,18 +60,10 @@ class Paths(Section):
         if not isinstance(root, str):
             return values
         root = absolute(root)
-        defaults = {
-            "metadata": "metadata.sqlite",
-            "serving": "serving",
-            "checkpoints": "checkpoints",
-        }
-        places = {
-            key: values.get(key) or os.path.join(root, name) for key, name in defaults.items()
-        }
-        places = {
-            key: absolute(place) if isinstance(place, str) else place
-            for key, place in places.items()
-        }
+        places = {"metadata": "metadata.sqlite", "serving": "serving", "checkpoints": "checkpoints"}
+        for key, name in places.items():
+            place = values.get(key) or os.path.join(root, name)
+            places[key] = absolute(place) if isinstance(place, str) else place
         return {**values, "root": root, **places}
 
     @field_validator("root", "serving", "checkpoints")

@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from core.flink.names import LOCAL
 from core.settings import PositiveInt, Section
 
+LOCAL = "[local]"
+"""The master that starts Flink inside the job server."""
 Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]+$")]
 """`HOST:PORT`."""
 
@@ -24,8 +25,7 @@ class Flink(Section):
     """`HOST:PORT` of a running Beam job server; None: the run starts one, which needs Java and the
     jars of `make flink`."""
     jars: str | None = None
-    """Folder with the jars of `make flink` or `python -m core.flink.jars`; None:
-    `.cache/flink/lib` of this checkout."""
+    """Folder with the jars of `make flink`; None: `.cache/flink/lib` of this checkout."""
     parallelism: PositiveInt = 2
     """Slots that a job uses. A slot requires a core: on two cores, which one worker keeps busy, two
     slots took as long as one."""

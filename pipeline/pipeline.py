@@ -21,7 +21,6 @@ from components.run_report.component import RunReport
 from components.schema_gen import SchemaGen, schema_fingerprint
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import SampledStatisticsGen
-from components.trainer import Trainer
 from components.transform.component import ReviewTransform
 from pipeline.code_version import add_code, fingerprint
 from pipeline.config import PipelineConfig, recorded_settings
@@ -33,7 +32,7 @@ from preprocessing.settings import Transform as TransformSettings
 from trainer_module import models
 from trainer_module.settings import CustomConfig
 
-_RUN_FN = "trainer_module.run_fn.run_fn"
+_RUN_FN, _TUNER_FN = "trainer_module.run_fn.run_fn", "trainer_module.tuner.tuner_fn"
 
 
 def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
@@ -60,8 +59,16 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
     warm_start = platform.warm_start() if WARM_START in ids else None
-    tuner = _tuner(config, transform) if TUNER in ids else None
-    trainer = _trainer(config, platform, transform, warm_start, tuner)
+    training = _training_arguments(config, transform)
+    tuner = Tuner(tuner_fn=_TUNER_FN, **training) if TUNER in ids else None
+    trainer = platform.trainer(
+        run_fn=_RUN_FN,
+        epochs=platform.parameter("epochs", config.training.epochs),
+        strategy=platform.parameter("strategy", config.training.strategy),
+        base_model=warm_start.outputs["model"] if warm_start else None,
+        hyperparameters=tuner.outputs["best_hyperparameters"] if tuner else None,
+        **training,
+    )
     baseline = platform.baseline(trainer.outputs["model"])
     evaluator = Evaluator(
         examples=examples,
@@ -76,15 +83,8 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         evaluation=evaluator.outputs["evaluation"],
         thresholds=config.serving_check,
     )
-    pusher = (
-        platform.pusher(
-            trainer.outputs["model"],
-            evaluator.outputs["blessing"],
-            serving_check.outputs["blessing"],
-        )
-        if PUSHER in ids
-        else None
-    )
+    blessings = evaluator.outputs["blessing"], serving_check.outputs["blessing"]
+    pusher = platform.pusher(trainer.outputs["model"], *blessings) if PUSHER in ids else None
     report = RunReport(
         name=config.name,
         settings=recorded_settings(config),
@@ -101,26 +101,10 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         metadata=platform.history,
         parameters=_run_parameters(config, platform),
     )
-    nodes: dict[str, BaseNode] = {
-        node.id: node
-        for node in (
-            example_gen,
-            schema_gen,
-            statistics_gen,
-            validator,
-            gate,
-            transform,
-            warm_start,
-            tuner,
-            trainer,
-            baseline,
-            evaluator,
-            serving_check,
-            pusher,
-            report,
-        )
-        if node is not None
-    }
+    of_data = [example_gen, schema_gen, statistics_gen, validator, gate, transform]
+    of_training = [warm_start, tuner, trainer, baseline, evaluator]
+    made = [*of_data, *of_training, serving_check, pusher, report]
+    nodes: dict[str, BaseNode] = {node.id: node for node in made if node is not None}
     components = [nodes[name] for name in ids]
     for component in components:
         platform.place(component)
@@ -172,28 +156,6 @@ def _transform(
         },
     )
     return transform.with_id("Transform")
-
-
-def _tuner(config: PipelineConfig, transform: ReviewTransform) -> Tuner:
-    """Return the node that searches for the best hyperparameters."""
-    return Tuner(tuner_fn="trainer_module.tuner.tuner_fn", **_training_arguments(config, transform))
-
-
-def _trainer(
-    config: PipelineConfig,
-    platform: Platform,
-    transform: ReviewTransform,
-    warm_start: BaseNode | None,
-    tuner: Tuner | None,
-) -> Trainer:
-    return platform.trainer(
-        run_fn=_RUN_FN,
-        epochs=platform.parameter("epochs", config.training.epochs),
-        strategy=platform.parameter("strategy", config.training.strategy),
-        base_model=warm_start.outputs["model"] if warm_start else None,
-        hyperparameters=tuner.outputs["best_hyperparameters"] if tuner else None,
-        **_training_arguments(config, transform),
-    )
 
 
 def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.flink.names import LOCAL, RUNNER
 from pipeline.config import PipelineConfig, log_folder
-from pipeline.flink_settings import Flink
+from pipeline.flink_settings import LOCAL, Flink
 
 if TYPE_CHECKING:
     from tfx.dsl.components.base.base_node import BaseNode
@@ -65,7 +64,8 @@ def flink_jars(flink: Flink) -> Path:
 
 def _flink_args(flink: Flink, logs: str) -> list[str]:
     options = {
-        "runner": RUNNER,
+        # Beam imports a runner by its dotted name.
+        "runner": "platforms.flink.runner.FlinkRunner",
         "flink_master": flink.master,
         "job_endpoint": flink.job_endpoint,
         "flink_jars": None if flink.job_endpoint else flink_jars(flink),

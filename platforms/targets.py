@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import sample_data
 from pipeline.config import PipelineConfig
-from platforms import flink
 from platforms.checks import Target, check_platform, places
+from platforms.flink import checks as flink
 
 if TYPE_CHECKING:
     from pipeline.platform import Platform

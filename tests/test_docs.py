@@ -22,7 +22,9 @@ INSTALLED = ".cache/docs/venv/installed"
 LOADED = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src"}
 # How code names a page, in messages, docstrings and comments.
 _MENTION = re.compile(r"\bdocs/[\w./-]+\.(?:md|svg)\b")
-_LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+_LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)#?([^)\s]*)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+OTHER_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +62,15 @@ class _Loads(HTMLParser):
             self.found.append(attributes.get(LOADED[tag]) or "")
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_site_builds_strictly_and_has_every_page(site):
     pages = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
     assert pages <= {page.relative_to(site) for page in site.rglob("*.html")}
 
 
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_page_loads_anything_from_another_host(site):
     for page in site.rglob("*.html"):
         loads = _Loads()
@@ -121,7 +127,20 @@ def test_the_messages_of_a_guide_are_those_of_the_code(name):
     assert not [piece for piece in pieces if piece not in known]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
-def test_the_links_of_the_readme_and_of_contributing_exist(name):
-    links = _LINK.findall((CHECKOUT / name).read_text(encoding="utf-8"))
-    assert not [link for link in links if not (CHECKOUT / link).exists()]
+def test_the_linked_files_and_headings_exist():
+    pages = [*DOCS.rglob("*.md"), *(CHECKOUT / name for name in OTHER_PAGES)]
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    broken = []
+    for page, text in texts.items():
+        for name, heading in _LINK.findall(text):
+            target = (page.parent / name).resolve() if name else page
+            anchors = map(_anchor, _HEADING.findall(texts.get(target, "")))
+            if not target.exists() or (heading and heading not in anchors):
+                broken.append(f"{page.relative_to(CHECKOUT)}: {name}#{heading}")
+    assert broken == []
+
+
+def _anchor(heading):
+    """Return the anchor of a heading, as MkDocs and GitHub make it."""
+    words = re.sub(r"[^\w\s-]", "", heading.replace("`", "")).strip().lower()
+    return re.sub(r"\s+", "-", words)

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from core import processes
 from core.errors import UserError
-from core.flink import guard, rest
-from core.flink.names import EXIT_WITHOUT_MEMORY, JAVA, OPEN_PACKAGES, QUICK_START
 from pipeline.flink_settings import Flink
 from platforms.beam import flink_jars
-from platforms.flink import check_java
+from platforms.flink import guard, rest
+from platforms.flink.checks import check_java
+from platforms.flink.job_server import EXIT_WITHOUT_MEMORY, OPEN_PACKAGES, QUICK_START
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -31,7 +31,6 @@ _HEAP, _NETWORK, _METASPACE = 512, 512, 256
 """Memory of a TaskManager in MiB."""
 _RESTART = "restart-strategy.exponential-delay"
 _SECONDS_TO_START = 120
-_SECONDS_TO_END = 30
 
 
 class FlinkCluster:
@@ -43,7 +42,7 @@ class FlinkCluster:
 
     Attributes:
       address: `HOST:PORT` of the REST API, which `beam.flink.master` takes.
-      task_managers: the processes that run `core.flink.guard`; the JVM is the child of each.
+      task_managers: the processes that run `platforms.flink.guard`; the JVM is the child of each.
       worker_pools: those of the worker pools, one for each TaskManager.
       worker_pool: `localhost:PORT`, the address at which each TaskManager sees its own worker pool.
     """
@@ -57,10 +56,8 @@ class FlinkCluster:
           task_managers: number of TaskManagers.
           slots: slots of each TaskManager.
         """
-        self._class_path = f"{jars}/*"
-        self._folder = folder
-        self._number = task_managers
-        self._slots = slots
+        self._class_path, self._folder = f"{jars}/*", folder
+        self._number, self._slots = task_managers, slots
         self.task_managers: list[subprocess.Popen[bytes]] = []
         self.worker_pools: list[subprocess.Popen[bytes]] = []
         self._job_manager: subprocess.Popen[bytes] | None = None
@@ -83,30 +80,23 @@ class FlinkCluster:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def add_task_manager(self) -> subprocess.Popen[bytes]:
-        """Start one more TaskManager, and its worker pool; return the process of the first."""
-        number = len(self.task_managers) + 1
-        options = self._add_worker_pool(number)
-        process = self._start_java(_TASK_MANAGER, f"task-manager-{number}", *options)
-        self.task_managers.append(process)
-        return process
-
-    def _add_worker_pool(self, number: int) -> tuple[str, ...]:
-        """Start the pool of a TaskManager; return the options of Java by which it is found.
+    def add_task_manager(self) -> None:
+        """Start one more TaskManager, and its worker pool.
 
         All pools have the same port, because a job has one address for all of them. So the
         loopback address that is `localhost` differs between the TaskManagers.
         """
-        address = f"127.0.0.{number}"
+        number = len(self.task_managers) + 1
+        address, port = f"127.0.0.{number}", self.worker_pool.rpartition(":")[2]
         hosts = self._folder / f"hosts-{number}"
         hosts.write_text(f"{address} localhost\n127.0.0.1 {socket.gethostname()}\n")
-        port = self.worker_pool.rpartition(":")[2]
         # The guard of `_start` ends it.
         command = processes.command(
-            "core.flink.worker_pool", f"{address}:{port}", ends_with_parent=False
+            "platforms.flink.worker_pool", f"{address}:{port}", ends_with_parent=False
         )
         self.worker_pools.append(self._start(f"worker-pool-{number}", *command))
-        return (f"-Djdk.net.hosts.file={hosts}",)
+        option = f"-Djdk.net.hosts.file={hosts}"
+        self.task_managers.append(self._start_java(_TASK_MANAGER, f"task-manager-{number}", option))
 
     def wait_for_slots(self, number: int) -> None:
         """Wait until the cluster has this number of slots.
@@ -129,7 +119,7 @@ class FlinkCluster:
     def _start_java(self, main: str, name: str, *options: str) -> subprocess.Popen[bytes]:
         memory = [f"-Xmx{_HEAP + 256}m", f"-XX:MaxMetaspaceSize={_METASPACE}m"]
         java = [
-            JAVA,
+            "java",
             *memory,
             EXIT_WITHOUT_MEMORY,
             *options,
@@ -144,18 +134,10 @@ class FlinkCluster:
 
     def _start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("ab") as sink:
-            return guard.start("", "", "", *command, stdout=sink, stderr=sink)
+            return guard.start(*command, stdout=sink, stderr=sink)
 
     def _stop(self) -> None:
-        for process in self._processes():
-            assert process.stdin is not None
-            process.stdin.close()
-        for process in self._processes():
-            try:
-                process.wait(_SECONDS_TO_END)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        guard.stop(*self._processes())
         shutil.rmtree(self._folder / "tmp", ignore_errors=True)
 
     def _processes(self) -> list[subprocess.Popen[bytes]]:

@@ -102,7 +102,8 @@ def install_if_necessary() -> None:
     _report(str(choice))
     installer = next((i for i in interpreters if i.venv), None)
     compilers = [*(os.environ.get("CXX") or "").split()[:1], "g++", "c++"]
-    lacks = missing(choice, any(map(shutil.which, compilers)), installer)
+    manager = "dnf" if shutil.which("dnf") else "apt-get"
+    lacks = missing(choice, any(map(shutil.which, compilers)), installer, manager)
     if lacks or installer is None:
         raise UnsuitableMachine(lacks)
     import fcntl  # Not at the top, so that `choose` can report that Windows is not supported.
@@ -165,13 +166,16 @@ def choose(
     return Choice(stacks[0], None, reasons[stacks[0]])
 
 
-def missing(choice: Choice, compiler: bool, installer: Interpreter | None) -> str:
+def missing(
+    choice: Choice, compiler: bool, installer: Interpreter | None, manager: str = "apt-get"
+) -> str:
     """Return a message with everything that has to be installed; empty if nothing is missing.
 
     Args:
       choice: the stack and its interpreter.
       compiler: whether there is a C++ compiler.
       installer: the interpreter that installs uv; None: none can.
+      manager: `apt-get`, or `dnf`, for which packages have other names.
     """
     lacks: list[tuple[str, str]] = []
     if installer is None:
@@ -186,10 +190,13 @@ def missing(choice: Choice, compiler: bool, installer: Interpreter | None) -> st
         lacks.append((f"Python.h for {path}", package))
     if not lacks:
         return ""
+    if manager == "dnf":
+        names = {"g++": "gcc-c++", "python3-venv": "python3"}
+        lacks = [(what, names.get(package, f"{package}el")) for what, package in lacks]
     lines = ["The installation requires software that this machine lacks:"]
     lines += [f"  {what} (package {package})" for what, package in lacks]
     packages = " ".join(package for _, package in lacks)
-    lines.append(f"Install it as root: apt-get install {packages}")
+    lines.append(f"Install it as root: {manager} install {packages}")
     return "\n".join(lines)
 
 

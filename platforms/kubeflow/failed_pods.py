@@ -13,7 +13,7 @@ from kubernetes.client import CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError
-from platforms.jobs.client import connect
+from platforms.training_jobs.client import connect
 
 _CONNECT_AND_READ_SECONDS = (3.0, 10.0)
 _LINES = 100

@@ -12,8 +12,8 @@ from components.trainer import Trainer
 from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled
-from platforms.jobs.settings import KubernetesJobSettings
-from platforms.jobs.trainers import KubernetesTrainer
+from platforms.training_jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.trainers import KubernetesTrainer
 
 
 class Kubeflow(Compiled):

@@ -16,16 +16,13 @@ import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
+from pipeline.code_version import PACKAGES
 from tests.platforms.image_machine import ROOT
 from tools import install
 from tools.install import NEW
 
 IMAGE = "example/reviews/amazon-reviews:1"
 DOCKERFILE = ROOT / "kubeflow" / "Dockerfile"
-PACKAGES = [
-    *("cli", "components", "core", "pipeline", "platforms", "preprocessing"),
-    *("sample_data", "serving", "trainer_module"),
-]
 
 
 def dockerfile_argument(name):

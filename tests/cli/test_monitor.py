@@ -109,34 +109,10 @@ def test_a_line_that_a_kill_cut_short_is_dropped():
     assert list(receive(pipe)) == [RUNNING]
 
 
-OUTCOME = {
-    "event": "outcome",
-    "reading": ["CSV: label `stars` (1 to 5), title -, text `body`"],
-    "lines": {"examples_train": 80, "examples_test": 10, "neutral": 7, "rejected_bad_label": 3},
-    "accuracy": 0.91234,
-    "auc": 0.95,
-    "constant_answer": "always answering positive would give 0.5000",
-    "blessed": True,
-    "reasons": [],
-    "baseline": "",
-    "accuracy_change": 0.0,
-    "refused": "",
-    "report": "/runs/report.html",
-    "pushed_to": "/serving/1",
-}
-
-
 def end(state, tmp_path):
     console = Console(file=io.StringIO(), width=200)
     code = summary.show(console, PipelineConfig(), state, tmp_path / "log")
     return code, console.file.getvalue()
-
-
-def test_paths_and_reasons_that_look_like_markup_are_printed_unchanged(tmp_path):
-    _, text = end(watched({**OUTCOME, "pushed_to": "/a [b]/:smile:/1"}), tmp_path)
-    assert "pushed to /a [b]/:smile:/1" in text
-    refused = {**OUTCOME, "blessed": False, "reasons": ["[red]low[/]"], "pushed_to": ""}
-    assert "not blessed: [red]low[/]" in end(watched(refused), tmp_path)[1]
 
 
 def test_an_interrupted_run_is_exit_code_130(tmp_path):

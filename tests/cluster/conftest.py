@@ -14,8 +14,8 @@ from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError
 from pipeline.config import load_config
-from platforms.jobs.client import connect
 from platforms.kubeflow.client import connect as connect_to_kubeflow
+from platforms.training_jobs.client import connect
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from platforms.jobs import pod_template
-from platforms.jobs.settings import KUBERNETES_JOB_KEY
-from platforms.jobs.step import job_name
+from platforms.training_jobs import pod_template
+from platforms.training_jobs.settings import KUBERNETES_JOB_KEY
+from platforms.training_jobs.step import job_name
 from tests.cluster.test_training_jobs import cluster, step_config
 from tests.cluster.training_ground import PREAMBLE, Ground, kind_named
 from tests.exhaustive import exhaustive
-from tests.platforms.jobs.trainer_step import Step
+from tests.platforms.training_jobs.trainer_step import Step
 from tests.trainer_module import conftest
 from tests.waiting import in_background
 from trainer_module.task import read_job
@@ -60,7 +60,7 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
 ):
     import tensorflow as tf
 
-    from platforms.jobs.trainers import KubernetesExecutor
+    from platforms.training_jobs.trainers import KubernetesExecutor
 
     monkeypatch.setenv("KUBECONFIG", step_config)
     folder = cluster.folder / secrets.token_hex(4)

@@ -20,9 +20,9 @@ import urllib3
 
 from core.errors import InputError
 from pipeline.config import load_config
-from platforms.jobs.choice import KINDS, choose_kind
-from platforms.jobs.client import JobClient, RetryPolicy, Unreachable, connect
-from platforms.jobs.follow import JobFailed
+from platforms.training_jobs.choice import KINDS, choose_kind
+from platforms.training_jobs.client import JobClient, RetryPolicy, Unreachable, connect
+from platforms.training_jobs.follow import JobFailed
 from tests.checkout import CHECKOUT
 from tests.cluster.training_ground import Cluster, Ground
 from tests.waiting import wait
@@ -81,7 +81,7 @@ def test_auto_reads_what_the_cluster_has(cluster, step_config, monkeypatch, log)
     monkeypatch.setenv("KUBECONFIG", step_config)
     settings = Ground(cluster, KINDS[0], cluster.folder).settings(kind="auto")
     assert choose_kind(connect(), settings).name == "tfjob"
-    monkeypatch.setattr("platforms.jobs.choice.KINDS", KINDS[1:])
+    monkeypatch.setattr("platforms.training_jobs.choice.KINDS", KINDS[1:])
     assert choose_kind(connect(), settings).name == "trainjob"
 
 
@@ -256,9 +256,9 @@ def test_a_controller_that_is_away_is_named(ground, log):
 PROGRAM = """
 import json, sys
 from absl import logging
-from platforms.jobs.choice import KINDS
-from platforms.jobs.client import JobClient, connect
-from platforms.jobs.follow import Terms, run
+from platforms.training_jobs.choice import KINDS
+from platforms.training_jobs.client import JobClient, connect
+from platforms.training_jobs.follow import Terms, run
 
 logging.set_verbosity(logging.INFO)
 manifest = json.load(open(sys.argv[1]))

@@ -10,10 +10,10 @@ from pathlib import Path
 import yaml
 from kubernetes import client, config, dynamic
 
-from platforms.jobs.choice import KINDS
-from platforms.jobs.client import JobClient, connect
-from platforms.jobs.follow import Terms, run
-from platforms.jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.choice import KINDS
+from platforms.training_jobs.client import JobClient, connect
+from platforms.training_jobs.follow import Terms, run
+from platforms.training_jobs.settings import KubernetesJobSettings
 from tests.checkout import CHECKOUT
 from tests.kubeflow_files import objects
 from tests.waiting import in_background, wait

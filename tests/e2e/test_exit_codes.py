@@ -37,6 +37,7 @@ def test_predict_without_a_pushed_model_is_2_and_one_line(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_unusable_input_is_2_before_a_component_starts(tmp_path):
     files = {"a.csv": "label,text\n0,bad\n1,good\n", "b.csv": "label,text\n4,good\n5,good\n"}
     done = workspace(tmp_path, files).run()
@@ -67,6 +68,7 @@ def test_data_of_one_class_stop_at_the_gate_and_the_report_has_the_reason(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_any_other_failure_is_1_with_the_component_and_its_error(tmp_path):
     files = {"a.txt": fasttext(1, 50) + fasttext(2, 50)}
     # Beam itself refuses this argument.

@@ -1,8 +1,6 @@
-"""The sample pipeline on Apache Flink has the results of the direct runner, whatever dies."""
+"""The sample pipeline on Apache Flink has the results of the direct runner."""
 
 import contextlib
-import os
-import signal
 
 import psutil
 import pytest
@@ -11,23 +9,17 @@ import tensorflow_model_analysis as tfma
 from google.protobuf.json_format import MessageToDict
 from tensorflow_metadata.proto.v0.statistics_pb2 import DatasetFeatureStatisticsList
 
-from core.flink import rest
 from sample_data.generate import render
 from tests.e2e.harness import Workspace
-from tests.e2e.test_tfx_cli import CREATE, RUN, tfx
-from tests.waiting import wait
-from tools.flink_cluster import FlinkCluster
 
-# One process, because the tests share the run of the direct runner.
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("flink")]
 
 FILES, REVIEWS_PER_FILE = 4, 1500
-JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def settings(tmp_path_factory):
-    """Return the settings of every run here: several files to divide, and a small training."""
+    """Return the settings of both runs: several files to divide, and a small training."""
     folder = tmp_path_factory.mktemp("reviews")
     for number in range(FILES):
         text = render(seed=number, count=REVIEWS_PER_FILE)
@@ -41,81 +33,20 @@ def settings(tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def direct(settings, tmp_path_factory):
-    """Return the results of a run on the direct runner."""
-    workspace = Workspace(tmp_path_factory.mktemp("direct"), settings)
-    done = workspace.run()
-    assert done.returncode == 0, done.stdout + done.stderr
-    return results(workspace)
-
-
-def on_flink(settings, jars, **flink):
-    return {**settings, "beam": {"runner": "flink", "flink": {"jars": str(jars), **flink}}}
-
-
-def test_a_run_on_flink_has_the_results_of_the_direct_runner(
-    settings, direct, flink_jars, tmp_path
-):
-    workspace = Workspace(tmp_path, on_flink(settings, flink_jars))
-    done = workspace.run()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(workspace.pushed()) == 1
-    assert_same(results(workspace), direct)
+def test_a_run_on_flink_has_the_results_of_the_direct_runner(settings, flink_jars, tmp_path):
+    direct = Workspace(tmp_path / "direct", settings)
+    beam = {"runner": "flink", "flink": {"jars": str(flink_jars)}}
+    workspace = Workspace(tmp_path / "flink", {**settings, "beam": beam})
+    for each in (direct, workspace):
+        done = each.run()
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert len(each.pushed()) == 1
+    found, expected = results(workspace), results(direct)
+    for key in ("examples", "features", "statistics"):
+        assert found[key] == expected[key]
+    assert len(expected["metrics"]) > 10
+    assert found["metrics"] == pytest.approx(expected["metrics"])
     assert scores(workspace, settings) == scores(workspace, settings, "beam.runner=direct")
-    assert processes_of(workspace) == []
-
-
-@pytest.mark.exhaustive
-def test_the_loss_of_the_job_server_ends_the_run_and_the_next_one_completes_it(
-    settings, direct, flink_jars, tmp_path
-):
-    workspace = Workspace(tmp_path, on_flink(settings, flink_jars))
-    run = workspace.start()
-    wait(lambda: started(workspace, "Transform") or ended(run), 300)
-    # The job server starts Flink for each job.
-    [log] = (workspace.root / "logs").glob("flink-job-server-*.log")
-    flinks = log.read_text().count("Rest endpoint listening")
-    wait(lambda: log.read_text().count("Rest endpoint listening") > flinks or ended(run), 300)
-    os.kill(descendants(run.pid, JOB_SERVER)[-1], signal.SIGKILL)
-    output, _ = run.communicate(timeout=120)
-    assert run.returncode == 1, output
-    assert "failed: Transform: the Flink job server ended before the job" in output
-    assert "Traceback" not in output
-    assert workspace.pushed() == []
-    # What the job had written is no artifact.
-    assert "Examples" in workspace.artifacts()
-    assert "TransformGraph" not in workspace.artifacts()
-
-    for words in (CREATE, RUN):
-        done = tfx(workspace, *words)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert workspace.executions()["CACHED"] > 0
-    assert workspace.artifacts()["Examples"] == 2
-    assert len(workspace.pushed()) == 1
-    assert_same(results(workspace), direct)
-    assert processes_of(workspace) == []
-
-
-@pytest.mark.exhaustive
-def test_the_loss_of_a_task_manager_restarts_the_job(settings, direct, flink_jars, tmp_path):
-    with FlinkCluster(flink_jars, tmp_path / "cluster") as cluster:
-        flink = {"master": cluster.address, "worker_pool": cluster.worker_pool}
-        workspace = Workspace(tmp_path / "work", on_flink(settings, flink_jars, **flink))
-        run = workspace.start()
-        wait(lambda: started(workspace, "Transform") or ended(run), 300)
-        pool = cluster.worker_pools[0].pid
-        # The fork server, and a worker that it has forked.
-        wait(lambda: len(descendants(pool, "forkserver")) > 1 or ended(run), 300)
-        os.kill(descendants(cluster.task_managers[0].pid, "TaskManagerRunner")[-1], signal.SIGKILL)
-        cluster.add_task_manager()
-        output, _ = run.communicate(timeout=300)
-        assert run.returncode == 0, output
-        jobs = rest.get(cluster.address, "/jobs/overview")["jobs"]
-        assert {job["state"] for job in jobs} == {"FINISHED"}
-        details = [rest.get(cluster.address, f"/jobs/{job['jid']}") for job in jobs]
-        assert len([each for each in details if each["timestamps"]["RESTARTING"]]) == 1
-        assert_same(results(workspace), direct)
     assert processes_of(workspace) == []
 
 
@@ -126,23 +57,6 @@ def scores(workspace, settings, override=""):
     done = workspace.command("predict", *words, overrides=override)
     assert done.returncode == 0, done.stderr
     return output.read_text()
-
-
-def started(workspace, component):
-    return (workspace.root / component).exists()
-
-
-def ended(run):
-    """Fail with the output of a run that has ended too early."""
-    assert run.poll() is None, run.communicate()[0]
-
-
-def descendants(pid, word):
-    """Return the pids of the processes below `pid` with a word in their command line."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        below = psutil.Process(pid).children(recursive=True)
-        return [each.pid for each in below if word in command_line(each)]
-    return []
 
 
 def processes_of(workspace):
@@ -198,11 +112,3 @@ def metrics(evaluation):
         for name, value in outputs[""][""].items()
         if "doubleValue" in value
     }
-
-
-def assert_same(found, expected):
-    assert found["examples"] == expected["examples"]
-    assert found["features"] == expected["features"]
-    assert found["statistics"] == expected["statistics"]
-    assert len(expected["metrics"]) > 10
-    assert found["metrics"] == pytest.approx(expected["metrics"])

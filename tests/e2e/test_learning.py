@@ -11,6 +11,7 @@ def training(workspace):
     return json.loads((workspace.artifact_uri("ModelRun") / "training.json").read_text())
 
 
+@pytest.mark.exhaustive
 def test_a_warm_start_continues_with_the_weights_of_the_served_model(finished):
     workspace, _ = finished
     first = training(workspace)

@@ -102,6 +102,7 @@ def test_an_unchanged_second_run_shows_the_result_of_the_first_one(finished):
     assert (workspace.artifacts(), workspace.executions()) == (before, executions)
 
 
+@pytest.mark.exhaustive
 def test_a_model_that_fails_the_serving_check_is_not_pushed(finished):
     workspace, _ = finished
     before = workspace.artifacts()

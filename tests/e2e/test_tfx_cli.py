@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.test_processes import PACKAGES
 from tests.e2e.conftest import LITTLE, SETTINGS, compiled_settings
 from tests.e2e.harness import Workspace
 from tests.exhaustive import exhaustive
@@ -99,8 +100,15 @@ def test_the_runner_of_another_engine_is_one_line_and_runs_nothing(
     ids="-".join,
 )
 def test_strategies_train_and_push(tmp_path, strategies):
+    # The cluster of a strategy must not become a part of the cluster of another job, and modules of
+    # another project must not replace ours.
+    cluster = {"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": "worker", "index": 1}}
+    environ = {"TF_CONFIG": json.dumps(cluster), "PYTHONPATH": str(tmp_path / "modules")}
+    (tmp_path / "modules").mkdir()
+    for name in PACKAGES:
+        (tmp_path / "modules" / f"{name}.py").write_text("raise SystemExit(f'{__file__} is used')")
     # The components before the Trainer are the same for all strategies, and are cache hits.
-    workspace = Workspace(tmp_path, LITTLE)
+    workspace = Workspace(tmp_path, LITTLE, environ)
     created = tfx(workspace, *CREATE)
     assert created.returncode == 0, created.stdout + created.stderr
     assert 'Pipeline "amazon_reviews" created successfully' in created.stdout
@@ -113,6 +121,7 @@ def test_strategies_train_and_push(tmp_path, strategies):
         log = done.stdout + done.stderr
         assert done.returncode == 0, log[-5000:]
         assert f"Strategy {strategy} (as set): " in log
+        assert "ignored environment variables of other jobs: TF_CONFIG" in log
         assert len(workspace.pushed()) == number, log[-5000:]
         run = workspace.artifact_uri("ModelRun") / "training.json"
         steps = json.loads(run.read_text())["steps"]

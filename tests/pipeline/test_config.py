@@ -1,8 +1,6 @@
 """Settings: the accepted values, and the one line of each error."""
 
 import os
-import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.errors import ConfigError
 from core.overrides import parse_overrides
-from pipeline.config import PRESETS, PipelineConfig, load_config
+from pipeline.config import PRESETS, load_config
 from trainer_module.models import hyperparameters
 
 
@@ -242,25 +240,3 @@ def test_any_override_text_is_parsed_or_refused(text):
         parse_overrides(text)
     except ConfigError as error:
         assert len(str(error).splitlines()) <= 1
-
-
-def test_the_documentation_has_every_key_and_its_default():
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
-    rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")]
-    documented = {row[0].strip("| `"): row[2].strip("`") for row in rows}
-    # The keys of a single element of a mapping or a list, and of a volume, have no default.
-    elements = re.compile(r"\.COMPONENT\.|\[\]\.|^kubeflow\.volume\.")
-    documented = {key: text for key, text in documented.items() if not elements.search(key)}
-    defaults = dict(_leaves(PipelineConfig().model_dump()))
-    assert set(documented) == set(defaults)
-    for key, default in defaults.items():
-        if default is not None and not key.startswith("paths."):
-            assert yaml.safe_load(documented[key]) == default, key
-
-
-def _leaves(values, prefix=""):
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value

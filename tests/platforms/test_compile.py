@@ -214,7 +214,7 @@ def test_a_cluster_of_processes_is_a_job_on_kubeflow_with_every_setting(tmp_path
     container = compiled.container("Trainer")
     # This step only waits for the pods that train.
     assert "resources" not in container
-    assert "platforms.jobs.trainers.KubernetesExecutor" in container["args"]
+    assert "platforms.training_jobs.trainers.KubernetesExecutor" in container["args"]
 
 
 def test_a_cluster_of_processes_is_a_custom_job_on_vertex_with_every_setting(tmp_path):
@@ -239,7 +239,7 @@ def test_a_cluster_of_processes_is_a_custom_job_on_vertex_with_every_setting(tmp
         "timeout_seconds": 1.5 * 3600,
     }
     assert "resources" not in compiled.container("Trainer")
-    executor = "platforms.jobs.trainers.CustomJobExecutor"
+    executor = "platforms.training_jobs.trainers.CustomJobExecutor"
     assert executor in compiled.container("Trainer")["args"]
 
 

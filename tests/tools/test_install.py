@@ -97,6 +97,9 @@ def test_everything_that_is_missing_is_reported_at_once():
         "Install it as root: apt-get install python3-venv g++ python3-dev"
     )
     assert "pyfarmhash" in text and python.path in text
+    assert missing(chosen((2, 41), python), False, None, "dnf").splitlines()[-1] == (
+        "Install it as root: dnf install python3 gcc-c++ python3-devel"
+    )
     other = interpreter("3.12.1", headers=False)
     assert "python3.12-dev" in missing(chosen((2, 41), other), True, other)
 

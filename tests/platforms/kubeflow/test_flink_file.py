@@ -65,7 +65,7 @@ def test_the_settings_in_the_comment_reach_the_services():
     # A TaskManager finds the pool of its own pod.
     pool_host, _, pool_port = flink.worker_pool.partition(":")
     assert pool_host == "localhost"
-    assert WORKERS["command"][1:] == ["-m", "core.flink.worker_pool", f"[::]:{pool_port}"]
+    assert WORKERS["command"][1:] == ["-m", "platforms.flink.worker_pool", f"[::]:{pool_port}"]
     assert WORKERS["readinessProbe"]["tcpSocket"]["port"] == int(pool_port)
 
 

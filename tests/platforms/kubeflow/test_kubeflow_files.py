@@ -5,13 +5,13 @@ import re
 import pytest
 
 from pipeline.cluster_settings import RUNTIME
-from platforms.jobs.choice import KINDS
-from platforms.jobs.jobset import index_variable, job_policies, job_set_policies
-from platforms.jobs.pod_template import LABELS, bare_pod, pod_metadata
-from platforms.jobs.trainjob import NODE
+from platforms.training_jobs.choice import KINDS
+from platforms.training_jobs.jobset import index_variable, job_policies, job_set_policies
+from platforms.training_jobs.pod_template import LABELS, bare_pod, pod_metadata
+from platforms.training_jobs.trainjob import NODE
 from tests.checkout import CHECKOUT
 from tests.kubeflow_files import objects, training_runtime
-from tests.platforms.jobs.manifests import (
+from tests.platforms.training_jobs.manifests import (
     JOB_FILE,
     PARAMETER_SERVER,
     jobs_of,

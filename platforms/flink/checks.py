@@ -1,0 +1,155 @@
+"""Checks of `beam.runner: flink` before anything starts; this module imports no TFX."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterable
+
+from core.errors import ConfigError
+from pipeline.config import PipelineConfig
+from pipeline.flink_settings import LOCAL, Flink
+from platforms.beam import flink_jars
+from platforms.checks import missing, places
+from platforms.flink import rest
+
+_JAVA_VERSIONS = ("11", "17", "21")
+_NEEDS_JAVA = "beam.runner: flink requires Java 11, 17 or 21"
+_SECONDS = 5
+_RUNNER_JAR = "beam-runners-flink-*.jar"
+_MINOR_VERSION = re.compile(r"beam-runners-flink-(\d+\.\d+)-")
+"""The name of a runner has the version of its Flink: `beam-runners-flink-1.19-2.62.0.jar`."""
+
+
+def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
+    """Check that the TaskManagers can read and write these paths.
+
+    Args:
+      config: the settings.
+      paths: pairs of a setting or an option and its path.
+
+    Raises:
+      ConfigError: a path is on this machine only.
+    """
+    flink = config.beam.flink
+    if config.beam.runner != "flink" or flink.shared_paths or flink.on_this_machine:
+        return
+    for key, path in paths:
+        if "://" not in path:
+            raise ConfigError(
+                f"{key}: {path} is not accessible from the TaskManagers of {flink.master}; set "
+                "gs://BUCKET/FOLDER, or beam.flink.shared_paths: true if they mount the same folder"
+            )
+
+
+def check_local(config: PipelineConfig) -> None:
+    """Check what this machine needs to run Beam on Flink.
+
+    Raises:
+      ConfigError: Java or the jars are missing, the cluster or the job server is not reachable, or
+        the cluster's version is not that of the jars.
+    """
+    if config.beam.runner != "flink":
+        return
+    flink = config.beam.flink
+    if flink.job_endpoint:
+        _check_reachable("beam.flink.job_endpoint", flink.job_endpoint)
+    else:
+        check_java(flink)
+    if flink.master != LOCAL:
+        _check_cluster(flink)
+        if flink.on_this_machine:
+            _check_reachable("beam.flink.worker_pool", flink.worker_pool)
+
+
+def check_compiled(config: PipelineConfig) -> None:
+    """Check the settings of a compiled pipeline, whose image has no Java.
+
+    Raises:
+      ConfigError: a setting is missing or impossible in a container.
+    """
+    flink = config.beam.flink
+    if config.beam.runner != "flink":
+        return
+    if not flink.job_endpoint:
+        raise missing("beam.flink.job_endpoint", "a compiled pipeline with Flink", "HOST:PORT")
+    if flink.on_this_machine:
+        raise ConfigError(
+            f"beam.flink.master: {flink.master} is not reachable from a container; set the address "
+            "of the cluster"
+        )
+    # A step and a TaskManager see the same folders only where both mount the same volume.
+    if not config.kubeflow.volume:
+        check_paths(config, places(config).items())
+
+
+def check_java(flink: Flink) -> None:
+    """Check that this machine can start the job server.
+
+    Raises:
+      ConfigError: Java or the jars are missing, Java has another version, or the name of this
+        machine has no address.
+    """
+    if not list(flink_jars(flink).glob(_RUNNER_JAR)):
+        raise ConfigError(
+            f"beam.flink.jars: {flink_jars(flink)} contains no Flink runner of Beam; run make flink"
+        )
+    if not shutil.which("java"):
+        raise ConfigError(
+            f"{_NEEDS_JAVA}, and there is no java in PATH; install one, such as Debian's "
+            "openjdk-17-jre-headless"
+        )
+    output = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr.strip()
+    version = re.search(r'version "(\d+)', output)
+    if version is None or version[1] not in _JAVA_VERSIONS:
+        raise ConfigError(
+            f"{_NEEDS_JAVA}, and java -version prints {output.partition(chr(10))[0] or 'nothing'}; "
+            "put another java first in PATH"
+        )
+    # Flink looks up the address of the machine that it runs on.
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except (OSError, UnicodeError):
+        raise ConfigError(
+            f"beam.runner: flink requires an address for {name}, the name of this machine; add "
+            f"the line 127.0.0.1 {name} to /etc/hosts"
+        ) from None
+
+
+def _check_cluster(flink: Flink) -> None:
+    try:
+        overview = rest.get(flink.master, "/overview")
+        slots, version = int(overview["slots-total"]), str(overview["flink-version"])
+    except (OSError, ValueError, LookupError) as error:
+        raise ConfigError(
+            f"beam.flink.master: {flink.master} does not answer as Flink's REST API: {error}; "
+            "start the cluster, or set [local]"
+        ) from None
+    if slots < flink.parallelism:
+        raise ConfigError(
+            f"beam.flink.parallelism: {flink.parallelism} is more than the {slots} slots of "
+            f"{flink.master}"
+        )
+    if flink.job_endpoint:
+        return
+    of_cluster = ".".join(version.split(".")[:2])
+    for jar in flink_jars(flink).glob(_RUNNER_JAR):
+        found = _MINOR_VERSION.match(jar.name)
+        if found and found[1] != of_cluster:
+            raise ConfigError(
+                f"beam.flink.master: {flink.master} runs Flink {of_cluster}, and the jars are of "
+                f"Flink {found[1]}; start a cluster of that version, or change "
+                "kubeflow/flink/pom.xml and run make flink"
+            )
+
+
+def _check_reachable(key: str, address: str) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_SECONDS).close()
+    # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"{key}: {address} is not reachable: {error}") from None

@@ -1,0 +1,75 @@
+"""The cause of a failed Flink job in one line."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import grpc
+
+from core.errors import UserError
+
+_PYTHON_ERROR = re.compile(
+    r"^(?P<name>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\w*): (?P<text>.*?)"
+    r"(?: \[while running .*\])?$",
+    re.MULTILINE,
+)
+_JAVA_ERROR = re.compile(
+    r"^(?:Caused by: )?[a-z][\w.$]*\.\w+(?:Exception|Error): (.*)$", re.MULTILINE
+)
+_UNREADABLE_JOB = re.compile(r"Failed to deserialize (?:JobGraph|ExecutionPlan)\b")
+"""The answer of a cluster to a job of another minor version of Flink."""
+
+_FAILED_STATE = re.compile(r"^Pipeline \S+ failed in state \w+: (?:[\w.$]+(?:Exception|Error): )?")
+
+
+class FlinkError(UserError):
+    """A job that Flink could not complete, for a reason outside the input."""
+
+
+def cause(message: str) -> UserError | None:
+    """Return the error that a worker raised, from the message of a failed job.
+
+    The message contains a Python traceback inside of Java's. An error of ours keeps its class, so
+    that bad input is reported as on every other runner.
+    """
+    found = _PYTHON_ERROR.findall(message.replace("\\n", "\n"))
+    python = [(name, text) for name, text in found if not name.startswith(("java.", "org."))]
+    for name, text in reversed(python):
+        module, _, kind = name.rpartition(".")
+        # Only a module that is loaded: the text may come from a review.
+        error = getattr(sys.modules.get(module), kind, None)
+        if isinstance(error, type) and issubclass(error, UserError):
+            return error(text)
+    if python:
+        return FlinkError("{}: {}".format(*python[-1]))
+    return None
+
+
+def of_versions(message: str) -> bool:
+    """Return whether a job failed because its job server is of another Flink than the cluster."""
+    return bool(_UNREADABLE_JOB.search(message))
+
+
+def java_cause(message: str) -> str:
+    """Return the innermost error of Java in a message or a log, or its first line."""
+    lines = message.strip().splitlines() or [""]
+    # The last line of a Python traceback is its error.
+    return java_error(message) or _shortened(lines[-1 if lines[0].startswith("Traceback") else 0])
+
+
+def java_error(log: str) -> str:
+    """Return the last error of Java in a log; empty if there is none."""
+    found = _JAVA_ERROR.findall(log)
+    return _shortened(found[-1]) if found else ""
+
+
+def _shortened(line: str) -> str:
+    return _FAILED_STATE.sub("", line).strip()
+
+
+def of_grpc(error: BaseException) -> str:
+    """Return the problem that gRPC reports, without its debug information."""
+    if isinstance(error, grpc.FutureTimeoutError):
+        return "no connection within the timeout"
+    return f"{error.code().name}: {error.details()}" if isinstance(error, grpc.Call) else str(error)

@@ -1,0 +1,191 @@
+"""Beam's job server for Flink, a Java process that this process starts and ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.flink_settings import LOCAL
+from platforms.flink import guard
+from platforms.flink.failures import FlinkError, java_cause, java_error
+
+OPEN_PACKAGES = [
+    f"--add-opens=java.base/{name}=ALL-UNNAMED"
+    for name in ("java.lang", "java.nio", "java.util", "java.util.concurrent", "sun.nio.ch")
+]
+"""Options of Java for the packages that Flink accesses by reflection, which Java 17 forbids."""
+EXIT_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+"""Option of Java without which a process continues after the lack of memory has ended one of its
+threads, such as the one that receives the output of a worker. The job would wait for it in vain."""
+QUICK_START = ["-XX:TieredStopAtLevel=1"]
+"""Options of Java for a process that no data passes through: no optimizing compiler. With it, half
+of the CPU time of the JobManager and of the job server was compilation, in a run of the pipeline.
+"""
+_MAIN = "org.apache.beam.runners.flink.FlinkJobServerDriver"
+_ONE_JAR = "job-server"
+"""Folder of `kubeflow/flink/pom.xml`, next to the single jars. Each job uploads the class path of
+the job server to the cluster, one jar after the other."""
+_HEAP = "2g"
+"""With `[local]` it contains all of Flink. With a cluster, job server and JobManager together took
+0.9 GiB in the benchmark."""
+_NETWORK = "512m"
+"""Flink's default is too small: with a vocabulary, Transform has about 400 connections between its
+tasks, each with buffers of its own."""
+_SECONDS_TO_START = 120
+_STARTED = re.compile(r"JobService started on \S+:(\d+)\n")
+_REST = re.compile(r"Rest endpoint listening at \S+:(\d+)\n")
+_LINES = 200
+"""Lines at the end of the log in which the cause of a failure is searched for."""
+
+
+class Settings(NamedTuple):
+    """See `pipeline.flink_settings` and `runner.FlinkJobOptions`."""
+
+    jars: str
+    master: str
+    slots: int
+    logs: str
+
+
+class JobServer:
+    """A job server, which ends with this process, whatever ends this process.
+
+    Attributes:
+      log: the file with the log of the job server, and with `[local]` also with that of Flink.
+      endpoint: `HOST:PORT` at which it accepts jobs.
+    """
+
+    def __init__(self, settings: Settings, prefix: str):
+        """Start the process; return when it accepts jobs.
+
+        Args:
+          settings: the settings of the job server.
+          prefix: start of the names of the jobs, which are cancelled when this process dies.
+
+        Raises:
+          FlinkError: Java is missing, or the job server ended or did not start in time.
+        """
+        self._master = settings.master
+        Path(settings.logs).mkdir(parents=True, exist_ok=True)
+        # Two processes may use the same folder at the same time.
+        self.log = Path(settings.logs) / f"flink-job-server-{os.getpid()}.log"
+        # An earlier job server of this process wrote to the same file.
+        self._start = self.log.stat().st_size if self.log.exists() else 0
+        folder = tempfile.mkdtemp(prefix="beam-flink-")
+        Path(folder, "flink-conf.yaml").write_text(_configuration(settings, folder))
+        with self.log.open("ab") as sink:
+            self._process = guard.start(
+                *_command(settings, folder),
+                address="" if settings.master == LOCAL else settings.master,
+                prefix=prefix,
+                folder=folder,
+                stdout=sink,
+                stderr=sink,
+            )
+        atexit.register(self.stop)
+        try:
+            self.endpoint = f"localhost:{self._wait_for_port()}"
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def rest_address(self) -> str | None:
+        """`HOST:PORT` of Flink's REST API; None before the first job on `[local]`."""
+        if self._master != LOCAL:
+            return self._master
+        # Flink starts anew for each job, with a port of its own.
+        ports = _REST.findall(self._text())
+        return f"127.0.0.1:{ports[-1]}" if ports else None
+
+    def last_error(self) -> str:
+        """Return the last error of Java in the log, in one line; empty if there is none."""
+        return java_error("\n".join(self._text().splitlines()[-_LINES:]))
+
+    def stop(self) -> None:
+        """End the process, and with `[local]` all of Flink. A second call does nothing."""
+        atexit.unregister(self.stop)
+        guard.stop(self._process)
+
+    def _text(self) -> str:
+        with self.log.open("rb") as file:
+            file.seek(self._start)
+            return file.read().decode(errors="replace")
+
+    def _wait_for_port(self) -> int:
+        deadline = time.monotonic() + _SECONDS_TO_START
+        while time.monotonic() < deadline:
+            has_ended = not self.alive
+            if found := _STARTED.search(self._text()):
+                return int(found[1])
+            if has_ended:
+                raise FlinkError(f"the Flink job server did not start: {java_cause(self._text())}")
+            time.sleep(0.1)
+        raise FlinkError(
+            f"the Flink job server did not start within {_SECONDS_TO_START} s, see {self.log}"
+        )
+
+
+_servers: dict[Settings, JobServer] = {}
+_starting = threading.Lock()
+
+
+def shared_job_server(settings: Settings, prefix: str) -> JobServer:
+    """Return the job server of this process with these settings; start it if there is none."""
+    with _starting:
+        server = _servers.get(settings)
+        if server is None or not server.alive:
+            server = _servers[settings] = JobServer(settings, prefix)
+        return server
+
+
+def class_path(jars: str) -> str:
+    """Return the jar that contains all jars, which Maven makes, or else the jars themselves."""
+    one = os.path.join(jars, _ONE_JAR)
+    return os.path.join(one if os.path.isdir(one) else jars, "*")
+
+
+def _command(settings: Settings, folder: str) -> list[str]:
+    return [
+        "java",
+        f"-Xmx{_HEAP}",
+        EXIT_WITHOUT_MEMORY,
+        *([] if settings.master == LOCAL else QUICK_START),
+        *OPEN_PACKAGES,
+        "-Dorg.slf4j.simpleLogger.showDateTime=true",
+        "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss",
+        "-cp",
+        class_path(settings.jars),
+        _MAIN,
+        f"--flink-master={settings.master}",
+        f"--flink-conf-dir={folder}",
+        f"--artifacts-dir={folder}/artifacts",
+        "--job-host=localhost",
+        *(f"--{name}-port=0" for name in ("job", "artifact", "expansion")),
+    ]
+
+
+def _configuration(settings: Settings, folder: str) -> str:
+    """Return Flink's configuration for `[local]`; a cluster has its own."""
+    return f"""\
+rest.bind-address: 127.0.0.1
+rest.address: 127.0.0.1
+rest.bind-port: 0
+jobmanager.bind-host: 127.0.0.1
+taskmanager.bind-host: 127.0.0.1
+taskmanager.numberOfTaskSlots: {settings.slots}
+taskmanager.memory.network.min: {_NETWORK}
+taskmanager.memory.network.max: {_NETWORK}
+taskmanager.memory.segment-size: 16kb
+io.tmp.dirs: {folder}
+"""

@@ -1,0 +1,218 @@
+"""Run a Beam pipeline as a Flink job: submit it, wait for it, cancel it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import threading
+import uuid
+from typing import Any
+
+import grpc
+from apache_beam.options.pipeline_options import (
+    DebugOptions,
+    FlinkRunnerOptions,
+    GoogleCloudOptions,
+    PipelineOptions,
+    PortableOptions,
+)
+from apache_beam.portability.api import beam_runner_api_pb2
+from apache_beam.runners import runner
+from apache_beam.runners.portability import job_server, portable_runner
+from apache_beam.transforms import environments
+
+from core.errors import UserError
+from pipeline.flink_settings import LOCAL
+from platforms.flink import failures, guard, rest
+from platforms.flink.failures import FlinkError
+from platforms.flink.job_server import JobServer, Settings, shared_job_server
+from platforms.flink.progress import Watch
+from platforms.flink.worker_pool import start_threads
+
+PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
+"""Start of the names of this process's jobs."""
+_JOBS = itertools.count(1)
+_SECONDS_BETWEEN = 1.0
+_MILLISECONDS_TO_SEND = 1000
+_MILLISECONDS_WITHOUT_WORK = 500
+"""Time after which Flink ends a worker that no stage uses. It must be shorter than the delay of the
+restart of a job, because a restarted job uses a dead worker again for this time."""
+_ARTIFACT_PORT = 8098
+"""The port at which a job server of Kubernetes accepts the files of a pipeline."""
+
+
+class FlinkJobOptions(PipelineOptions):
+    """Options beside Beam's own `--flink_master`, `--job_endpoint`, `--environment_type`, …"""
+
+    @classmethod
+    def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
+        add: Any = parser.add_argument
+        add("--flink_jars", help="Folder with the jars of the job server and of Flink.")
+        add("--flink_logs", help="Folder for the log of the job server.")
+        add("--flink_timeout_seconds", type=int, help="See beam.flink.timeout_seconds.")
+
+
+class FlinkRunner(portable_runner.PortableRunner):
+    """Beam's PortableRunner with a job server of its own, progress, a timeout and one-line errors.
+
+    Beam's own FlinkRunner leaves its job server behind after `kill -9`, accepts workers on every
+    network interface, and waits for ever for a worker that does not start.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._server: JobServer | None = None
+        self._pool: grpc.Server | None = None
+
+    def default_environment(self, options: PipelineOptions) -> environments.Environment:
+        """See PipelineRunner. Workers for LOOPBACK start here."""
+        portable = options.view_as(PortableOptions)
+        debug = options.view_as(DebugOptions)
+        # `pip freeze` takes seconds, and nobody reads its output.
+        debug.add_experiment("disable_logging_submission_environment")
+        # Otherwise the output of a unit reaches Flink at the end of all units of a slot, and Flink
+        # shows no progress until then.
+        debug.add_experiment(f"data_buffer_time_limit_ms={_MILLISECONDS_TO_SEND}")
+        # Without it Flink ends the workers between two stages of a job, and starts new ones.
+        portable.environment_cache_millis = _MILLISECONDS_WITHOUT_WORK
+        if portable.environment_type == "LOOPBACK":
+            portable.environment_config, self._pool = start_threads(options)
+            portable.environment_type = "EXTERNAL"
+        return environments.Environment.from_options(portable)
+
+    def stop_workers(self) -> None:
+        """Stop the workers that `default_environment` started, if any."""
+        if self._pool:
+            self._pool.stop(1)
+
+    def default_job_server(self, options: PipelineOptions) -> job_server.JobServer:
+        """See PortableRunner. The job server is shared by all pipelines of this process."""
+        own, flink = options.view_as(FlinkJobOptions), options.view_as(FlinkRunnerOptions)
+        settings = Settings(own.flink_jars, flink.flink_master, flink.parallelism, own.flink_logs)
+        self._server = shared_job_server(settings, PREFIX)
+        return job_server.ExternalJobServer(self._server.endpoint, timeout=60)
+
+    def run_portable_pipeline(
+        self, pipeline: beam_runner_api_pb2.Pipeline, options: PipelineOptions
+    ) -> runner.PipelineResult:
+        """See PortableRunner.
+
+        Raises:
+          FlinkError: the job could not be submitted.
+        """
+        cleanup = contextlib.ExitStack()
+        cleanup.callback(self.stop_workers)
+        master = options.view_as(FlinkRunnerOptions).flink_master
+        portable = options.view_as(PortableOptions)
+        name = options.view_as(GoogleCloudOptions).job_name = f"{PREFIX}{next(_JOBS):04d}"
+        if portable.job_endpoint:
+            cleanup.callback(guard.stop, guard.start(address=master, prefix=name))
+            host = portable.job_endpoint.rpartition(":")[0]
+            portable.artifact_endpoint = portable.artifact_endpoint or f"{host}:{_ARTIFACT_PORT}"
+        try:
+            result = super().run_portable_pipeline(pipeline, options)
+        except BaseException as error:
+            if master != LOCAL:
+                rest.cancel_jobs(master, name)
+            cleanup.close()
+            if isinstance(error, grpc.RpcError | grpc.FutureTimeoutError):
+                endpoint = portable.job_endpoint or (self._server and self._server.endpoint)
+                raise FlinkError(
+                    f"the Flink job server {endpoint} did not accept the job: "
+                    f"{failures.of_grpc(error)}"
+                ) from error
+            raise
+        seconds = options.view_as(FlinkJobOptions).flink_timeout_seconds
+        return FlinkResult(result, name, self._server, master, seconds, cleanup)
+
+
+class FlinkResult(runner.PipelineResult):
+    """A submitted job."""
+
+    def __init__(
+        self,
+        result: portable_runner.PipelineResult,
+        name: str,
+        server: JobServer | None,
+        master: str,
+        seconds: float,
+        cleanup: contextlib.ExitStack,
+    ):
+        super().__init__(runner.PipelineState.RUNNING)
+        self._result, self._name, self._seconds = result, name, seconds
+        self._server, self._master, self._cleanup = server, master, cleanup
+
+    def metrics(self) -> Any:
+        """See PipelineResult."""
+        return self._result.metrics()
+
+    def cancel(self) -> None:
+        """Cancel the job at Flink itself, because the job server may have ended, or hang."""
+        address = self._rest_address()
+        if address:
+            rest.cancel_jobs(address, self._name)
+        self._cleanup.close()
+
+    def wait_until_finish(self, duration: int | None = None) -> str:
+        """Return the last state when the job has ended, and report its progress until then.
+
+        Raises:
+          FlinkError: the job failed, made no progress, or lost its job server.
+          UserError: the error of ours that a worker raised.
+        """
+        outcome: list[BaseException | str] = []
+
+        def wait() -> None:
+            try:
+                outcome.append(self._result.wait_until_finish())
+            except BaseException as error:
+                outcome.append(error)
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        try:
+            waiting.start()
+            watch = Watch(self._name, self._rest_address, self._seconds)
+            while waiting.is_alive():
+                waiting.join(_SECONDS_BETWEEN)
+                if waiting.is_alive() and watch.stalled():
+                    raise FlinkError(
+                        f"the Flink job made no progress for {self._seconds} s "
+                        f"(beam.flink.timeout_seconds){self._hint()}"
+                    )
+        except BaseException:
+            self.cancel()
+            raise
+        self._cleanup.close()
+        if isinstance(outcome[0], BaseException):
+            raise self._error(outcome[0]) from outcome[0]
+        self._state = outcome[0]
+        return self._state
+
+    def _rest_address(self) -> str | None:
+        return self._server.rest_address if self._server else self._master
+
+    def _hint(self) -> str:
+        """Return the last error of the job server, and the file of its log."""
+        error = self._server.last_error() if self._server else ""
+        return (f": {error}" if error else "") + self._log()
+
+    def _log(self) -> str:
+        """Return where the logs are."""
+        logs = f"the logs of the TaskManagers of {self._master}"
+        return f"; see {self._server.log if self._server else logs}"
+
+    def _error(self, error: BaseException) -> UserError:
+        if isinstance(error, grpc.RpcError):
+            # The state of a job on a cluster is unknown now, and nobody would read its result.
+            self.cancel()
+            return FlinkError(f"the Flink job server ended before the job{self._hint()}")
+        message = str(error)
+        if failures.of_versions(message):
+            return FlinkError(
+                f"the Flink cluster {self._master} cannot read the job, because the job server is "
+                f"for another version of Flink: {failures.java_cause(message)}"
+            )
+        return failures.cause(message) or FlinkError(
+            f"the Flink job failed: {failures.java_cause(message)}{self._log()}"
+        )

@@ -1,0 +1,174 @@
+"""A pod of a job, and an event about it, with the fields that this package uses."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from platforms.training_jobs.pod_template import PERMANENT
+from trainer_module.cluster import exits
+
+_SIGNALS = frozenset(signal.Signals)
+_SECONDS = len("2026-11-22T09:00:00")
+_USUAL_WAITS = ("ContainerCreating", "PodInitializing")
+
+
+@dataclass(frozen=True)
+class Pod:
+    """One pod at one moment.
+
+    Attributes:
+      name: name of the pod; its successor may have the same name.
+      uid: uid of the pod; its successor has another uid.
+      replica: the replica that runs in the pod, `chief` or `worker 1`.
+      phase: Kubernetes's phase: Pending, Running, Succeeded, Failed or Unknown.
+      exit_code: exit code of the training; None: it has not ended, or the pod was evicted.
+      reason: Kubernetes's reason for the end of the pod, such as OOMKilled or Evicted.
+      created_at: time of creation, in RFC 3339.
+      finished_at: time of the end, in RFC 3339.
+      blocked_by: reason why the pod does not run; empty if it runs or starts normally.
+    """
+
+    name: str
+    uid: str
+    replica: str
+    phase: str
+    exit_code: int | None
+    reason: str
+    created_at: str
+    finished_at: str
+    blocked_by: str
+
+    @classmethod
+    def read(cls, pod: dict[str, Any], replica: str, container: str) -> Pod:
+        """Read a Pod of the Kubernetes API.
+
+        Args:
+          pod: the Pod.
+          replica: the replica that runs in it.
+          container: the name of the container that trains.
+        """
+        metadata, status = pod["metadata"], pod.get("status", {})
+        containers = status.get("containerStatuses") or []
+        state: dict[str, Any] = next(
+            (each.get("state", {}) for each in containers if each["name"] == container), {}
+        )
+        terminated = state.get("terminated", {})
+        return cls(
+            name=metadata["name"],
+            uid=metadata["uid"],
+            replica=replica,
+            phase=status.get("phase", "Unknown"),
+            exit_code=terminated.get("exitCode"),
+            reason=status.get("reason") or terminated.get("reason") or _disruption(status),
+            created_at=metadata.get("creationTimestamp") or "",
+            finished_at=terminated.get("finishedAt") or "",
+            blocked_by=_blocked_by(status),
+        )
+
+    @property
+    def started(self) -> bool:
+        """True if the pod has a log."""
+        return self.phase in ("Running", "Succeeded", "Failed")
+
+    @property
+    def ended(self) -> bool:
+        """True if the log of the pod is complete."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def failed(self) -> bool:
+        """True if the pod ended without success: an error, a kill or an eviction."""
+        return self.phase == "Failed"
+
+    @property
+    def failed_permanently(self) -> bool:
+        """True if the pod failed and its controller does not replace it."""
+        return self.failed and self.exit_code in PERMANENT
+
+    @property
+    def lost_peer(self) -> bool:
+        """True if the training ended because of the loss of another replica."""
+        return self.exit_code == exits.LOST_PEER
+
+    @property
+    def end_text(self) -> str:
+        """A description of the pod's end, which follows the name of the replica in a message."""
+        if self.lost_peer:
+            return f"lost another replica, exit code {self.exit_code}"
+        if self.exit_code is None:
+            return f"was terminated ({self.reason or 'no reason from Kubernetes'})"
+        reason = f", {self.reason}" if self.reason not in ("", "Error", "Completed") else ""
+        verb = "was killed," if self.exit_code - 128 in _SIGNALS else "ended with"
+        return f"{verb} exit code {self.exit_code}{reason}"
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of Kubernetes about an object.
+
+    Attributes:
+      reason: the reason in one word, such as FailedCreatePod.
+      message: the reason in whole sentences.
+      last_at: time of the last occurrence, in RFC 3339 without a fraction.
+    """
+
+    reason: str
+    message: str
+    last_at: str
+
+    @classmethod
+    def read(cls, event: dict[str, Any]) -> Event:
+        """Read an Event of the Kubernetes API."""
+        series = event.get("series") or {}
+        last_at = (
+            event.get("lastTimestamp")
+            or series.get("lastObservedTime")
+            or event.get("eventTime")
+            or event["metadata"].get("creationTimestamp")
+            or ""
+        )
+        return cls(
+            reason=event.get("reason") or "",
+            message=" ".join((event.get("message") or "").split()),
+            last_at=f"{last_at[:_SECONDS]}Z",
+        )
+
+
+def latest(pods: Iterable[Pod]) -> list[Pod]:
+    """Return the newest pod of each replica: a Job keeps the failed pods that it has replaced."""
+    newest: dict[str, Pod] = {}
+    for pod in pods:
+        known = newest.get(pod.replica)
+        if known is None or _age_order(known) <= _age_order(pod):
+            newest[pod.replica] = pod
+    return list(newest.values())
+
+
+def _age_order(pod: Pod) -> tuple[str, bool]:
+    # Times of creation have no fractions of a second.
+    return pod.created_at, not pod.failed
+
+
+def _disruption(status: dict[str, Any]) -> str:
+    """Return the reason of a disruption, such as PreemptionByScheduler; empty without one."""
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
+            return str(condition.get("reason") or "")
+    return ""
+
+
+def _blocked_by(status: dict[str, Any]) -> str:
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return f"{condition.get('reason', '')}: {condition.get('message', '')}"
+    # A cluster may add init containers to every pod, for a proxy for example.
+    for statuses in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(statuses) or []:
+            waiting = container.get("state", {}).get("waiting") or {}
+            reason = waiting.get("reason") or ""
+            if reason and reason not in _USUAL_WAITS:
+                return f"{reason}: {waiting.get('message', '')}"
+    return ""

@@ -1,0 +1,173 @@
+"""A setting of Flink that cannot work is one line before anything starts."""
+
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from core.errors import ConfigError
+from pipeline.config import load_config
+from platforms.flink.checks import check_local, check_paths
+from platforms.targets import check_target
+from tests.platforms.settings import settings
+
+JARS = {
+    "of Maven": "beam-runners-flink-1.19-2.62.0.jar",
+    "of Beam": "beam-runners-flink-1.19-job-server-2.74.0.jar",
+}
+
+
+@pytest.fixture(params=JARS.values(), ids=JARS)
+def machine(request, tmp_path, monkeypatch):
+    """Return a function that loads settings on a machine with the jars and a version of Java."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / request.param).touch()
+
+    def function(java, *overrides):
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        if java:
+            (folder / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{java}\"' >&2\n")
+            (folder / "java").chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder))
+        # The name of the machine that runs this test may have no address.
+        monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
+        return load(tmp_path / "jars", *overrides)
+
+    return function
+
+
+def load(jars, *overrides):
+    keys = ("beam.runner=flink", f"beam.flink.jars={jars}", *overrides)
+    return load_config("sample", keys, environ={})
+
+
+@contextmanager
+def flink(version="1.19.3", slots=4):
+    """Run a server that answers as Flink's REST API of a version; yield the settings for it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"flink-version": version, "slots-total": slots}).encode())
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("localhost", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        address = f"localhost:{server.server_port}"
+        yield f"beam.flink.master={address}", f"beam.flink.worker_pool={address}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_machine_and_a_cluster_that_work(machine, monkeypatch):
+    with flink() as cluster:
+        check_local(machine("17.0.15", *cluster))
+    monkeypatch.setenv("PATH", "")
+    check_local(load_config("sample", ("beam.flink.jars=/missing",), environ={}))
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "21"])
+def test_other_versions_of_java(machine, version):
+    check_local(machine(version))
+
+
+@pytest.mark.parametrize("version", ["1.8.0_402", "25.0.1"])
+def test_java_of_another_version(machine, version):
+    with pytest.raises(ConfigError, match=f"requires Java 11, 17 or 21, .*{version}"):
+        check_local(machine(version))
+
+
+def test_what_the_machine_lacks(machine, tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match="no java in PATH; install one"):
+        check_local(machine(None))
+    line = f"^beam.flink.jars: {tmp_path} contains no Flink runner of Beam; run make flink$"
+    with pytest.raises(ConfigError, match=line):
+        check_local(load(tmp_path))
+
+
+def test_the_name_of_the_machine_has_no_address(machine, monkeypatch):
+    config = machine("17")
+    monkeypatch.setattr(socket, "gethostname", lambda: "nowhere.invalid")
+    with pytest.raises(ConfigError, match=r"add the line 127.0.0.1 nowhere"):
+        check_local(config)
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "line"),
+    [
+        ({"version": "2.0.0"}, (), r"master: \S+ runs Flink 2.0, and the jars are of Flink 1.19"),
+        ({"slots": 1}, (), r"parallelism: 2 is more than the 1 slots of localhost"),
+        ({}, ("beam.flink.worker_pool=localhost:1",), "worker_pool: localhost:1 is not reachable"),
+        ({}, ("beam.flink.worker_pool=a..b:1",), "worker_pool: a..b:1 is not reachable"),
+        ({}, ("beam.flink.master=localhost:1",), "master: localhost:1 does not answer as Flink's"),
+        ({}, ("beam.flink.job_endpoint=localhost:1",), "job_endpoint: localhost:1 is not reach"),
+    ],
+)
+def test_a_cluster_that_does_not_fit(machine, answer, more, line):
+    with flink(**answer) as cluster, pytest.raises(ConfigError, match=f"^beam.flink.{line}"):
+        check_local(machine("17", *cluster, *more))
+
+
+def test_a_job_server_needs_the_address_of_its_cluster():
+    more = "beam.flink.job_endpoint=jobs.example:8099"
+    with pytest.raises(ConfigError, match=r"beam.flink: job_endpoint requires the REST address"):
+        load_config("sample", environ={"PIPELINE_SET": more})
+
+
+REMOTE = ("beam.flink.master=flink.example:8081",)
+SHARED = "beam.flink.shared_paths=true"
+
+
+@pytest.mark.parametrize(
+    ("paths", "line"),
+    [
+        (("data.input_base=gs://bucket/raw",), "paths.root: /.*"),
+        (("paths.root=gs://bucket/runs", "data.input_base=/mnt/raw"), "data.input_base: /mnt/raw"),
+        # The sample is in this installation.
+        (("paths.root=gs://bucket/runs",), "data.input_base: /.*/sample_data"),
+    ],
+)
+def test_a_remote_cluster_cannot_read_the_folders_of_this_machine(tmp_path, paths, line):
+    remedy = "is not accessible from the TaskManagers of flink.example:8081; set gs://BUCKET"
+    with pytest.raises(ConfigError, match=f"^{line} {remedy}"):
+        check_target(load(tmp_path, *REMOTE, *paths), "local")
+
+
+def test_a_remote_cluster_reads_shared_folders_and_buckets(machine, monkeypatch, tmp_path):
+    monkeypatch.setattr("platforms.flink.checks._check_cluster", lambda flink: None)
+    check_target(machine("17", *REMOTE, SHARED), "local")
+    buckets = ("paths.root=gs://bucket/runs", "data.input_base=gs://bucket/raw")
+    check_target(load(tmp_path / "jars", *REMOTE, *buckets), "local")
+
+
+@pytest.mark.parametrize("option", ["--input", "--output"])
+def test_files_to_score_must_be_where_the_workers_are(tmp_path, option):
+    line = f"^{option}: scores.csv is not accessible from the TaskManagers"
+    with pytest.raises(ConfigError, match=line):
+        check_paths(load(tmp_path, *REMOTE), [(option, "scores.csv")])
+    check_paths(load(tmp_path, *REMOTE, SHARED), [(option, "scores.csv")])
+
+
+def test_a_compiled_pipeline_needs_a_cluster_and_its_job_server():
+    endpoint = "beam.flink.job_endpoint=jobs.example:8099"
+    for master, more, line in (
+        (REMOTE[0], "cache=true", r"^beam.flink.job_endpoint: not set, and a compiled"),
+        (
+            "beam.flink.master=localhost:1",
+            endpoint,
+            r"^beam.flink.master: localhost:1 is not ",
+        ),
+    ):
+        config = settings("kubeflow", more=f"beam.runner=flink,{master},{more}")
+        with pytest.raises(ConfigError, match=line):
+            check_target(config, "kubeflow")
+    more = f"beam.runner=flink,{REMOTE[0]},{endpoint}"
+    check_target(settings("kubeflow", more=more), "kubeflow")

@@ -1,0 +1,62 @@
+"""The cause of a failed Flink job, from messages as Beam's job server gives them."""
+
+import pytest
+
+from core.errors import InputError
+from platforms.flink.failures import FlinkError, cause, java_cause, java_error, of_versions
+
+OF_A_WORKER = """\
+java.util.concurrent.ExecutionException: java.lang.RuntimeException: Error received from SDK \
+harness for instruction 4: Traceback (most recent call last):
+  File "apache_beam/runners/common.py", line 1498, in apache_beam.runners.common.DoFnRunner.process
+  File "stages.py", line 12, in process
+    raise InputError(problem)
+{error} [while running 'ReadUnit-ptransform-31']
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        ("core.errors.InputError: a.csv: line 3: no text", InputError, "a.csv: line 3: no text"),
+        ("ValueError: bad value", FlinkError, "ValueError: bad value"),
+        (
+            "some.missing.module.CustomError: bad",
+            FlinkError,
+            "some.missing.module.CustomError: bad",
+        ),
+    ],
+)
+def test_an_error_of_ours_keeps_its_class_and_any_other_is_named(error, kind, text):
+    found = cause(OF_A_WORKER.format(error=error))
+    assert (type(found), str(found)) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("Pipeline p-1_a failed in state FAILED: java.lang.IllegalStateException: ended", "ended"),
+        ("java.lang.RuntimeException: a\n\tat b(C.java)\nCaused by: java.io.IOException: in", "in"),
+        ("", ""),
+    ],
+)
+def test_an_error_of_java_alone_is_its_innermost_cause(message, line):
+    assert cause(message) is None
+    assert java_cause(message) == line
+
+
+def test_the_last_line_of_a_traceback_is_its_error():
+    assert java_cause("Traceback (most recent call last):\n  File x\nOSError: no") == "OSError: no"
+
+
+@pytest.mark.parametrize("graph", ["JobGraph", "ExecutionPlan"])
+def test_a_job_that_a_cluster_cannot_read_is_of_another_version(graph):
+    message = f"[org.apache.flink.a.RestHandlerException: Failed to deserialize {graph}.\n\tat a"
+    assert of_versions(message)
+    assert not of_versions(f"java.io.IOException: no {graph}")
+
+
+def test_the_last_error_of_java_in_a_log():
+    log = "12:00:01 [main] INFO org.apache.flink.A - started\n"
+    assert java_error(log) == ""
+    assert java_error(f"{log}java.io.IOException: first\njava.io.IOException: last\n") == "last"

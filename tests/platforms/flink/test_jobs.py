@@ -1,0 +1,233 @@
+"""Jobs on a real Flink: their errors, their end, and the end of every process."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from apache_beam.options.pipeline_options import PortableOptions
+from apache_beam.portability.api import beam_fn_api_pb2
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+
+from components.review_example_gen.executor import Executor
+from pipeline.config import PipelineConfig
+from platforms.beam import beam_args
+from platforms.flink import rest, worker_pool
+from platforms.flink.checks import check_local
+from platforms.flink.job_server import JobServer, Settings
+from platforms.flink.runner import FlinkRunner
+from tests.exhaustive import exhaustive
+from tests.waiting import alive, wait
+from tools.flink_cluster import FlinkCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("flink")]
+
+JOB = Path(__file__).with_name("flink_job.py")
+
+
+@pytest.fixture
+def start(flink_jars, tmp_path):
+    """Return a function that starts a job as a process."""
+    started = []
+
+    def function(kind, args=(), **flink):
+        config = settings(tmp_path, args, jars=str(flink_jars), **flink)
+        command = [sys.executable, str(JOB), kind, str(tmp_path), *beam_args(config)]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        started.append(process)
+        return process
+
+    yield function
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def settings(folder, args=(), **flink):
+    beam = {"runner": "flink", "args": list(args), "flink": {"parallelism": 1, **flink}}
+    return PipelineConfig.model_validate({"paths": {"root": str(folder)}, "beam": beam})
+
+
+def run(process):
+    """Return the last line of output, and the exit code."""
+    output, _ = process.communicate(timeout=240)
+    return output.strip().splitlines()[-1], process.returncode
+
+
+def below(process):
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def test_an_error_of_ours_keeps_its_class_and_its_line(start):
+    line, code = run(start("bad input"))
+    assert line == "InputError: reviews.csv: line 3: 9 stars, between 1 and 5 are allowed"
+    assert code == 1
+
+
+@pytest.mark.exhaustive
+def test_any_other_error_of_a_worker_is_one_line(start):
+    assert run(start("fault"))[0] == "FlinkError: ZeroDivisionError: division by zero"
+
+
+def test_every_process_ends_with_a_killed_parent(start, tmp_path):
+    job = start("endless")
+    wait((tmp_path / "working").exists, 300)
+    processes = [psutil.Process(job.pid), *below(job)]
+    assert any(process.name() == "java" for process in processes)
+    # The workers of this process execute what a client sends them.
+    listening = [
+        connection.laddr.ip
+        for connection in processes[0].net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert listening and set(listening) <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    job.kill()
+    wait(lambda: not any(alive(process) for process in processes[1:]))
+
+
+@pytest.fixture(scope="module")
+def cluster(flink_jars, tmp_path_factory):
+    """Return a cluster with one TaskManager and its worker pool, which all tests here share."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with FlinkCluster(flink_jars, folder, task_managers=1) as started:
+        yield started
+
+
+def on(cluster):
+    """Return the settings of a job on the cluster."""
+    return {"master": cluster.address, "worker_pool": cluster.worker_pool}
+
+
+def last_state(cluster):
+    """Wait until no job runs; return the state of the last one."""
+    wait(lambda: not rest.running_jobs(cluster.address, ""))
+    return max(rest.jobs(cluster.address), key=lambda job: job["start-time"])["state"]
+
+
+@pytest.mark.exhaustive
+def test_the_loss_of_the_job_server_of_a_run(start, tmp_path):
+    job = start("endless")
+    wait((tmp_path / "working").exists, 300)
+    [java] = [process for process in below(job) if process.name() == "java"]
+    java.kill()
+    line, code = run(job)
+    assert line.startswith("FlinkError: the Flink job server ended before the job")
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "last_line"),
+    [
+        pytest.param(signal.SIGINT, "KeyboardInterrupt:", marks=pytest.mark.exhaustive),
+        (signal.SIGKILL, ""),
+    ],
+)
+def test_a_process_that_ends_cancels_its_job_on_a_cluster(
+    start, cluster, tmp_path, sent, last_line
+):
+    job = start("endless", **on(cluster))
+    wait((tmp_path / "working").exists, 300)
+    job.send_signal(sent)
+    assert job.communicate(timeout=60)[0].strip() == last_line
+    assert last_state(cluster) == "CANCELED"
+
+
+@pytest.fixture
+def job_server(flink_jars, cluster, tmp_path):
+    """Return a job server for the cluster, and the settings of a job that uses it."""
+    server = JobServer(
+        Settings(str(flink_jars), cluster.address, 1, str(tmp_path / "server")), "of-the-server-"
+    )
+    log = server.log.read_text()
+    [port] = re.findall(r"ArtifactStagingService started on \S+:(\d+)", log)
+    artifacts = [f"--artifact_endpoint=localhost:{port}"]
+    yield server, {"args": artifacts, "job_endpoint": server.endpoint, **on(cluster)}
+    server.stop()
+
+
+def test_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
+    _, flink = job_server
+    check_local(settings(tmp_path, **flink))
+    job = start("endless", **flink)
+    wait((tmp_path / "working").exists, 300)
+    job.kill()
+    assert last_state(cluster) == "CANCELED"
+
+
+@pytest.mark.exhaustive
+def test_the_loss_of_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
+    server, flink = job_server
+    job = start("endless", **flink)
+    wait((tmp_path / "working").exists, 300)
+    server.stop()
+    assert run(job)[0] == (
+        "FlinkError: the Flink job server ended before the job; see the logs of the "
+        f"TaskManagers of {cluster.address}"
+    )
+    assert last_state(cluster) == "CANCELED"
+
+
+VICTIMS = ["worker", exhaustive("fork server"), exhaustive("TaskManager")]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_job_continues_after_the_loss_of_its_worker(start, cluster, tmp_path, victim):
+    job = start("endless once", **on(cluster))
+    wait((tmp_path / "working").exists, 300)
+    if victim == "TaskManager":
+        for process in below(cluster.task_managers[-1]):
+            process.kill()
+        cluster.add_task_manager()
+    else:
+        workers = [each for each in below(cluster.worker_pools[-1]) if is_forked(each)]
+        for process in [workers[0].parent()] * (victim == "fork server") + workers:
+            process.kill()
+    assert run(job) == ("done", 0)
+    assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["2", "1"]
+
+
+def test_a_job_without_progress_ends_after_the_timeout(start, tmp_path):
+    line, code = run(start("endless", timeout_seconds=15))
+    assert line.startswith(
+        "FlinkError: the Flink job made no progress for 15 s (beam.flink.timeout_seconds)"
+    )
+    assert f"; see {tmp_path}/logs/flink-job-" in line
+    assert code == 1
+
+
+class Broken(worker_pool.WorkerPool):
+    """A pool that starts no worker."""
+
+    def StartWorker(self, start_worker_request, unused_context):
+        error = "the Python worker ended with exit code 3"
+        return beam_fn_api_pb2.StartWorkerResponse(error=error)
+
+
+def test_the_error_of_a_pool_ends_the_job_before_the_timeout(start):
+    address, server = worker_pool.serve(Broken(), "localhost:0")
+    args = ["--environment_type=EXTERNAL", f"--environment_config={address}"]
+    line, _ = run(start("count", args, timeout_seconds=600))
+    server.stop(None)
+    assert line.startswith("FlinkError: the Flink job failed: ")
+    assert "the Python worker ended with exit code 3; see " in line
+
+
+@pytest.mark.parametrize("master", ["[local]", "localhost:8081"])
+def test_nothing_is_staged_and_workers_remain_between_two_stages(master, tmp_path):
+    config = settings(tmp_path, master=master)
+    context = BaseBeamExecutor.Context(beam_pipeline_args=beam_args(config), tmp_dir="")
+    pipeline = Executor(context)._make_beam_pipeline()
+    assert isinstance(pipeline.runner, FlinkRunner)
+    found = pipeline.runner.default_environment(pipeline.options).to_runner_api(None)
+    pipeline.runner.stop_workers()
+    assert list(found.dependencies) == []
+    assert pipeline.options.view_as(PortableOptions).environment_cache_millis > 0
+
+
+def is_forked(process):
+    return "forkserver" in process.cmdline()[-1] and "forkserver" in process.parent().cmdline()[-1]

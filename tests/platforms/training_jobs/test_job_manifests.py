@@ -1,0 +1,295 @@
+"""The manifests of training jobs: replicas, pods, policies, exit codes, and the real CRDs."""
+
+import re
+import signal
+
+import pytest
+
+from core import exit_codes
+from core.errors import InputError
+from platforms.training_jobs.choice import KINDS
+from platforms.training_jobs.jobset import JobSet
+from platforms.training_jobs.pod_template import PERMANENT
+from platforms.training_jobs.pods import Pod
+from platforms.training_jobs.step import job_name
+from platforms.training_jobs.tfjob import TFJob
+from platforms.training_jobs.trainjob import TrainJob
+from tests.crd import problems
+from tests.platforms.training_jobs.manifests import (
+    ALL_SETTINGS,
+    JOB_FILE,
+    MULTI_WORKER,
+    PARAMETER_SERVER,
+    job_set_of,
+    jobs_of,
+    make_job,
+    make_settings,
+    pod_with,
+)
+from tests.pod_security import violations
+from trainer_module.cluster import exits
+from trainer_module.cluster.tf_config import Cluster, set_tf_config
+from trainer_module.loop import preemption
+
+TRAININGS = [PARAMETER_SERVER, MULTI_WORKER, {}]
+CRDS = {"tfjob": "tfjob-v1.9.0", "trainjob": "trainjob-2026-08", "jobset": "jobset-2026-08"}
+all_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+with_job_set = pytest.mark.parametrize("kind", [JobSet(), TrainJob()], ids=lambda kind: kind.name)
+
+
+def manifest_of(kind, settings=ALL_SETTINGS, **training):
+    return kind.make_manifest(make_job(**training), JOB_FILE, settings)
+
+
+def environ_of(container, index):
+    """Return the environment of a pod as Kubernetes sets it."""
+    environ = {}
+    for each in container["env"]:
+        if "valueFrom" in each:
+            path = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+            assert each["valueFrom"]["fieldRef"]["fieldPath"] == path
+            environ[each["name"]] = str(index)
+        else:
+            environ[each["name"]] = each["value"].replace(
+                "$(POD_INDEX)", environ.get("POD_INDEX", "?")
+            )
+    return environ
+
+
+@with_job_set
+@pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER])
+def test_every_pod_finds_itself_in_a_cluster_of_stable_host_names(kind, training):
+    manifest = manifest_of(kind, **training)
+    name = manifest["metadata"]["name"]
+    found = {}
+    for group, job, template in jobs_of(manifest):
+        for index in range(job["completions"]):
+            environ = environ_of(template["spec"]["containers"][0], index)
+            set_tf_config(environ)
+            cluster = Cluster.from_environ(environ)
+            # <jobset>-<replicated job>-<job index>-<pod index>.<subdomain>
+            assert cluster.address == f"{name}-{group}-0-{index}.{name}:2222"
+            found[cluster.name] = cluster.spec
+    servers = training.get("parameter_servers", 0)
+    workers = [f"worker {i}" for i in range(3 if servers else 2)]
+    assert list(found) == ["chief", *workers, *(f"ps {i}" for i in range(servers))]
+    assert all(spec == found["chief"] for spec in found.values())
+
+
+@pytest.mark.parametrize("kind", [TFJob(), JobSet()], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    ("training", "expected"),
+    [
+        (PARAMETER_SERVER, {"chief": (1, "0"), "worker": (3, "2"), "ps": (2, "0")}),
+        (MULTI_WORKER, {"chief": (1, "2"), "worker": (2, "2")}),
+        ({"strategy": "multi_worker_mirrored"}, {"worker": (1, "2")}),
+        ({"strategy": "mirrored", "devices": 2}, {"worker": (1, "2")}),
+    ],
+)
+def test_replicas_and_their_gpus_follow_the_strategy(kind, training, expected):
+    found = {}
+    for task, job, template in jobs_of(manifest_of(kind, **training)):
+        limits = template["spec"]["containers"][0]["resources"]["limits"]
+        count = job["replicas" if kind.name == "tfjob" else "completions"]
+        found[task] = (count, limits.get("nvidia.com/gpu", "0"))
+    assert found == expected
+
+
+@all_kinds
+@pytest.mark.parametrize("training", TRAININGS)
+def test_each_pod_has_the_configured_resources_and_nodes(kind, training):
+    for _, _, template in jobs_of(manifest_of(kind, **training)):
+        pod, [container] = template["spec"], template["spec"]["containers"]
+        assert container["name"] == kind.container
+        assert container["image"] == "registry/reviews:1"
+        assert container["command"] == ["python", "-m", "trainer_module.task", JOB_FILE]
+        assert {"name": "PYTHONUNBUFFERED", "value": "1"} in container["env"]
+        limits = container["resources"]["limits"]
+        assert (limits["cpu"], limits["memory"]) == ("3500m", "16Gi")
+        assert container["resources"]["requests"] == limits
+        assert pod["serviceAccountName"] == "trainer"
+        assert ALL_SETTINGS.pod.items() <= pod.items()
+        # Istio's proxy would block the connections between the processes of the cluster.
+        for notes in (template["metadata"]["annotations"], template["metadata"]["labels"]):
+            assert notes["sidecar.istio.io/inject"] == "false"
+
+
+@all_kinds
+@pytest.mark.parametrize("settings", [ALL_SETTINGS, make_settings()], ids=["volume", "bucket"])
+@pytest.mark.parametrize("training", TRAININGS)
+def test_a_pod_is_restricted_and_writes_to_its_temporary_folder_and_the_volume_only(
+    kind, settings, training
+):
+    for _, _, template in jobs_of(manifest_of(kind, settings, **training)):
+        pod, [container] = template["spec"], template["spec"]["containers"]
+        assert violations(pod) == []
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        volumes = {each["name"]: each for each in pod["volumes"]}
+        mounts = {each["mountPath"]: volumes[each["name"]] for each in container["volumeMounts"]}
+        assert mounts.pop("/tmp")["emptyDir"] == {}
+        claims = {path: each["persistentVolumeClaim"]["claimName"] for path, each in mounts.items()}
+        assert claims == ({"/data": "reviews"} if settings.volume_claim else {})
+        assert len(volumes) == 1 + len(mounts)
+
+
+def test_the_check_of_the_standard_finds_violations():
+    [(_, _, template)] = jobs_of(manifest_of(TFJob()))
+    pod, [container] = template["spec"], template["spec"]["containers"]
+    pod["hostNetwork"] = True
+    pod["volumes"].append({"name": "node", "hostPath": {"path": "/"}})
+    pod["securityContext"] = {"runAsUser": 0}
+    container["securityContext"] = {"capabilities": {"add": ["SYS_ADMIN"]}, "privileged": True}
+    container["ports"] = [{"containerPort": 2222, "hostPort": 2222}]
+    found = "\n".join(violations(pod))
+    for each in (
+        "hostNetwork=true",
+        'volume "node" uses "hostPath"',
+        "runAsNonRoot != true",
+        "runAsUser=0",
+        "seccompProfile",
+        "allowPrivilegeEscalation != false",
+        'must set capabilities.drop=["ALL"]',
+        'must not include "SYS_ADMIN"',
+        "privileged",
+        "hostPort",
+    ):
+        assert each in found
+
+
+@all_kinds
+def test_without_settings_the_cluster_decides(kind):
+    [(_, _, template)] = jobs_of(manifest_of(kind, make_settings()))
+    assert template["spec"]["containers"][0]["resources"] == {}
+    assert not {"serviceAccountName", "nodeSelector", "tolerations"} & set(template["spec"])
+    # Time to save a checkpoint after SIGTERM.
+    assert template["spec"]["terminationGracePeriodSeconds"] == 60
+
+
+def test_another_gpu_is_requested_by_its_resource_name():
+    settings = make_settings(gpus=1, gpu_type="amd.com/gpu")
+    [(_, _, template)] = jobs_of(manifest_of(TFJob(), settings))
+    assert template["spec"]["containers"][0]["resources"]["limits"] == {"amd.com/gpu": "1"}
+
+
+def test_a_field_that_a_trainjob_cannot_set_is_an_error():
+    settings = make_settings(pod={"priorityClassName": "high"})
+    assert manifest_of(JobSet(), settings)
+    with pytest.raises(InputError, match=r"^kubeflow.training_pod.priorityClassName: a TrainJob"):
+        manifest_of(TrainJob(), settings)
+
+
+@with_job_set
+def test_the_chief_decides_the_success_and_an_error_the_failure(kind):
+    manifest = manifest_of(kind, **PARAMETER_SERVER)
+    spec = manifest["spec"] if kind.name == "jobset" else job_set_of(manifest)
+    [chief] = spec["successPolicy"]["targetReplicatedJobs"]
+    assert chief == spec["replicatedJobs"][0]["name"]
+    [rule] = spec["failurePolicy"]["rules"]
+    assert (rule["action"], rule["onJobFailureReasons"][0]) == ("FailJobSet", "PodFailurePolicy")
+    for _, job, _ in jobs_of(manifest):
+        assert job["podFailurePolicy"]["rules"][0]["onPodConditions"]
+        assert kind.name == "jobset" or job["successPolicy"]["rules"] == [{"succeededIndexes": "0"}]
+
+
+def action_for(code, job, container):
+    """Return the action of the first rule of a Job's pod failure policy for an exit code."""
+    for rule in job["podFailurePolicy"]["rules"][1:]:
+        wanted = rule["onExitCodes"]
+        # Kubernetes requires an order, no duplicates, and no 0.
+        assert wanted["values"] == sorted({*wanted["values"]}) and wanted["values"][0] > 0
+        assert len(wanted["values"]) <= 255 and wanted["containerName"] == container
+        if (code in wanted["values"]) == (wanted["operator"] == "In"):
+            return rule["action"]
+    return "Count"
+
+
+@all_kinds
+def test_each_exit_code_has_the_same_meaning_for_the_manifest_and_for_the_step(kind):
+    """The step must neither wait for a replica that is not restarted, nor blame one that is."""
+    for _, job, _ in jobs_of(manifest_of(kind, **PARAMETER_SERVER)):
+        for code in range(1, 256):
+            permanent = Pod.read(pod_with(code, kind.container), "", kind.container)
+            assert permanent.failed_permanently == (code < 128), code
+            if kind.name == "tfjob":
+                assert job["restartPolicy"] == "ExitCode"
+            else:
+                action = "FailJob" if code < 128 else "Ignore"
+                assert action_for(code, job, kind.container) == action, code
+
+
+def test_the_exit_codes_of_a_training_are_restarted_where_a_restart_helps():
+    assert {exit_codes.FAILED, exit_codes.BAD_INPUT} <= {*PERMANENT}
+    killed = [128 + number for number in (signal.SIGABRT, signal.SIGKILL, signal.SIGSEGV)]
+    assert not {exits.LOST_PEER, preemption.EXIT_CODE, *killed} & {*PERMANENT}
+
+
+@all_kinds
+def test_a_queue_is_a_label_of_the_job(kind):
+    label = "kueue.x-k8s.io/queue-name"
+    labels = manifest_of(kind, make_settings(queue="team-a"))["metadata"]["labels"]
+    assert labels[label] == "team-a"
+    assert label not in manifest_of(kind)["metadata"]["labels"]
+
+
+@all_kinds
+def test_a_job_ends_at_its_timeout(kind):
+    assert "'activeDeadlineSeconds': 3601" in str(manifest_of(kind)["spec"])
+
+
+def test_the_operator_keeps_failed_pods_for_a_day_and_restarts_preempted_ones():
+    manifest = manifest_of(TFJob())
+    assert manifest["metadata"]["namespace"] == "ml"
+    assert manifest["metadata"]["name"] == job_name(make_job())
+    policy = manifest["spec"]["runPolicy"]
+    assert policy["cleanPodPolicy"] == "Running"
+    assert policy["ttlSecondsAfterFinished"] == 24 * 3600
+    assert policy["backoffLimit"] > 0
+
+
+def test_a_retried_step_has_the_same_name_and_another_execution_another_one():
+    name = job_name(make_job())
+    assert name == job_name(make_job(epochs=2))
+    assert name != job_name(make_job(serving_model_dir="gs://bucket/model/8/Format-Serving"))
+    moved = make_job().model_copy(update={"checkpoint_dir": "gs://bucket/checkpoints/fedc"})
+    assert name != job_name(moved)
+    # The services of pods such as NAME-worker-10 have DNS labels for names.
+    assert re.fullmatch(r"[a-z][a-z0-9-]{0,38}[a-z0-9]", name)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"image": ""}, {"gpus": -1}, {"timeout_seconds": 0}, {"poll_seconds": 0.0}, {"gpu": 1}],
+)
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        make_settings(**wrong)
+
+
+@with_job_set
+def test_a_pod_without_an_index_does_not_end_the_step(kind):
+    """Such as a pod that an administrator added to the job by its label."""
+    assert kind.replica_of({"metadata": {"name": "debug"}}, {"spec": {}}) is not None
+
+
+@pytest.mark.real_data
+@all_kinds
+@pytest.mark.parametrize("settings", [ALL_SETTINGS, make_settings(queue="team-a")])
+@pytest.mark.parametrize("training", TRAININGS)
+def test_the_real_crd_accepts_the_manifest(real_data, kind, training, settings):
+    crd = real_data / "crds" / f"{CRDS[kind.name]}.yaml"
+    assert problems(manifest_of(kind, settings, **training), crd) == []
+
+
+@pytest.mark.real_data
+def test_the_check_against_the_crd_finds_errors(real_data):
+    manifest = manifest_of(TFJob())
+    manifest["spec"]["runPolicy"]["backoffLimit"] = "3"
+    [(_, worker, template)] = jobs_of(manifest)
+    worker["restart"] = "Never"
+    [container] = template["spec"]["containers"]
+    container["resources"]["limits"]["memory"] = "much"
+    del container["name"]
+    found = "\n".join(problems(manifest, real_data / "crds" / "tfjob-v1.9.0.yaml"))
+    for each in ("backoffLimit: '3' is no integer", "restart is unknown", "much does not fit"):
+        assert each in found
+    assert "containers[0].name is missing" in found

@@ -1,0 +1,292 @@
+"""A CustomJob followed to its end, found again by a retried step, and cancelled with its step."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+
+import grpc
+import pytest
+from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+from google.cloud.aiplatform_v1.types import JobState
+
+from core.errors import InputError
+from platforms.google_cloud import api as vertex_api
+from platforms.google_cloud.api import ApiError
+from platforms.training_jobs import custom_job as vertex_run
+from platforms.training_jobs.custom_job import LABEL, CustomJobFailed, make_custom_job
+from platforms.training_jobs.settings import CustomJobSettings
+from tests.checkout import CHECKOUT
+from tests.platforms.training_jobs.manifests import make_job
+from tests.platforms.vertex.vertex_connection import as_json
+from tests.platforms.vertex.vertex_server import serving
+from tests.waiting import in_background, wait
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = {
+    "project": "my-project",
+    "region": "europe-west4",
+    "display_name": "amazon-reviews-training",
+    "image": "registry/reviews:1",
+    "machine_type": "n1-standard-8",
+    "timeout_seconds": 3600.0,
+}
+UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+
+
+def make(strategy="multi_worker_mirrored", workers=2, **settings):
+    training = {"strategy": strategy, "workers": workers}
+    return make_custom_job(
+        make_job(**training), "gs://b/job.json", CustomJobSettings(**{**SETTINGS, **settings})
+    )
+
+
+class Vertex:
+    """A server, and the step that trains on it."""
+
+    def __init__(self, server):
+        self.server = server
+        self.done = True
+
+    def run(self, job=None, timeout_seconds=300.0):
+        vertex_run.run(
+            self.server.connect(JobServiceClient),
+            "projects/my-project/locations/europe-west4",
+            job or make(),
+            timeout_seconds=timeout_seconds,
+            poll_seconds=0.02,
+            is_done=lambda: self.done,
+        )
+
+    def end_with(self, state, message=""):
+        self.server.on_create = lambda job: self.server.end_job(job, state, message)
+
+    @property
+    def jobs(self):
+        return list(self.server.jobs.values())
+
+
+@pytest.fixture
+def vertex(log, monkeypatch):
+    monkeypatch.setattr(vertex_api, "SILENCE_SECONDS", 2.0)
+    with serving() as server:
+        yield Vertex(server)
+
+
+# The request.
+
+
+@pytest.mark.parametrize(
+    ("strategy", "replicas", "gpus", "restarts"),
+    [
+        ("multi_worker_mirrored", [1, 2], [2, 2], True),
+        ("parameter_server", [1, 3, 1], [0, 2, 0], False),
+    ],
+)
+def test_every_replica_runs_the_training_and_nothing_of_tfx(strategy, replicas, gpus, restarts):
+    settings = {"gpus": 2, "gpu_type": "NVIDIA_L4", "service_account": "me@x", "network": "net"}
+    job = as_json(make(strategy, 3, **settings, timeout_seconds=3600.5))
+    assert job["displayName"] == "amazon-reviews-training"
+    spec = job["jobSpec"]
+    pools = spec["workerPoolSpecs"]
+    assert [int(pool["replicaCount"]) for pool in pools] == replicas
+    for pool, count in zip(pools, gpus, strict=True):
+        accelerator = {"acceleratorType": "NVIDIA_L4", "acceleratorCount": count} if count else {}
+        assert pool["machineSpec"] == {"machineType": "n1-standard-8", **accelerator}
+        assert pool["containerSpec"] == {
+            "imageUri": "registry/reviews:1",
+            "command": ["python", "-m", "trainer_module.task", "gs://b/job.json"],
+        }
+    assert spec["scheduling"]["timeout"] == "3601s"
+    assert spec["scheduling"].get("restartJobOnWorkerRestart", False) is restarts
+    assert (spec["serviceAccount"], spec["network"]) == ("me@x", "net")
+
+
+def test_a_gpu_that_vertex_does_not_have():
+    with pytest.raises(
+        InputError, match=r"gpu_type: nvidia.com/gpu is not an accelerator .*NVIDIA"
+    ):
+        make(gpus=1, gpu_type="nvidia.com/gpu")
+
+
+# The end of a CustomJob.
+
+
+def test_it_is_followed_to_its_end(vertex, log):
+    thread, raised = in_background(vertex.run)
+    wait(lambda: vertex.jobs)
+    [job] = vertex.jobs
+    job.state = JobState.JOB_STATE_RUNNING
+    wait(lambda: any(line.endswith(": running") for line in log.messages))
+    vertex.server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
+    thread.join(60)
+    assert raised == []
+    assert f"Log of the CustomJob: gcloud ai custom-jobs stream-logs {job.name}" in log.messages
+
+
+@pytest.mark.parametrize(
+    ("state", "message", "error", "expected"),
+    [
+        ("FAILED", "The replica workerpool0-0\nran out of memory", CustomJobFailed, "out of memor"),
+        ("CANCELLED", "", CustomJobFailed, "cancelled: no error message from Vertex"),
+        ("EXPIRED", "Timed out", CustomJobFailed, "expired: Timed out"),
+        (
+            "FAILED",
+            "The replica workerpool1-0 exited with a non-zero status of 2. To find out",
+            InputError,
+            "the training rejected a setting: .*; the log names the setting: gcloud ai custom-jobs",
+        ),
+        (
+            "FAILED",
+            "The replica workerpool1-0 exited with a non-zero status of 25.",
+            CustomJobFailed,
+            "status of 25",
+        ),
+    ],
+)
+def test_a_training_that_fails(vertex, state, message, error, expected):
+    vertex.end_with(JobState[f"JOB_STATE_{state}"], message)
+    with pytest.raises(error, match=expected) as caught:
+        vertex.run()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_job_that_exceeds_its_timeout_is_cancelled(vertex):
+    with pytest.raises(CustomJobFailed, match=r"\(pending\) did not end within .*training_timeout"):
+        vertex.run(timeout_seconds=0.1)
+    assert [job.state for job in vertex.jobs] == [JobState.JOB_STATE_CANCELLED]
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "error", "expected"),
+    [
+        ("PERMISSION_DENIED", "Permission denied", InputError, "roles/aiplatform.user"),
+        ("INVALID_ARGUMENT", "Machine type x", InputError, "refuses to start the training: Mach"),
+    ],
+)
+def test_a_refusal_by_vertex_is_an_input_error(vertex, code, message, error, expected):
+    vertex.server.fail("CreateCustomJob", grpc.StatusCode[code], message)
+    with pytest.raises(error, match=expected):
+        vertex.run()
+    assert not vertex.jobs
+
+
+def test_transient_errors_of_the_api_are_retried(vertex, log):
+    vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
+    vertex.server.fail("GetCustomJob", UNAVAILABLE, "overloaded")
+    vertex.server.fail("ListCustomJobs", UNAVAILABLE, "overloaded")
+    vertex.run()
+    assert any("retrying: " in line and "overloaded" in line for line in log.messages)
+
+
+def test_an_unreachable_api_ends_the_step_and_not_the_training(vertex):
+    vertex.server.fail("GetCustomJob", UNAVAILABLE, "overloaded", times=1000)
+    with pytest.raises(ApiError, match="overloaded"):
+        vertex.run()
+    assert [job.state for job in vertex.jobs] == [JobState.JOB_STATE_PENDING]
+
+
+# A retried step.
+
+
+@pytest.mark.parametrize("state", ["QUEUED", "PENDING", "RUNNING"])
+def test_a_job_of_an_earlier_attempt_is_followed(vertex, log, state):
+    client = vertex.server.connect(JobServiceClient)
+    client.create_custom_job(parent="projects/my-project/locations/europe-west4", custom_job=make())
+    [job] = vertex.jobs
+    job.state = JobState[f"JOB_STATE_{state}"]
+    thread, raised = in_background(vertex.run)
+    wait(lambda: any("of an earlier attempt" in line for line in log.messages))
+    vertex.server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
+    thread.join(60)
+    assert raised == []
+    assert vertex.jobs == [job]
+
+
+@pytest.mark.parametrize(
+    ("state", "done", "jobs"),
+    [("SUCCEEDED", True, 1), ("SUCCEEDED", False, 2), ("FAILED", True, 2), ("CANCELLED", True, 2)],
+)
+def test_only_a_job_that_succeeded_is_not_repeated(vertex, state, done, jobs):
+    vertex.end_with(JobState[f"JOB_STATE_{state}"])
+    with contextlib.suppress(CustomJobFailed):
+        vertex.run()
+    vertex.done = done
+    vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
+    vertex.run()
+    assert len(vertex.jobs) == jobs
+    assert len({job.labels[LABEL] for job in vertex.jobs}) == 1
+
+
+def test_a_new_job_is_created_after_the_cancellation_of_the_old_one(vertex, log):
+    client = vertex.server.connect(JobServiceClient)
+    client.create_custom_job(parent="projects/my-project/locations/europe-west4", custom_job=make())
+    [job] = vertex.jobs
+    job.state = JobState.JOB_STATE_CANCELLING
+    vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
+    thread, raised = in_background(vertex.run)
+    wait(lambda: any("is being cancelled" in line for line in log.messages))
+    assert vertex.jobs == [job]
+    vertex.server.end_job(job, JobState.JOB_STATE_CANCELLED)
+    thread.join(60)
+    assert raised == []
+    assert len(vertex.jobs) == 2
+
+
+def test_another_execution_has_a_job_of_its_own(vertex):
+    vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
+    vertex.run()
+    other = make()
+    other.labels[LABEL] = "amazon-reviews-other"
+    vertex.run(other)
+    assert len(vertex.jobs) == 2
+
+
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "DEADLINE_EXCEEDED"])
+def test_a_lost_response_creates_no_second_job(vertex, code):
+    vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
+    vertex.server.fail("CreateCustomJob", grpc.StatusCode[code], "lost", done=True)
+    vertex.run()
+    assert len(vertex.jobs) == 1
+
+
+# A step that is cancelled.
+
+STEP = """
+import json, sys
+from absl import logging
+from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+from google.cloud.aiplatform_v1.types import CustomJob
+from platforms.training_jobs import custom_job as vertex_run
+from tests.platforms.vertex.vertex_connection import connect_to
+
+logging.set_verbosity(logging.INFO)
+client = connect_to(sys.argv[1])(JobServiceClient, "europe-west4")
+parent = "projects/my-project/locations/europe-west4"
+vertex_run.run(client, parent, CustomJob.from_json(sys.argv[2]),
+               timeout_seconds=600, poll_seconds=0.1, is_done=lambda: True)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, None)])
+def test_a_cancelled_step_cancels_its_job(vertex, number, code):
+    step = subprocess.Popen(
+        [sys.executable, "-c", STEP, vertex.server.address, json.dumps(as_json(make()))],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        for line in step.stdout:
+            if line.rstrip().endswith(": pending"):
+                break
+        step.send_signal(number)
+        rest, _ = step.communicate(timeout=60)
+    finally:
+        step.kill()
+    assert code is None or step.returncode == code
+    assert "Cancelling CustomJob" in rest
+    assert [job.state for job in vertex.jobs] == [JobState.JOB_STATE_CANCELLED]
