@@ -82,67 +82,42 @@ MEASURED = {field.name for field in dataclasses.fields(Result)} - {"peer", "seed
 """The attributes that a training measures itself."""
 
 
-@dataclasses.dataclass(frozen=True)
 class Peer:
-    """All trainings of one peer, and the number of reviews in TEST."""
+    """All trainings of one peer.
 
-    results: Sequence[Result]
-    test_reviews: int
+    Attributes:
+      name, extrapolated, test_reviews: those of its results.
+      seconds: the median seconds of a training.
+      seconds_per_million: the same for a million reviews.
+      epoch_seconds_per_million: the same for one pass; None if the solver determines the passes.
+      peak_rss: the peak memory of all trainings in bytes.
+      size: the median size of the model in bytes.
+      accuracy: the mean accuracy; None if no training was complete.
+      seed_margin: half the interval of the mean over seeds; None for fewer than two trainings.
+      test_interval: Wilson's interval of the mean accuracy; None if no training was complete.
+    """
 
-    @property
-    def name(self) -> str:
-        return self.results[0].peer
-
-    @property
-    def seconds(self) -> float:
-        """The median seconds of a training."""
-        return statistics.median(result.seconds for result in self.results)
-
-    @property
-    def seconds_per_million(self) -> float:
-        return self.seconds / self.results[0].examples * _MILLION
-
-    @property
-    def epoch_seconds_per_million(self) -> float | None:
-        epochs = self.results[0].epochs
-        return self.seconds_per_million / epochs if epochs else None
-
-    @property
-    def peak_rss(self) -> int:
-        """The peak memory in bytes, of all trainings."""
-        return max(result.peak_rss for result in self.results)
-
-    @property
-    def size(self) -> float:
-        """The median size of the model in bytes."""
-        return statistics.median(result.size for result in self.results)
-
-    @property
-    def accuracy(self) -> float | None:
-        """The mean accuracy; None if no training was complete."""
-        accuracies = self._accuracies()
-        return statistics.fmean(accuracies) if accuracies else None
-
-    @property
-    def seed_margin(self) -> float | None:
-        """Half the interval of the mean accuracy over seeds; None for fewer than two trainings."""
-        accuracies = self._accuracies()
-        if len(accuracies) < 2:
-            return None
-        quantile = stats.t.ppf((1 + _CONFIDENCE) / 2, len(accuracies) - 1)
-        return float(quantile * statistics.stdev(accuracies) / math.sqrt(len(accuracies)))
-
-    @property
-    def test_interval(self) -> tuple[float, float] | None:
-        """Wilson's interval of the mean accuracy; None if no training was complete."""
-        if self.accuracy is None:
-            return None
-        right = stats.binomtest(round(self.accuracy * self.test_reviews), self.test_reviews)
-        low, high = right.proportion_ci(_CONFIDENCE, method="wilson")
-        return float(low), float(high)
-
-    def _accuracies(self) -> list[float]:
-        return [result.accuracy for result in self.results if result.accuracy is not None]
+    def __init__(self, results: Sequence[Result], test_reviews: int):
+        first = results[0]
+        self.name, self.extrapolated = first.peer, first.extrapolated
+        self.test_reviews = test_reviews
+        self.seconds = statistics.median(result.seconds for result in results)
+        self.seconds_per_million = per_million = self.seconds / first.examples * _MILLION
+        self.epoch_seconds_per_million = per_million / first.epochs if first.epochs else None
+        self.peak_rss = max(result.peak_rss for result in results)
+        self.size = statistics.median(result.size for result in results)
+        accuracies = [result.accuracy for result in results if result.accuracy is not None]
+        self.accuracy = statistics.fmean(accuracies) if accuracies else None
+        self.seed_margin: float | None = None
+        self.test_interval: tuple[float, float] | None = None
+        if len(accuracies) > 1:
+            quantile = stats.t.ppf((1 + _CONFIDENCE) / 2, len(accuracies) - 1)
+            deviation = statistics.stdev(accuracies)
+            self.seed_margin = float(quantile * deviation / math.sqrt(len(accuracies)))
+        if self.accuracy is not None:
+            right = stats.binomtest(round(self.accuracy * test_reviews), test_reviews)
+            low, high = right.proportion_ci(_CONFIDENCE, method="wilson")
+            self.test_interval = float(low), float(high)
 
 
 def by_peer(results: Sequence[Result], test_reviews: int) -> list[Peer]:
@@ -184,7 +159,7 @@ def table(peers: Sequence[Peer]) -> Table:
         epoch, interval = peer.epoch_seconds_per_million, peer.test_interval
         drawn.add_row(
             peer.name,
-            f"{'~' if peer.results[0].extrapolated else ''}{peer.seconds:.1f}",
+            f"{'~' if peer.extrapolated else ''}{peer.seconds:.1f}",
             f"{peer.seconds_per_million:.0f}",
             f"{epoch:.0f}" if epoch else "",
             f"{peer.accuracy:.4f}" if peer.accuracy is not None else "",

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import json
 import os
@@ -37,6 +38,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import uvloop
+from rich.table import Table
 
 from benchmarks.usage import REPOSITORY, wide_console
 
@@ -46,8 +49,8 @@ _QUEUE = 512
 _SERVER = """
 import sys
 from serving.rest.limits import Limits
-from serving.rest.server import open_socket, serve
-from serving.rest.settings import Server
+from serving.rest.server import serve
+from serving.rest.settings import Server, open_socket
 limits = Limits(queue=int(sys.argv[2]))
 ready = lambda url, version: print(url + "/", flush=True)
 serve(sys.argv[1], open_socket(Server(port=0)), ready, limits=limits)
@@ -110,7 +113,9 @@ def measure(server: Server, load: Load, seconds: float, reviews: list[str]) -> d
     """Return the figures of one measurement, which begins after a warm-up of one second."""
     requests = list(itertools.islice(_requests(reviews, load.reviews), 256))
     used = server.cpu_seconds()
-    tally, elapsed = _run(_clients(server.port, load, 1.0, seconds, requests))
+    with contextlib.closing(uvloop.new_event_loop()) as loop:
+        clients = _clients(server.port, load, 1.0, seconds, requests)
+        tally, elapsed = loop.run_until_complete(clients)
     used = server.cpu_seconds() - used
     sorted_ms = sorted(tally.milliseconds)
     answered = len(sorted_ms)
@@ -124,16 +129,6 @@ def measure(server: Server, load: Load, seconds: float, reviews: list[str]) -> d
         "shed": tally.shed,
         "errors": tally.errors,
     }
-
-
-def _run(coroutine: Any) -> Any:
-    import uvloop
-
-    loop = uvloop.new_event_loop()
-    try:
-        return loop.run_until_complete(coroutine)
-    finally:
-        loop.close()
 
 
 def _requests(reviews: list[str], count: int) -> Iterator[bytes]:
@@ -245,20 +240,14 @@ def main() -> None:
             at = small if "overload" in name else server
             found[name] = {**asdict(load), **measure(at, load, arguments.seconds, reviews)}
             print(name, found[name], file=sys.stderr)
-    _print(found)
-    if arguments.output:
-        arguments.output.write_text(json.dumps(found, indent=2) + "\n")
-    if any(row["errors"] for row in found.values()):
-        sys.exit(1)
-
-
-def _print(found: dict[str, Any]) -> None:
-    from rich.table import Table
-
     table = Table("load", *_COLUMNS.values())
     for name, row in found.items():
         table.add_row(name, *(str(row[key]) for key in _COLUMNS))
     wide_console().print(table)
+    if arguments.output:
+        arguments.output.write_text(json.dumps(found, indent=2) + "\n")
+    if any(row["errors"] for row in found.values()):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -106,7 +107,7 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
     from cli.model import last_pushed_model
     from core.imports import large_imports
     from serving.answers import answer, read_arguments, read_lines
-    from serving.rest.client import find_server
+    from serving.rest.client import ask_server
 
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
@@ -118,15 +119,15 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
     if not first:
         raise InputError("no review given: pass reviews as arguments or on standard input")
 
+    @cache
     def load() -> Predictor:
         with silent_stderr(), large_imports():
             return Predictor(folder)
 
-    predictor = find_server(settings.server, folder, load) if texts else load()
-
     def predictions(reviews: list[bytes]) -> list[Prediction]:
+        found = ask_server(settings.server, folder, reviews) if texts else None
         with silent_stderr():
-            return predictor.predict(reviews)
+            return load().predict(reviews) if found is None else found
 
     def report(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

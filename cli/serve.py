@@ -32,8 +32,7 @@ def serve(
     from cli.console import print_line, silent_stderr
     from cli.model import last_pushed_model
     from pipeline.config import load_config
-    from serving.rest.server import open_socket
-    from serving.rest.server import serve as serve_models
+    from serving.rest.settings import open_socket
 
     settings = load_config(config, overrides or ())
     folder = settings.paths.serving
@@ -44,7 +43,7 @@ def serve(
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
         last_pushed_model(settings)
-        import tensorflow  # noqa: F401
+        from serving.rest.server import serve as serve_models
     _log_to_stderr()
 
     def ready(url: str, version: int) -> None:

@@ -81,7 +81,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         model=trainer.outputs["model"],
         examples=examples,
         evaluation=evaluator.outputs["evaluation"],
-        thresholds=config.serving_check,
+        **config.serving_check.parameters(),
     )
     blessings = evaluator.outputs["blessing"], serving_check.outputs["blessing"]
     pusher = platform.pusher(trainer.outputs["model"], *blessings) if PUSHER in ids else None

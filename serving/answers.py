@@ -14,19 +14,19 @@ from serving.predictor import LABELS, Prediction
 MAX_LINE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 _BATCH_LINES = 1024
-_SPACES = bytes.maketrans(b"\t\n\r", b"   ")
+_SPACES = str.maketrans("\t\n\r", "   ")
 
 
 class Text(NamedTuple):
     """A review from an input.
 
     Attributes:
-      place: the place of the review in the input, such as `line 3`.
+      source: where the review comes from, such as `line 3` of the input.
       content: UTF-8.
       problem: the reason why the review cannot be used; empty if it can be used.
     """
 
-    place: str
+    source: str
     content: bytes
     problem: str = ""
 
@@ -41,17 +41,10 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
     Args:
       stream: standard input, of which the bytes are read; None if it is closed.
     """
-    if stream is None:
-        return
-    number = 0
-    tail: bytes | None = b""  # the unfinished line; None once it is too long
-    while chunk := stream.buffer.read1(_READ_BYTES):  # type: ignore[attr-defined]
-        first, *others = chunk.split(b"\n")
-        tail = _within(tail, first)
-        if not others:
-            continue
-        lines = [tail, *others[:-1]]
-        tail = _within(b"", others[-1])
+    number, tail = 0, b""  # the lines so far, and the unfinished line
+    while stream and (chunk := stream.buffer.read1(_READ_BYTES)):  # type: ignore[attr-defined]
+        *lines, rest = (tail + chunk).split(b"\n")
+        tail = rest[: MAX_LINE_BYTES + 1]  # enough to know that the line is too long
         yield from _batches(lines, number + 1)
         number += len(lines)
     yield from _batches([tail], number + 1)
@@ -60,8 +53,8 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
 def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
     """Yield the arguments of a command as one batch."""
     # `fsencode` returns the bytes that the shell passed, even if Python could not decode them.
-    places = [(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
-    yield [_text(place, text) or Text(place, b"", "blank") for place, text in places]
+    sources = [(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
+    yield [_text(source, text) or Text(source, b"", "blank") for source, text in sources]
 
 
 def answer(
@@ -90,6 +83,7 @@ def answer(
     Raises:
       BrokenPipeError: the reader of `out` has closed it.
     """
+    format_line = _json if as_json else _row
     unusable = 0
     for batch in batches:
         contents = [text.content for text in batch if not text.problem]
@@ -97,53 +91,47 @@ def answer(
         for text in batch:
             if text.problem:
                 unusable += 1
-                report(f"{text.place}: {text.problem}")
+                report(f"{text.source}: {text.problem}")
             prediction = None if text.problem else next(predictions)
-            out.write((_json if as_json else _row)(text, prediction) + b"\n")
+            out.write(f"{format_line(text, prediction)}\n".encode())
         out.flush()
     return unusable
 
 
-def _row(text: Text, prediction: Prediction | None) -> bytes:
+def _row(text: Text, prediction: Prediction | None) -> str:
     start = f"{LABELS[prediction.label]}\t{prediction.probability:.3f}" if prediction else "-\t-"
-    return f"{start}\t".encode() + _shown(text).encode().translate(_SPACES)
+    return f"{start}\t{_shown(text).translate(_SPACES)}"
 
 
-def _json(text: Text, prediction: Prediction | None) -> bytes:
-    line: dict[str, Any] = {"label": None, "probability": None}
-    if prediction:
-        # A running server and this process print the same digits of a float32.
-        probability = round(prediction.probability, 6)
-        line = {"label": LABELS[prediction.label], "probability": probability}
-    line["text"] = _shown(text)
-    return json.dumps({**line, "problem": text.problem} if text.problem else line).encode()
+def _json(text: Text, prediction: Prediction | None) -> str:
+    # A running server and this process print the same six digits of a float32.
+    line: dict[str, Any] = {
+        "label": LABELS[prediction.label] if prediction else None,
+        "probability": round(prediction.probability, 6) if prediction else None,
+        "text": _shown(text),
+    }
+    return json.dumps({**line, "problem": text.problem} if text.problem else line)
 
 
 def _shown(text: Text) -> str:
     return text.content.decode("utf-8", "backslashreplace")
 
 
-def _batches(lines: Sequence[bytes | None], first: int) -> Iterator[list[Text]]:
+def _batches(lines: Sequence[bytes], first: int) -> Iterator[list[Text]]:
     found = [_text(f"line {number}", line) for number, line in enumerate(lines, first)]
     texts = [text for text in found if text]
     for start in range(0, len(texts), _BATCH_LINES):
         yield texts[start : start + _BATCH_LINES]
 
 
-def _text(place: str, line: bytes | None) -> Text | None:
+def _text(source: str, line: bytes) -> Text | None:
     """Return the review in a line; None if the line is blank."""
-    if line is None:
-        return Text(place, b"", f"longer than {MAX_LINE_BYTES:,} bytes, shorten it")
+    if len(line) > MAX_LINE_BYTES:
+        return Text(source, b"", f"longer than {MAX_LINE_BYTES:,} bytes, shorten it")
     line = line.removesuffix(b"\r")
-    if place == "line 1":
+    if source == "line 1":
         line = line.removeprefix(codecs.BOM_UTF8)
     try:
-        return Text(place, line) if line.decode().strip() else None
+        return Text(source, line) if line.decode().strip() else None
     except UnicodeDecodeError as error:
-        return Text(place, line, not_utf8(error))
-
-
-def _within(tail: bytes | None, more: bytes) -> bytes | None:
-    if tail is None or len(tail) + len(more) > MAX_LINE_BYTES:
-        return None
-    return tail + more
+        return Text(source, line, not_utf8(error))

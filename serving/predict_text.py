@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ Outputs = Mapping[str, np.ndarray]
 
 _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
 """The key of `trainer_module.export.ServedNgramModel.ngram_settings` in the model's variables."""
+_MAX_BYTES = 4 << 20
+"""Most bytes of texts in one call of the model, to limit the memory for long reviews."""
 _COMPARED = 64
 """Reviews of the first call for which both signatures must have the same answer."""
 _SAMPLE = (
@@ -81,7 +83,11 @@ class PredictText:
         if self.is_fast and not self._compared:
             self._compare(texts[:_COMPARED])
             self._compared = True
-        return self._fast(texts) if self.is_fast else self._by_text(texts)
+        call = self._fast if self.is_fast else self._by_text
+        if sum(map(len, texts)) <= _MAX_BYTES:
+            return call(texts)
+        found = [call(part) for part in _parts(texts)]
+        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
     def from_ngrams(self, ngrams: NgramIds) -> Outputs:
         """Return the outputs for the n-grams of texts, which have the `ngram_settings`."""
@@ -101,6 +107,16 @@ class PredictText:
                 "signature predict_text is used, which is slower. Push a new model"
             )
             self.is_fast = False
+
+
+def _parts(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    start = size = 0
+    for end, text in enumerate(texts):
+        if size + len(text) > _MAX_BYTES and end > start:
+            yield texts[start:end]
+            start, size = end, 0
+        size += len(text)
+    yield texts[start:]
 
 
 def load_predict_text(folder: str) -> PredictText:

@@ -7,8 +7,6 @@ import re
 import time
 from collections.abc import Iterator
 
-from core.errors import InputError
-
 MODEL_FILE = "saved_model.pb"
 """The file of a model that the Pusher copies last."""
 _GREATEST = 2**63 - 1
@@ -40,16 +38,9 @@ def next_version(folder: str) -> int:
     Incomplete versions count, because TensorFlow Serving may load them later.
 
     Raises:
-      InputError: there is no greater number.
       OSError: the folder cannot be listed.
     """
-    newest = max(map(int, _numbers(folder)), default=0)
-    if newest == _GREATEST:
-        raise InputError(
-            f"paths.serving: {folder}/{newest} has the greatest number of a version, so no newer "
-            "model can be pushed; move that folder to a smaller number"
-        )
-    return max(int(time.time()), newest + 1)
+    return max(int(time.time()), max(map(int, _numbers(folder)), default=0) + 1)
 
 
 def is_complete(model: str) -> bool:
@@ -58,7 +49,19 @@ def is_complete(model: str) -> bool:
     Raises:
       OSError: it cannot be read.
     """
-    return bool(_exists(f"{model}/{MODEL_FILE}"))
+    path = f"{model}/{MODEL_FILE}"
+    if _is_local(path):
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+    import tensorflow as tf
+
+    try:
+        return bool(tf.io.gfile.exists(path))
+    except tf.errors.OpError as error:
+        raise OSError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _numbers(folder: str) -> list[str]:
@@ -75,32 +78,14 @@ def _names(folder: str) -> list[str]:
     import tensorflow as tf
 
     try:
-        try:
-            # A gs:// listing gives folders a slash at the end.
-            return [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
-        except tf.errors.NotFoundError:
-            # `listdir` raises this error for every folder that it cannot read, `stat` does not.
-            tf.io.gfile.stat(folder)
-            return []
+        # `listdir` raises NotFoundError for every folder that it cannot read, `stat` does not.
+        tf.io.gfile.stat(folder)
+        # A gs:// listing gives folders a slash at the end.
+        return [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
     except tf.errors.NotFoundError:
         return []
     except tf.errors.OpError as error:
         raise OSError(f"{folder} cannot be listed: {str(error).splitlines()[0]}") from error
-
-
-def _exists(path: str) -> bool:
-    if _is_local(path):
-        try:
-            os.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
-    import tensorflow as tf
-
-    try:
-        return bool(tf.io.gfile.exists(path))
-    except tf.errors.OpError as error:
-        raise OSError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _is_local(path: str) -> bool:

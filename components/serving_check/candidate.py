@@ -10,7 +10,6 @@ import base64
 import contextlib
 import dataclasses
 import http.client
-import itertools
 import json
 import math
 import os
@@ -22,9 +21,10 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import psutil
 import tensorflow as tf
 from absl import logging
@@ -39,20 +39,21 @@ from trainer_module.cluster.resources import peak_rss
 EXAMPLE, TEXT, TRANSFORM = "serving_default", "predict_text", "transform_features"
 SIGNATURES = (EXAMPLE, TEXT, TRANSFORM)
 """The signatures that every model has."""
-BATCH = 64
-"""Reviews in a request, for the throughput."""
 _SERVER = server.__name__
 _TIMEOUT_SECONDS = 600.0
 _SINGLE_REQUESTS = 300
 _SINGLE_SECONDS = 3.0
-_FEWEST_REQUESTS = 5
+"""Time after which no more single requests are sent; a p99 of a slow model needs a few."""
+_MIN_SINGLE_REQUESTS = 5
+_BATCH = 64
 _BATCH_BYTES = 2 * 2**20
 """Most bytes of a batch, of which the Base64 fits into the greatest body of a request."""
 _MEBIBYTE = 2**20
 _REJECTED = re.compile(r"/1 is rejected: it (.+)")
 """The line that the server logs for a model that it cannot load."""
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
-_LONGEST_LINE = 300
+_MAX_CHARACTERS = 300
+"""Most characters of an error of the server."""
 
 
 @dataclasses.dataclass
@@ -101,24 +102,23 @@ def try_candidate(
     with tempfile.TemporaryDirectory(prefix="serving_check_") as folder:
         io_utils.copy_dir(model, f"{folder}/1")
         log = Path(folder) / "log"
-        with log.open("wb") as errors:
-            process = _start(folder, errors)
+        process = _start(folder, log)
         start = time.monotonic()
         timer = threading.Timer(seconds, process.kill)
         timer.start()
         try:
             _send_requests(process, answers, examples, golden)
+        except _RefusedError as error:
+            failure = str(error)
+        # The last three are those of an answer of another form.
         except (
             *(OSError, http.client.HTTPException, psutil.Error),
-            # An answer of another form.
             *(ValueError, KeyError, TypeError),
         ) as error:
-            failure = str(error)
-            if not isinstance(error, _RefusedError):
-                failure = f"{type(error).__name__}: {error}"
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(1.0)
-                    failure = _end(process.returncode, log.read_text(errors="replace"))
+            failure = f"{type(error).__name__}: {error}"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1.0)
+                failure = _end(process.returncode, log.read_text(errors="replace"))
         finally:
             timer.cancel()
             process.kill()
@@ -129,13 +129,7 @@ def try_candidate(
     return answers, failure
 
 
-def percentile(values: Sequence[float], fraction: float) -> float:
-    """Return the value that `fraction` of all values do not exceed (nearest rank)."""
-    ordered = sorted(values)
-    return ordered[max(math.ceil(fraction * len(ordered)) - 1, 0)]
-
-
-class _RefusedError(ValueError):
+class _RefusedError(Exception):
     """The server answered with an error."""
 
 
@@ -156,25 +150,24 @@ class _Client:
         response = self._connection.getresponse()
         answer = json.load(response)
         if response.status != http.client.OK:
-            raise _RefusedError(f"HTTP {response.status}, {answer['error'][:_LONGEST_LINE]}")
+            signature = f"{body['signature_name']}: " if body else ""
+            reason = answer["error"][:_MAX_CHARACTERS]
+            raise _RefusedError(f"{signature}HTTP {response.status}, {reason}")
         return answer
 
-    def rows(self, signature: str, inputs: Sequence[bytes]) -> list[Any]:
-        """Return the outputs of a signature for each input."""
-        instances = [{"b64": base64.b64encode(value).decode()} for value in inputs]
-        body = {"signature_name": signature, "instances": instances}
-        try:
+    def rows(self, signature: str, inputs: Sequence[bytes]) -> Iterator[Any]:
+        """Yield the outputs of a signature for each input, in batches."""
+        for batch in _batches(inputs):
+            instances = [{"b64": base64.b64encode(value).decode()} for value in batch]
+            body = {"signature_name": signature, "instances": instances}
             found: list[Any] = self.request("POST", ":predict", body)["predictions"]
-        except _RefusedError as error:
-            raise _RefusedError(f"{signature}: {error}") from None
-        if len(found) != len(inputs):
-            raise _RefusedError(f"{signature}: {len(found)} outputs for {len(inputs)} inputs")
-        return found
+            if len(found) != len(batch):
+                raise _RefusedError(f"{signature}: {len(found)} outputs for {len(batch)} inputs")
+            yield from found
 
     def probabilities(self, signature: str, inputs: Sequence[bytes]) -> list[float]:
-        """Return the probability of each input, in batches; NaN is null in the JSON."""
-        rows = [row for batch in _batches(inputs) for row in self.rows(signature, batch)]
-        found = [row["probability"] for row in rows]
+        """Return the probability of each input; NaN is null in the JSON."""
+        found = [row["probability"] for row in self.rows(signature, inputs)]
         return [math.nan if value is None else float(value) for value in found]
 
 
@@ -201,29 +194,28 @@ def _send_requests(
     start = time.perf_counter()
     answers.by_text = client.probabilities(TEXT, texts)
     answers.reviews_per_second = len(texts) / (time.perf_counter() - start)
-    for batch in itertools.islice(_batches(examples), 1):
-        client.rows(TRANSFORM, batch)
+    list(client.rows(TRANSFORM, examples[:_BATCH]))
     answers.by_example = client.probabilities(EXAMPLE, examples)
     answers.memory_mb = peak_rss(process.pid) / _MEBIBYTE
 
 
 def _send_single_requests(client: _Client, answers: Answers, texts: Sequence[bytes]) -> None:
     seconds: list[float] = []
-    end = time.perf_counter() + _SINGLE_SECONDS
     for text in texts[:_SINGLE_REQUESTS]:
-        start = time.perf_counter()
-        if start > end and len(seconds) >= _FEWEST_REQUESTS:
+        if sum(seconds) > _SINGLE_SECONDS and len(seconds) >= _MIN_SINGLE_REQUESTS:
             break
+        start = time.perf_counter()
         answers.by_single += client.probabilities(TEXT, [text])
         seconds.append(time.perf_counter() - start)
     if seconds:
-        answers.p99_ms = percentile(seconds, 0.99) * 1000
+        # The nearest rank.
+        answers.p99_ms = 1000 * float(np.percentile(seconds, 99, method="inverted_cdf"))
 
 
 def _batches(inputs: Sequence[bytes]) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     for value in inputs:
-        if len(batch) == BATCH or (batch and sum(map(len, batch)) + len(value) > _BATCH_BYTES):
+        if len(batch) == _BATCH or (batch and sum(map(len, batch)) + len(value) > _BATCH_BYTES):
             yield batch
             batch = []
         batch.append(value)
@@ -237,31 +229,28 @@ def _text(example: bytes) -> bytes:
     return text
 
 
-def _start(folder: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    environ = {
-        **os.environ,
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-        # A GPU of this machine may be full of the memory of the training's process.
-        "CUDA_VISIBLE_DEVICES": "-1",
-    }
-    return subprocess.Popen(
-        processes.command(_SERVER, folder),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        env=environ,
-        # Only the command receives Ctrl-C from the terminal, and ends this process.
-        start_new_session=True,
-    )
+def _start(folder: str, log: Path) -> subprocess.Popen[bytes]:
+    # A GPU of this machine may be full of the memory of the training's process.
+    environ = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+    with log.open("wb") as errors:
+        return subprocess.Popen(
+            processes.command(_SERVER, folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environ,
+            # Only the command receives Ctrl-C from the terminal, and ends this process.
+            start_new_session=True,
+        )
 
 
 def _end(code: int, log: str) -> str:
     """Return why the server has ended, with the last line of its log that names an error."""
     rejected = _REJECTED.search(log)
     if rejected:
-        return f"the model {rejected[1][:_LONGEST_LINE]}"
+        return f"the model {rejected[1][:_MAX_CHARACTERS]}"
     end = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     # TensorFlow prints the operation, not the reason, in the lines after an exception.
     named = [line for line in lines if _ERROR_LINE.search(line)] or lines
-    return f"the server ended with {end}: {named[-1][:_LONGEST_LINE] if named else 'no message'}"
+    return f"the server ended with {end}: {named[-1][:_MAX_CHARACTERS] if named else 'no message'}"

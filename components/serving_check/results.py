@@ -9,14 +9,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from components.sample import Sample
 from components.serving_check.candidate import EXAMPLE, SIGNATURES, TEXT, Answers
-from components.serving_check.golden import Sentence
 from components.serving_check.settings import Thresholds
 from serving.predictor import LABELS
 from trainer_module.export import THRESHOLD
@@ -26,6 +23,13 @@ TOLERANCE = 1e-3
 EVALUATION_TOLERANCE = 1e-2
 """Greatest difference between the evaluation and the check, which is on the CPU. A GPU multiplies
 matrices with ten bits (TF32)."""
+_MEASUREMENTS = (
+    ("load_seconds", "s", None, ""),
+    ("memory_mb", "MiB", "max_memory_mb", "the server used"),
+    ("p99_ms", "ms", "max_p99_ms", "the p99 latency of single requests is"),
+    ("reviews_per_second", "reviews/s", None, ""),
+)
+"""Name, unit, threshold in the settings, and the beginning of the cause."""
 
 
 class Evaluated(NamedTuple):
@@ -41,8 +45,7 @@ class Evaluated(NamedTuple):
     predictions: Mapping[int, float]
 
 
-@dataclasses.dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """One line of `check.json`.
 
     Attributes:
@@ -50,15 +53,13 @@ class Result:
       value: its value, or a text.
       threshold: the greatest or least value that passes; None if there is none.
       unit: the unit of `value` and `threshold`; empty for a number without a unit.
-      passed: whether the model passed.
-      cause: if it did not pass, the reason in one line. It is not a part of `check.json`.
+      cause: the reason in one line if the model did not pass, else empty.
     """
 
     name: str
     value: float | str
-    threshold: float | None
-    unit: str
-    passed: bool
+    threshold: float | None = None
+    unit: str = ""
     cause: str = ""
 
 
@@ -68,13 +69,13 @@ def check(
     thresholds: Thresholds,
     sample: Sample,
     evaluated: Evaluated,
-    golden: Sequence[Sentence],
+    golden: Sequence[Sequence[str]],
 ) -> dict[str, Any]:
     """Return the content of `check.json`.
 
     Its structure is flat: `passed`; `cause`, one line, empty if the model passed; `results`, a list
-    of objects with the attributes of `Result` except `cause`; `golden_mistakes`, a list of objects
-    with `text`, `label` and the `probability` that the review is positive.
+    of objects with the attributes of `Result` and `passed` instead of `cause`; `golden_mistakes`, a
+    list of objects with `text`, `label` and the `probability` that the review is positive.
 
     Args:
       answers: the answers of the candidate.
@@ -82,56 +83,52 @@ def check(
       thresholds: the thresholds.
       sample: the Examples that were sent.
       evaluated: the evaluation of the model.
-      golden: the golden sentences.
+      golden: the label and the text of each golden sentence.
     """
-    mistakes = _mistakes(answers, golden)
-    results = [
-        Result("process", failure or "finished", None, "", not failure, failure),
-        *_signatures(answers),
-        *_measurements(answers, thresholds),
-        *_agreement(answers, sample, evaluated.predictions),
-        *_count(sample, evaluated.reviews),
-        *_golden(answers, thresholds, golden),
+    mistakes = [
+        {"text": text, "label": label, "probability": round(probability, 4)}
+        for (label, text), probability in zip(golden, answers.golden, strict=False)
+        if LABELS[probability > THRESHOLD] != label
     ]
-    causes = [result.cause for result in results if not result.passed]
+    results = [Result("process", failure or "finished", cause=failure)]
+    if answers.signatures:  # The model was loaded.
+        missing = [name for name in SIGNATURES if name not in answers.signatures]
+        cause = f"the model has no signature {' and no '.join(missing)}" if missing else ""
+        results.append(Result("signatures", ", ".join(answers.signatures), cause=cause))
+    results += _measurements(answers, thresholds)
+    results += _agreement(answers, sample, evaluated.predictions)
+    total, counted = sample.total, evaluated.reviews
+    if total != counted:  # Examples were deleted after the evaluation.
+        cause = f"the test split has {total:,} reviews, the evaluation counted {counted:,}"
+        results.append(Result("examples", total, counted, cause=cause))
+    if answers.golden:
+        results += _golden([label for label, _ in golden], mistakes, thresholds.min_golden)
+    causes = [result.cause for result in results if result.cause]
     more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
     return {
         "passed": not causes,
         "cause": " ".join(f"{causes[0]}{more}".split()) if causes else "",
-        "results": [_without_cause(result) for result in results],
+        "results": [_row(**result._asdict()) for result in results],
         "golden_mistakes": mistakes,
     }
 
 
-def _without_cause(result: Result) -> dict[str, Any]:
-    values = dataclasses.asdict(result)
-    del values["cause"]
-    return values
-
-
-def _signatures(answers: Answers) -> Iterator[Result]:
-    """Yield whether the model has all signatures, if it was loaded."""
-    if answers.signatures:
-        missing = [name for name in SIGNATURES if name not in answers.signatures]
-        cause = f"the model has no signature {' and no '.join(missing)}"
-        yield Result("signatures", ", ".join(answers.signatures), None, "", not missing, cause)
+def _row(cause: str, **values: Any) -> dict[str, Any]:
+    return {**values, "passed": not cause}
 
 
 def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[Result]:
-    """Yield the measurements that were made, of which two have a threshold."""
-    measured = (
-        ("load_seconds", answers.load_seconds, "s", None, ""),
-        ("memory_mb", answers.memory_mb, "MiB", "max_memory_mb", "the server used"),
-        ("p99_ms", answers.p99_ms, "ms", "max_p99_ms", "the p99 latency of single requests is"),
-        ("reviews_per_second", answers.reviews_per_second, "reviews/s", None, ""),
-    )
-    for name, value, unit, key, subject in measured:
+    """Yield the measurements that were made."""
+    for name, unit, key, subject in _MEASUREMENTS:
+        value = getattr(answers, name)
+        limit = getattr(thresholds, key) if key else None
         if value is None:
             continue
-        most = getattr(thresholds, key) if key else math.inf
-        shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-        cause = f"{subject} {shown} {unit}, serving_check.{key} allows {most:g}"
-        yield Result(name, value, most if key else None, unit, value <= most, cause)
+        cause = ""
+        if limit is not None and value > limit:
+            shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+            cause = f"{subject} {shown} {unit}, serving_check.{key} allows {limit:g}"
+        yield Result(name, value, limit, unit, cause)
 
 
 def _agreement(
@@ -142,27 +139,21 @@ def _agreement(
         return
     # `by_single` is shorter: only the first texts were sent in requests of their own.
     others = {EXAMPLE: answers.by_example, f"{TEXT} for a single text": answers.by_single}
-    yield _compared(
-        "largest_difference",
-        TOLERANCE,
-        (
-            (f"{TEXT} returned", one, f"{way} returned", other)
-            for way, found in others.items()
-            for one, other in zip(answers.by_text, found, strict=False)
-        ),
-    )
-    if not predictions:
+    ways = [
+        (f"{TEXT} returned", one, f"{way} returned", other)
+        for way, found in others.items()
+        for one, other in zip(answers.by_text, found, strict=False)
+    ]
+    yield _compared("largest_difference", TOLERANCE, ways)
+    evaluated = [
+        (f"{EXAMPLE} returned", answers.by_example[number], "the evaluation has", value)
+        for number, value in predictions.items()
+    ]
+    if evaluated:
+        yield _compared("evaluation_difference", EVALUATION_TOLERANCE, evaluated)
+    else:
         cause = "the evaluation has stored no predictions of these test reviews"
-        yield Result("evaluation_difference", "no predictions", None, "", False, cause)
-        return
-    yield _compared(
-        "evaluation_difference",
-        EVALUATION_TOLERANCE,
-        (
-            (f"{EXAMPLE} returned", answers.by_example[number], "the evaluation has", value)
-            for number, value in predictions.items()
-        ),
-    )
+        yield Result("evaluation_difference", "no predictions", cause=cause)
 
 
 def _compared(
@@ -178,43 +169,27 @@ def _compared(
                 f"{way} the probability {one:.4f} for a test review, and {other_way} {other:.4f} "
                 "for the same review"
             )
-            return Result(name, difference, tolerance, "", False, cause)
+            return Result(name, difference, tolerance, cause=cause)
         largest = max(largest, difference)
-    return Result(name, largest, tolerance, "", True)
-
-
-def _count(sample: Sample, counted: int) -> Iterator[Result]:
-    """Yield a failure if Examples of the test split were deleted after the evaluation."""
-    if sample.total != counted:
-        cause = f"the test split has {sample.total:,} reviews, the evaluation counted {counted:,}"
-        yield Result("examples", sample.total, counted, "", False, cause)
-
-
-def _mistakes(answers: Answers, golden: Sequence[Sentence]) -> list[dict[str, Any]]:
-    return [
-        {"text": text, "label": label, "probability": round(probability, 4)}
-        for (label, text), probability in zip(golden, answers.golden, strict=False)
-        if LABELS[probability > THRESHOLD] != label
-    ]
+    return Result(name, largest, tolerance)
 
 
 def _golden(
-    answers: Answers, thresholds: Thresholds, golden: Sequence[Sentence]
+    labels: Sequence[str], mistakes: Sequence[Mapping[str, Any]], least: float
 ) -> Iterator[Result]:
-    """Yield whether enough golden sentences of each class are right, if they were sent."""
-    least = thresholds.min_golden
+    """Yield whether enough golden sentences of each class are right."""
     for label in LABELS:
-        right = [
-            LABELS[probability > THRESHOLD] == label
-            for (own, _), probability in zip(golden, answers.golden, strict=False)
-            if own == label
-        ]
-        if right:
-            share = sum(right) / len(right)
-            cause = (
-                f"{sum(right)} of {len(right)} {label} golden sentences are right, "
-                f"serving_check.min_golden requires {least:g}; check the model, or set "
-                "serving_check.golden to sentences of its data"
-            )
-            # No model can miss 0.
-            yield Result(f"golden_{label}", share, least or None, "", share >= least, cause)
+        count = labels.count(label)
+        right = count - sum(mistake["label"] == label for mistake in mistakes)
+        if not count:
+            continue
+        cause = (
+            f"{right} of {count} {label} golden sentences are right, serving_check.min_golden "
+            f"requires {least:g}; check the model, or set serving_check.golden to sentences of its "
+            "data"
+        )
+        # No model can miss 0.
+        is_passed = right / count >= least
+        yield Result(
+            f"golden_{label}", right / count, least or None, cause="" if is_passed else cause
+        )

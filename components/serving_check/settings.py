@@ -1,13 +1,24 @@
-"""The section `serving_check` of the settings; imports no TFX."""
+"""The section `serving_check` of the settings, and its golden sentences; imports no TFX."""
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from core.errors import ConfigError, not_utf8
 from core.settings import Fraction, Section
+from serving.predictor import LABELS
+
+PACKAGED = Path(__file__).with_name("golden.txt")
+MAX_BYTES = 65_536
+"""Greatest size of the golden sentences. A compiled pipeline passes them in a command-line
+argument, which Linux limits to 131,072 bytes."""
+_FORM = f"{' or '.join(LABELS)}, a tab and a text"
 
 _Positive = Annotated[float, Field(gt=0)]
 
@@ -36,3 +47,50 @@ class Thresholds(Section):
         if value and "://" in value:
             raise ValueError("must be a file of this machine; the pipeline contains its text")
         return os.path.abspath(os.path.expanduser(value)) if value else value
+
+    def parameters(self) -> dict[str, str]:
+        """Return the parameters of the component, with the text of the golden sentences.
+
+        So their text is a part of the cache key and of a compiled pipeline.
+
+        Raises:
+          ConfigError: see `read_golden`.
+        """
+        sentences = json.dumps(read_golden(self.golden), ensure_ascii=False)
+        return {"settings": self.model_dump_json(exclude={"golden"}), "golden": sentences}
+
+
+def read_golden(path: str | None) -> list[tuple[str, str]]:
+    """Return the label and the text of each sentence of a file; None: those of the package.
+
+    A line has the form `LABEL<tab>TEXT`. Blank lines and lines that begin with # are skipped.
+
+    Raises:
+      ConfigError: the file cannot be read, is too large or has no sentence, or a line of it has
+        another form; the message names the line.
+    """
+    file = Path(path) if path else PACKAGED
+    where = f"serving_check.golden: {file}"
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{where} cannot be read: {error.strerror}") from None
+    if len(content) > MAX_BYTES:
+        raise ConfigError(
+            f"{where} has {len(content):,} bytes; at most {MAX_BYTES:,} are allowed, shorten it"
+        )
+    sentences = []
+    for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
+        try:
+            text = line.decode().strip()
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{where}, line {number}: {not_utf8(error)}") from None
+        if not text or text.startswith("#"):
+            continue
+        label, _, sentence = text.partition("\t")
+        if label not in LABELS or not sentence.strip():
+            raise ConfigError(f"{where}, line {number}: {text[:60]!r} is not {_FORM}")
+        sentences.append((label, sentence.strip()))
+    if not sentences:
+        raise ConfigError(f"{where} has no sentence; write lines of {_FORM}")
+    return sentences

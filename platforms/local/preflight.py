@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from components.serving_check.golden import read_golden
+from components.serving_check.settings import read_golden
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig, check_hyperparameters
 from pipeline.inputs import input_files, read_options

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -42,7 +42,7 @@ def rejected_path(output: str) -> str:
 
 def publish(
     units: Sequence[Unit], folder: str, names: Mapping[str, str], output: str, has_id: bool
-) -> None:
+) -> Counter[str]:
     """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
@@ -51,23 +51,28 @@ def publish(
       names: path of an input file -> its name in the output, where that differs.
       output: path or URL; its suffix is the format.
       has_id: whether the output has the column `id`.
+
+    Returns:
+      Reason -> number of rejected lines.
     """
     format = output.rpartition(".")[2].lower()
     schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)
     scores, rejected = f"{folder}/output.{format}", f"{folder}/rejected.jsonl"
+    reasons: Counter[str] = Counter()
     with work.create(scores) as target, work.create(rejected) as lines:
-        _write(format, schema, _tables(schema, _batches(units, folder, names, lines)), target)
-        has_rejected = bool(lines.tell())
+        batches = _batches(units, folder, names, lines, reasons)
+        _write(format, schema, _tables(schema, batches), target)
         for file in (target, lines) if work.is_local(output) else ():
             file.flush()
             os.fsync(file.fileno())
     # The output appears last. Renaming does not replace a remote file.
     for source, path in ((rejected, rejected_path(output)), (scores, output)):
-        is_wanted = path == output or has_rejected
+        is_wanted = path == output or bool(reasons)
         if FileSystems.exists(path) and not (is_wanted and work.is_local(path)):
             delete_file(path)
         if is_wanted:
             FileSystems.rename([source], [path])
+    return reasons
 
 
 def _tables(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -88,29 +93,33 @@ def _tables(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
 
 
 def _batches(
-    units: Iterable[Unit], folder: str, names: Mapping[str, str], rejected: Any
+    units: Iterable[Unit],
+    folder: str,
+    names: Mapping[str, str],
+    rejected: Any,
+    reasons: Counter[str],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the reviews, and write the rejected lines."""
-    before: defaultdict[str, int] = defaultdict(int)  # file -> lines in its pieces so far
+    """Yield the reviews; write the rejected lines and count their reasons."""
+    finished = work.finished(folder)
+    lines: Counter[str] = Counter()  # file -> lines so far
     for unit in units:
-        done = work.read_done(folder, unit.number)
-        pieces = []
-        for piece, lines in zip(unit.pieces, done.lines, strict=True):
-            # The bytes of a name need not be UTF-8.
-            name = os.fsencode(names.get(piece.path, piece.path))
-            pieces.append((name.decode("utf-8", "backslashreplace"), before[piece.path]))
-            before[piece.path] += lines
-        with open_raw(done.file) as file:
+        first: dict[int, int] = {}  # piece -> lines in the earlier pieces of its file
+        with open_raw(work.unit_file(folder, unit.number, finished[unit.number])) as file:
             for batch in pa.ipc.open_stream(file):
                 index, position, probability, label, reason, detail, id = batch.columns
-                name, first = pieces[index[0].as_py()]
-                position = pa.array(position.to_numpy() + first)
+                path = unit.pieces[index[0].as_py()].path
+                position = pa.array(
+                    position.to_numpy() + first.setdefault(index[0].as_py(), lines[path])
+                )
+                lines[path] += len(batch)
+                # The bytes of a name need not be UTF-8.
+                name = os.fsencode(names.get(path, path)).decode("utf-8", "backslashreplace")
                 if label.null_count:
-                    for line in zip(
-                        *map(pa.Array.to_pylist, (position, reason, detail)), strict=True
-                    ):
+                    rows = map(pa.Array.to_pylist, (position, reason, detail))
+                    for line in zip(*rows, strict=True):
                         record = dict(zip(_REJECTED, (name, *line), strict=True))
                         rejected.write(json.dumps(record).encode() + b"\n")
+                        reasons[record["reason"]] += 1
                     continue
                 same = pa.array(np.zeros(len(batch), np.int32))
                 columns = [

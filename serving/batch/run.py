@@ -16,7 +16,6 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -113,14 +112,12 @@ def score_files(request: Request) -> Summary:
         folder = work.work_folder(target)
         with work.locked(folder):
             resumed = _score(request, files, units, folder)
-            output.publish(units, folder, names, target, options.id is not None)
-            records = [work.read_done(folder, unit.number) for unit in units]
+            rejected = output.publish(units, folder, names, target, options.id is not None)
+            lines = sum(work.finished(folder).values())
             work.remove(folder)
         if target != request.output:
             _copy(output.rejected_path(target), sys.stderr)
             _copy(target, sys.stdout)
-    rejected = sum((Counter(record.rejected) for record in records), Counter[str]())
-    lines = sum(sum(record.lines) for record in records)
     return Summary(lines - rejected.total(), dict(rejected), resumed, describe(layouts))
 
 
@@ -249,11 +246,11 @@ def _reporting_finished_units(units: list[Unit], folder: str) -> Iterator[None]:
     reported: set[int] = set()
 
     def report() -> None:
-        for number in work.finished(folder) - reported:
-            lines = sum(work.read_done(folder, number).lines)
-            progress.report(stage.REVIEWS, lines, source=str(number))
-            progress.report(stage.BYTES, units[number].bytes, source=str(number))
-            reported.add(number)
+        for number, lines in work.finished(folder).items():
+            if number not in reported:
+                progress.report(stage.REVIEWS, lines, source=str(number))
+                progress.report(stage.BYTES, units[number].bytes, source=str(number))
+                reported.add(number)
 
     def watch() -> None:
         while not ended.wait(_SECONDS_BETWEEN_REPORTS):

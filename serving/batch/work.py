@@ -1,8 +1,8 @@
 """The units of a batch, and the folder of finished ones, from which a killed run resumes.
 
-The folder is next to the output. It has a manifest of everything that the result depends on, the
-lines of each unit, and a record of each finished unit. The record is written last, and names the
-other file, so files of an unfinished unit are never read.
+The folder is next to the output. It has a manifest of everything that the result depends on, and a
+file with the lines of each finished unit. The file gets its name, with the number of lines, when it
+is complete.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ from preprocessing.reading.pieces import Piece
 
 _MANIFEST = "manifest.json"
 _LOCK = "lock"
-_DONE = "done.json"
+_UNIT_FILE = re.compile(r"/(\d+)-(\d+)\.arrow$")
 _BYTES_PER_UNIT = 64 << 20
 """Estimated bytes of text. A killed run repeats at most its unfinished units."""
 
@@ -57,20 +56,6 @@ def in_units(pieces: Iterable[Piece]) -> list[Unit]:
         units[-1].append(piece)
         size += piece.unpacked
     return [Unit(number, tuple(unit)) for number, unit in enumerate(units)]
-
-
-class Done(NamedTuple):
-    """The record of a finished unit.
-
-    Attributes:
-      file: path of the Arrow stream of its lines, see `stage.SCHEMA`.
-      rejected: reason -> rejected lines.
-      lines: the number of lines of each piece.
-    """
-
-    file: str
-    rejected: Counter[str]
-    lines: list[int]
 
 
 def work_folder(output: str) -> str:
@@ -135,9 +120,14 @@ def start_or_resume(folder: str, units: Sequence[Unit], depends_on: dict[str, st
     parts = hashlib.sha256(repr(units).encode()).hexdigest()
     manifest = {**depends_on, "units": f"{len(units)},sha256:{parts}"}
     path = f"{folder}/{_MANIFEST}"
-    if not FileSystems.exists(path) or _read(path) != manifest:
-        clear(folder)
-        _write(path, manifest)
+    content = json.dumps(manifest).encode()
+    if FileSystems.exists(path):
+        with open_raw(path) as file:
+            if file.read() == content:
+                return
+    clear(folder)
+    with create(path) as file:
+        file.write(content)
 
 
 def clear(folder: str) -> None:
@@ -155,20 +145,20 @@ def remove(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def write_done(folder: str, unit: int, done: Done) -> None:
-    """Record that a unit is finished."""
-    _write(f"{folder}/{unit:06d}.{_DONE}", done._asdict())
+def finish(path: str, folder: str, unit: int, lines: int) -> None:
+    """Give the complete file of a unit its name. Beam may retry a unit, or run it twice."""
+    FileSystems.rename([path], [unit_file(folder, unit, lines)])
 
 
-def read_done(folder: str, unit: int) -> Done:
-    """Return the record of a finished unit."""
-    return Done(**_read(f"{folder}/{unit:06d}.{_DONE}"))
+def unit_file(folder: str, unit: int, lines: int) -> str:
+    """Return the path of the Arrow stream of a finished unit; see `stage.SCHEMA`."""
+    return f"{folder}/{unit:06d}-{lines}.arrow"
 
 
-def finished(folder: str) -> set[int]:
-    """Return the numbers of the finished units."""
-    names = (path.rsplit("/", 1)[-1] for path in _listed(folder))
-    return {int(name.split(".")[0]) for name in names if re.fullmatch(rf"\d+\.{_DONE}", name)}
+def finished(folder: str) -> dict[int, int]:
+    """Return number -> lines of each finished unit."""
+    names = (_UNIT_FILE.search(path) for path in _listed(folder))
+    return {int(found[1]): int(found[2]) for found in names if found}
 
 
 def _listed(folder: str) -> list[str]:
@@ -176,18 +166,3 @@ def _listed(folder: str) -> list[str]:
         return [f"{folder}/{name}" for name in os.listdir(folder)]
     found = FileSystems.match([f"{glob.escape(folder)}/*"])[0].metadata_list
     return [file.path for file in found]
-
-
-def _read(path: str) -> dict[str, Any]:
-    with open_raw(path) as file:
-        values: dict[str, Any] = json.load(file)
-    return values
-
-
-def _write(path: str, values: dict[str, Any]) -> None:
-    """Write a JSON file atomically; on gs:// every write is atomic."""
-    temporary = f"{path}.unfinished" if is_local(path) else path
-    with create(temporary) as file:
-        file.write(json.dumps(values).encode())
-    if temporary != path:
-        os.replace(temporary, path)

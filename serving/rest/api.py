@@ -5,10 +5,9 @@ The models of the product have signatures with one input, a list of strings.
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
-from collections.abc import Mapping, Sequence
-from http import HTTPStatus
+import codecs
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -21,15 +20,15 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
-    field_validator,
     model_validator,
 )
 from starlette.exceptions import HTTPException
 
+from serving.predict_text import Outputs
+
 DEFAULT_SIGNATURE = "serving_default"
 MAX_CHARACTERS = 5_000
 """Most characters of a review that `/explain` accepts."""
-_BOM = b"\xef\xbb\xbf"
 
 
 def _known(name: str, info: ValidationInfo) -> str:
@@ -39,11 +38,15 @@ def _known(name: str, info: ValidationInfo) -> str:
     return name
 
 
+def _unnamed(value: Any, info: ValidationInfo) -> Any:
+    """Return VALUE of {INPUT: VALUE}, and any other value unchanged."""
+    name = (info.context or {}).get(info.data.get("signature_name"))
+    return value[name] if isinstance(value, dict) and set(value) == {name} else value
+
+
 def _text(value: Any, info: ValidationInfo) -> bytes:
     if isinstance(value, dict):
-        name = (info.context or {}).get(info.data.get("signature_name"))
-        if set(value) == {name}:
-            value = value[name]
+        value = _unnamed(value, info)
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):
@@ -53,31 +56,25 @@ def _text(value: Any, info: ValidationInfo) -> bytes:
     raise ValueError('must be a string, or {"b64": STRING} for bytes')
 
 
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("the review is empty")
+    return text
+
+
 _Texts = Annotated[list[Annotated[bytes, BeforeValidator(_text)]], FailFast()]
 
 
 class PredictRequest(BaseModel):
-    """The body of a predict request, in the row format or in the column format.
+    """The body of a predict request, in the row format (`instances`) or in the column format.
 
-    The context of the validation is a mapping: name of a signature -> name of its input.
-
-    Attributes:
-      signature_name: one of the signatures in the context.
-      instances: rows, of which each is a value or {INPUT: VALUE}.
-      inputs: the column, or {INPUT: COLUMN} in JSON.
+    A row is a value or {INPUT: VALUE}, the column is a list or {INPUT: LIST}. The context of the
+    validation is a mapping: name of a signature -> name of its input.
     """
 
-    signature_name: Annotated[str, AfterValidator(_known), Field(validate_default=True)] = (
-        DEFAULT_SIGNATURE
-    )
+    signature_name: Annotated[str, AfterValidator(_known), Field(validate_default=True)] = ""
     instances: _Texts = []
-    inputs: _Texts = []
-
-    @field_validator("inputs", mode="before")
-    @classmethod
-    def _column(cls, value: Any, info: ValidationInfo) -> Any:
-        name = (info.context or {}).get(info.data.get("signature_name"))
-        return value[name] if isinstance(value, dict) and set(value) == {name} else value
+    inputs: Annotated[_Texts, BeforeValidator(_unnamed)] = []
 
     @model_validator(mode="after")
     def _one_format(self) -> PredictRequest:
@@ -101,14 +98,7 @@ class PredictRequest(BaseModel):
 class ExplainRequest(BaseModel):
     """The body of a request to `/explain`."""
 
-    text: Annotated[str, Field(max_length=MAX_CHARACTERS)]
-
-    @field_validator("text")
-    @classmethod
-    def _not_blank(cls, text: str) -> str:
-        if not text.strip():
-            raise ValueError("the review is empty")
-        return text
+    text: Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_not_blank)]
 
 
 _Request = TypeVar("_Request", bound=BaseModel)
@@ -121,41 +111,27 @@ def parse(kind: type[_Request], body: bytes, context: Mapping[str, str] | None =
       HTTPException: the body is not JSON, or not a request of this kind (400).
     """
     try:
-        return kind.model_validate_json(body.removeprefix(_BOM), context=context)
+        return kind.model_validate_json(body.removeprefix(codecs.BOM_UTF8), context=context)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         message = problem["msg"].removeprefix("Value error, ")
         place = ".".join(map(str, problem["loc"]))
-        raise HTTPException(
-            HTTPStatus.BAD_REQUEST, f"{place}: {message}" if place else message
-        ) from None
+        raise HTTPException(400, f"{place}: {message}" if place else message) from None
 
 
-def format_answer(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
-    """Return the body of the answer to a predict request.
-
-    Args:
-      outputs: name of an output -> its values, of shape [reviews, ...].
-      by_row: the format of the request.
-    """
+def format_answer(outputs: Outputs, by_row: bool) -> bytes:
+    """Return the body of the answer, in the format of the request, for outputs of each review."""
     columns = {name: _values(name, outputs[name]) for name in sorted(outputs)}
     answer: Any = columns
     if len(columns) == 1:
         [answer] = columns.values()
     elif by_row:
-        names = list(columns)
         rows = zip(*columns.values(), strict=True)
-        answer = [dict(zip(names, row, strict=True)) for row in rows]
+        answer = [dict(zip(columns, row, strict=True)) for row in rows]
     # float32 in its own shortest form, as TensorFlow Serving writes it: 0.9, not 0.8999999762.
     return orjson.dumps(
         {"predictions" if by_row else "outputs": answer}, option=orjson.OPT_SERIALIZE_NUMPY
     )
-
-
-def format_error(message: str) -> bytes:
-    """Return the body of the answer to a request that failed."""
-    # A message may quote a part of the request, cut in the middle of a character.
-    return orjson.dumps({"error": message.encode("utf-8", "replace").decode()})
 
 
 def _values(name: str, output: np.ndarray) -> Any:
@@ -165,8 +141,6 @@ def _values(name: str, output: np.ndarray) -> Any:
 
 
 def _strings(value: Any, binary: bool) -> Any:
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
+    if isinstance(value, list):
         return [_strings(item, binary) for item in value]
-    if binary:
-        return {"b64": binascii.b2a_base64(value, newline=False).decode()}
-    return value.decode("utf-8", "replace")
+    return {"b64": b64encode(value).decode()} if binary else value.decode("utf-8", "replace")

@@ -7,8 +7,9 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from http import HTTPStatus
+from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 import orjson
 from starlette.exceptions import HTTPException
@@ -20,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from serving.explain import MAX_WORDS, parts, variants
 from serving.predict_text import PREDICT_TEXT
 from serving.rest import metrics as prometheus
-from serving.rest.api import ExplainRequest, PredictRequest, format_answer, format_error, parse
+from serving.rest.api import ExplainRequest, PredictRequest, format_answer, parse
 from serving.rest.batching import Batcher
 from serving.rest.client import folder_id
 from serving.rest.limits import Bodies, Limits
@@ -53,13 +54,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Router:
-    """Return the application.
-
-    Args:
-      versions: the versions of the model, of which one is loaded.
-      metrics: the metrics that `/metrics` shows.
-      limits: the limits and intervals.
-    """
+    """Return the application that serves the current one of `versions`."""
     handlers = _Handlers(versions, metrics, limits)
     model, version = "/v1/models/{name}", "/v1/models/{name}/versions/{version}"
     counted = [
@@ -91,8 +86,8 @@ class _Application(Router):
         try:
             await super().__call__(scope, receive, send)
         except HTTPException as error:
-            message = f"{error.detail}: {scope['method']} {scope['path']}"
-            await _error(error, message)(scope, receive, send)
+            error.detail += f": {scope['method']} {scope['path']}"
+            await _error(error)(scope, receive, send)
         except RuntimeError as error:
             # uvloop closes a connection before it reports the end of it.
             if "handler is closed" not in str(error):
@@ -100,28 +95,27 @@ class _Application(Router):
             await asyncio.sleep(0)
 
 
+@dataclass
 class _Counted:
-    """A handler that counts its requests, and whose errors are answers."""
+    """A handler whose requests are counted, and whose errors are answers."""
 
-    def __init__(self, handler: Handler, metrics: Metrics):
-        self._handler = handler
-        self._metrics = metrics
+    handler: Handler
+    metrics: Metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
         try:
-            response = await self._handler(Request(scope, receive))
+            response = await self.handler(Request(scope, receive))
         except HTTPException as error:
-            response = _error(error, error.detail)
+            response = _error(error)
         except ClientDisconnect:
             return
         except Exception as error:  # an unexpected error must not stop the server
             _log.exception("%s %s failed", scope["method"], scope["path"])
-            failed = HTTPException(HTTPStatus.INTERNAL_SERVER_ERROR)
-            response = _error(failed, f"internal error: {type(error).__name__}")
+            response = _error(HTTPException(500, f"internal error: {type(error).__name__}"))
         await response(scope, receive, send)
         seconds = time.perf_counter() - start
-        self._metrics.answered(self._handler.__name__, response.status_code, seconds)
+        self.metrics.answered(self.handler.__name__, response.status_code, seconds)
 
 
 class _Handlers:
@@ -147,49 +141,32 @@ class _Handlers:
         self._batcher.stop()
 
     async def predict(self, request: Request) -> Response:
-        """Return predictions."""
         async with self._bodies.read(request) as body:
             self._batcher.check_room()
             model = self._model(request)
             parsed = parse(PredictRequest, body, model.inputs)
             count, limit = len(parsed.texts), self._limits.reviews
             if count > limit:
-                raise HTTPException(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                    f"The request has {count:,} reviews, limit {limit:,}",
-                )
+                raise HTTPException(413, f"The request has {count:,} reviews, limit {limit:,}")
             outputs = await self._batcher.call(model, parsed.signature_name, parsed.texts)
             return _json(format_answer(outputs, parsed.by_row), model)
 
     async def explain(self, request: Request) -> Response:
-        """Return the words that contributed."""
         async with self._bodies.read(request) as body:
             text = parse(ExplainRequest, body).text
             model = self._versions.current
             texts = variants(text, min(MAX_WORDS, self._limits.reviews - 1))
             outputs = await self._batcher.call(model, PREDICT_TEXT, texts)
-        answer = {
-            "probability": outputs["probability"][0],
-            "label": outputs["label"][0],
-            "parts": [
-                {key: value for key, value in part._asdict().items() if value is not None}
-                for part in parts(text, outputs["probability"].tolist())
-            ],
-        }
-        return _json(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY), model)
+        found = parts(text, outputs["probability"].tolist())
+        shown = [{key: v for key, v in part._asdict().items() if v is not None} for part in found]
+        answer = {name: outputs[name][0] for name in ("probability", "label")}
+        return _json({**answer, "parts": shown}, model)
 
     async def metadata(self, request: Request) -> Response:
-        """Return the signatures."""
         model = self._model(request)
-        answer = {
-            "model_spec": {
-                "name": MODEL_NAME,
-                "signature_name": "",
-                "version": str(model.version),
-            },
-            "metadata": {"signature_def": {"signature_def": model.signature_defs}},
-        }
-        return _json(orjson.dumps(answer))
+        spec = {"name": MODEL_NAME, "signature_name": "", "version": str(model.version)}
+        definitions = {"signature_def": {"signature_def": model.signature_defs}}
+        return _json({"model_spec": spec, "metadata": definitions})
 
     async def status(self, request: Request) -> Response:
         """Return the states of all versions or of one."""
@@ -197,28 +174,18 @@ class _Handlers:
         found = self._versions.status(version) if name == MODEL_NAME else []
         if not found:
             raise _not_found(request)
-        return _json(orjson.dumps({"model_version_status": found}))
+        return _json({"model_version_status": found})
 
     async def health(self, _: Request) -> Response:
-        """Return the version in use."""
-        state = {
-            "status": "ok",
-            "model": MODEL_NAME,
-            "version": str(self._versions.current.version),
-            "folder": self._folder_id,
-        }
-        return _json(orjson.dumps(state))
+        version = str(self._versions.current.version)
+        state = {"status": "ok", "model": MODEL_NAME, "version": version}
+        return _json({**state, "folder": self._folder_id})
 
     async def metrics(self, _: Request) -> Response:
-        """Return the metrics for Prometheus."""
         return Response(self._metrics.render(), headers={"content-type": prometheus.CONTENT_TYPE})
 
     def _model(self, request: Request) -> LoadedModel:
-        """Return the model that a URL names.
-
-        Raises:
-          HTTPException: no such model or version answers requests (404).
-        """
+        """Return the model that a URL names, or raise an HTTPException (404)."""
         model, asked = self._versions.current, request.path_params
         if asked["name"] != MODEL_NAME or asked.get("version") not in (None, str(model.version)):
             raise _not_found(request)
@@ -236,14 +203,18 @@ def _file(name: str, kind: str) -> Handler:
 
 def _not_found(request: Request) -> HTTPException:
     asked = " version ".join(map(str, request.path_params.values()))
-    return HTTPException(HTTPStatus.NOT_FOUND, f"No such model is served: {asked}")
+    return HTTPException(404, f"No such model is served: {asked}")
 
 
-def _error(error: HTTPException, message: str) -> Response:
+def _error(error: HTTPException) -> Response:
+    # A message may quote a part of the request, cut in the middle of a character.
+    content = orjson.dumps({"error": error.detail.encode("utf-8", "replace").decode()})
     headers = dict(error.headers or {})
-    return Response(format_error(message), error.status_code, headers, "application/json")
+    return Response(content, error.status_code, headers, media_type="application/json")
 
 
-def _json(content: bytes, model: LoadedModel | None = None) -> Response:
+def _json(answer: bytes | dict[str, Any], model: LoadedModel | None = None) -> Response:
+    if isinstance(answer, dict):
+        answer = orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
     headers = {VERSION_HEADER: str(model.version)} if model else None
-    return Response(content, headers=headers, media_type="application/json")
+    return Response(answer, headers=headers, media_type="application/json")

@@ -9,6 +9,7 @@ accepted request gets an answer or an error.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import queue
 import threading
@@ -16,8 +17,8 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 
+import tensorflow as tf
 from starlette.exceptions import HTTPException
 
 from serving.predict_text import Outputs
@@ -45,28 +46,19 @@ class _Waiting:
 
     def may_share(self, other: _Waiting) -> bool:
         """Return whether one call may answer both requests."""
-        return (
-            self.model is other.model
-            and self.signature == other.signature
-            and self.signature in self.model.per_review
-        )
+        same = (self.model, self.signature) == (other.model, other.signature)
+        return same and self.signature in self.model.per_review
 
 
 class Batcher:
-    """Calls models for requests; to be used in one event loop."""
+    """Calls models for requests; to be used in one event loop, after `start`.
 
-    def __init__(self, limits: Limits, metrics: Metrics, inline_bytes: int = INLINE_BYTES):
-        """Construct the batcher; `start` starts it.
+    A call has at most as many reviews and bytes as a request may have.
+    """
 
-        Args:
-          limits: a call has at most `reviews` reviews and `body_bytes` bytes, unless a single
-            request has more; at most `queue` reviews are accepted and not answered.
-          metrics: the metrics that record the sizes and times of the calls.
-          inline_bytes: most bytes of reviews in a call that runs in the event loop.
-        """
+    def __init__(self, limits: Limits, metrics: Metrics):
         self._limits = limits
         self._metrics = metrics
-        self._inline_bytes = inline_bytes
         self._last_short = 0.0  # seconds of the last short call
         self._queued = 0
         self._fresh: deque[_Waiting] = deque()
@@ -89,12 +81,9 @@ class Batcher:
         An empty queue accepts every request, so that none is refused for ever.
         """
         if self._queued and self._queued + reviews > self._limits.queue:
-            raise HTTPException(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                f"The queue is full: {self._queued} reviews are waiting, limit "
-                f"{self._limits.queue}; retry later",
-                {"retry-after": "1"},
-            )
+            waiting = f"{self._queued} reviews are waiting, limit {self._limits.queue}"
+            message = f"The queue is full: {waiting}; retry later"
+            raise HTTPException(429, message, {"retry-after": "1"})
 
     async def call(self, model: LoadedModel, signature: str, texts: Sequence[bytes]) -> Outputs:
         """Return the outputs of a signature for `texts`, all from this model.
@@ -119,7 +108,7 @@ class Batcher:
     def _flush(self) -> None:
         """Answer the requests of this turn of the loop, or pass them to the thread."""
         fresh, self._fresh = self._fresh, deque()
-        short = sum(waiting.size for waiting in fresh) <= self._inline_bytes
+        short = sum(waiting.size for waiting in fresh) <= INLINE_BYTES
         if not short or self._last_short > _INLINE_SECONDS:
             self._arrivals.put(fresh)
             return
@@ -163,26 +152,24 @@ class Batcher:
                 return [answer for waiting in batch for answer in self._answer([waiting])]
             return [_http_error(error)]
         seconds = time.perf_counter() - start
-        if sum(waiting.size for waiting in batch) <= self._inline_bytes:
+        if sum(waiting.size for waiting in batch) <= INLINE_BYTES:
             self._last_short = seconds
         self._metrics.call.observe(seconds)
         self._metrics.batch.observe(len(texts))
         self._metrics.reviews.inc(len(texts))
         if len(batch) == 1:
             return [outputs]
-        answers: list[Outputs | Exception] = []
-        begin = 0
-        for waiting in batch:
-            end = begin + len(waiting.texts)
-            answers.append({name: values[begin:end] for name, values in outputs.items()})
-            begin = end
-        return answers
+        ends = itertools.accumulate(len(waiting.texts) for waiting in batch)
+        return [
+            {name: values[end - len(waiting.texts) : end] for name, values in outputs.items()}
+            for waiting, end in zip(batch, ends, strict=True)
+        ]
 
 
 def _deliver(batch: list[_Waiting], answers: list[Outputs | Exception]) -> None:
     for waiting, answer in zip(batch, answers, strict=True):
         if waiting.future.done():
-            continue
+            continue  # its client has left
         if isinstance(answer, Exception):
             waiting.future.set_exception(answer)
         else:
@@ -190,13 +177,9 @@ def _deliver(batch: list[_Waiting], answers: list[Outputs | Exception]) -> None:
 
 
 def _http_error(error: Exception) -> HTTPException:
-    import tensorflow as tf
-
     if isinstance(error, tf.errors.InvalidArgumentError):
         # The lines that follow the reason in TensorFlow's message name operations.
         lines = error.message.partition("[[{{node")[0].strip().splitlines() or [""]
-        return HTTPException(HTTPStatus.BAD_REQUEST, lines[-1] or "the model cannot read the input")
+        return HTTPException(400, lines[-1] or "the model cannot read the input")
     _log.error("the model failed: %s", error, exc_info=error)
-    return HTTPException(
-        HTTPStatus.INTERNAL_SERVER_ERROR, f"the model failed: {type(error).__name__}"
-    )
+    return HTTPException(500, f"the model failed: {type(error).__name__}")

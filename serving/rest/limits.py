@@ -11,7 +11,6 @@ from asyncio import Transport
 from asyncio.events import TimerHandle
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 import anyio
@@ -72,12 +71,12 @@ class Bodies:
         headers, most = dict(request.scope["headers"]), self._limits.body_bytes
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise HTTPException(
-                HTTPStatus.BAD_REQUEST,
-                "Content-Encoding is not supported: send the JSON without compression",
+                400, "Content-Encoding is not supported: send the JSON without compression"
             )
         length = int(headers.get(b"content-length", 0))
+        too_large = HTTPException(413, f"The body is larger than {most:,} bytes", _CLOSE)
         if length > most and b"expect" in headers:
-            raise self._too_large()
+            raise too_large
         chunks: list[bytes] = []
         size = held = 0
         try:
@@ -91,34 +90,21 @@ class Bodies:
                     elif size > _BODIES_TO_DISCARD * most:
                         break
             if time_limit.cancelled_caught:
-                raise HTTPException(
-                    HTTPStatus.REQUEST_TIMEOUT,
-                    f"The body did not arrive within {self._limits.read_seconds:g} s",
-                    _CLOSE,
-                )
+                seconds = f"{self._limits.read_seconds:g} s"
+                raise HTTPException(408, f"The body did not arrive within {seconds}", _CLOSE)
             if max(size, length) > most:
-                raise self._too_large()
+                raise too_large
             body = b"".join(chunks)
             chunks.clear()
             yield body
         finally:
             self._held -= held
 
-    def _too_large(self) -> HTTPException:
-        return HTTPException(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The body is larger than {self._limits.body_bytes:,} bytes",
-            _CLOSE,
-        )
-
     def _hold(self, size: int) -> None:
         self._held += size
         if self._held > _BODIES_IN_MEMORY * self._limits.body_bytes:
-            raise HTTPException(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                "Too many large requests at once; retry later",
-                {"retry-after": "1", **_CLOSE},
-            )
+            retry = {"retry-after": "1", **_CLOSE}
+            raise HTTPException(429, "Too many large requests at once; retry later", retry)
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -139,12 +125,10 @@ class LimitedProtocol(HttpToolsProtocol):
     _timer: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Start the time of the first request's headers."""
         super().connection_made(transport)
         self.on_message_begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time."""
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -168,13 +152,11 @@ class LimitedProtocol(HttpToolsProtocol):
         return _UPGRADE.sub(b"", head) + end + rest
 
     def on_message_begin(self) -> None:
-        """Start the time of the headers."""
         if self._timer is None:
             self._timer = self.loop.call_later(self.read_seconds, self.transport.close)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Stop the time of the headers."""
         self._in_body = True
         self._header_bytes = 0
         self._stop_timer()
@@ -183,7 +165,6 @@ class LimitedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
-        """Note that the headers of the next request follow."""
         self._in_body = False
         super().on_message_complete()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -10,67 +12,30 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class Metrics:
-    """The metrics of one server.
-
-    Attributes:
-      reviews: reviews that the model has classified, those of `/explain` included.
-      queue: reviews that are accepted and not answered.
-      batch: reviews in one call of the model.
-      call: seconds of one call of the model.
-      version: the version of the current model.
-      loads: attempts to load a version, by result.
-    """
+    """The metrics of one server."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        prefix = "amazon_reviews"
-        self._requests = Counter(
-            f"{prefix}_requests", "Answered requests.", ["kind", "code"], registry=self._registry
-        )
+        own: Any = {"namespace": "amazon_reviews", "registry": self._registry}
+        self._requests = Counter("requests", "Answered requests.", ["kind", "code"], **own)
         self._latency = Histogram(
-            f"{prefix}_request_seconds",
+            "request_seconds",
             "Seconds from the headers of a request to its answer.",
             ["kind"],
             buckets=_SECONDS,
-            registry=self._registry,
+            **own,
         )
-        self.reviews = Counter(f"{prefix}_reviews", "Classified reviews.", registry=self._registry)
-        self.queue = Gauge(
-            f"{prefix}_queue", "Reviews accepted and not answered.", registry=self._registry
-        )
-        self.batch = Histogram(
-            f"{prefix}_batch_size",
-            "Reviews in one call of the model.",
-            buckets=_SIZES,
-            registry=self._registry,
-        )
-        self.call = Histogram(
-            f"{prefix}_call_seconds",
-            "Seconds of one call of the model.",
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self.version = Gauge(
-            f"{prefix}_model_version", "The version that answers.", registry=self._registry
-        )
-        self.loads = Counter(
-            f"{prefix}_model_loads",
-            "Attempts to load a version.",
-            ["result"],
-            registry=self._registry,
-        )
+        self.reviews = Counter("reviews", "Classified reviews, those of /explain included.", **own)
+        self.queue = Gauge("queue", "Reviews accepted and not answered.", **own)
+        self.batch = Histogram("batch_size", "Reviews in one call.", buckets=_SIZES, **own)
+        self.call = Histogram("call_seconds", "Seconds of one call.", buckets=_SECONDS, **own)
+        self.version = Gauge("model_version", "The version that answers.", **own)
+        self.loads = Counter("model_loads", "Attempts to load a version.", ["result"], **own)
 
     def answered(self, kind: str, code: int, seconds: float) -> None:
-        """Count an answered request.
-
-        Args:
-          kind: the kind of the request, such as `predict`.
-          code: HTTP status of the answer.
-          seconds: time from the headers of the request to the answer.
-        """
+        """Count an answered request of a kind, such as `predict`, with the status of its answer."""
         self._requests.labels(kind, str(int(code))).inc()
         self._latency.labels(kind).observe(seconds)
 
     def render(self) -> bytes:
-        """Return all metrics as text."""
         return generate_latest(self._registry)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
-from tensorflow.core.framework.types_pb2 import DT_STRING
 
 from core.files import without_magic
 from preprocessing import features
-from preprocessing.fast.ngrams import NgramIds
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
 
 _SAMPLE = b"A good phone: it works."
@@ -42,74 +42,87 @@ class LoadedModel:
     """
 
     def __init__(self, folder: str):
-        """Load the model and call it once, because first calls take longer.
-
-        Args:
-          folder: a version in the serving folder.
+        """Load the version in `folder`, and call it once, because first calls take longer.
 
         Raises:
           BrokenModelError: the folder contains no SavedModel, or the model cannot answer requests.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
-        try:
-            session, definitions = _load(folder)
-        except Exception as error:  # a damaged file can raise anything
-            raise BrokenModelError(f"cannot be loaded: {_one_line(error)}") from error
+        with _broken("cannot be loaded"):
+            self._session, definitions = _load(folder)
+        self._definitions = dict(sorted(definitions.items()))
         self.signature_defs = {
             name: MessageToDict(definition, preserving_proto_field_name=True)
-            for name, definition in sorted(definitions.items())
+            for name, definition in self._definitions.items()
         }
         self.inputs = {
             name: next(iter(definition.inputs))
-            for name, definition in sorted(definitions.items())
-            if [_shape(info) for info in definition.inputs.values()] == [(DT_STRING, 1)]
+            for name, definition in self._definitions.items()
+            if [_shape(info) for info in definition.inputs.values()] == [(tf.string, 1)]
         }
         self.per_review = {
             name
             for name in self.inputs
-            if all(_shape(info)[1] == 1 for info in definitions[name].outputs.values())
+            if all(_shape(info)[1] == 1 for info in self._definitions[name].outputs.values())
         }
         if PREDICT_TEXT not in self.inputs:
             raise BrokenModelError(
                 f"has no signature {PREDICT_TEXT} with a list of strings as its input; it has "
                 f"{', '.join(self.inputs) or 'none'}"
             )
-        self._functions = {
-            name: _text_function(session, definitions[name], input_)
-            for name, input_ in self.inputs.items()
-        }
+        self._functions = {name: self._function(name, key) for name, key in self.inputs.items()}
         self._warm_up()
-        by_ngrams = _ngram_function(session, definitions.get(PREDICT_NGRAMS))
-        try:
-            self._functions[PREDICT_TEXT] = PredictText(
-                self._functions[PREDICT_TEXT], by_ngrams, folder
-            )
-        except Exception as error:  # whatever its operations raise
-            raise BrokenModelError(f"fails in {PREDICT_NGRAMS}: {_one_line(error)}") from error
+        by_ngrams = None
+        if PREDICT_NGRAMS in self._definitions:
+            call = self._callable(PREDICT_NGRAMS, "ngrams", "row_lengths")
+            by_ngrams = lambda grams: call(*grams)  # noqa: E731
+        with _broken(f"fails in {PREDICT_NGRAMS}"):
+            by_text = self._functions[PREDICT_TEXT]
+            self._functions[PREDICT_TEXT] = PredictText(by_text, by_ngrams, folder)
 
     def call(self, signature: str, texts: Sequence[bytes]) -> Outputs:
         """Return the outputs of a signature of `inputs`, each of shape [reviews, ...]."""
         return self._functions[signature](texts)
 
-    def _warm_up(self) -> None:
-        import tensorflow as tf
+    def _function(self, signature: str, key: str) -> Callable[[Sequence[bytes]], Outputs]:
+        call = self._callable(signature, key)
+        # An array of bytes would lose zeros at the end of a text.
+        return lambda texts: call(np.array(texts, object))
 
+    def _callable(self, signature: str, *inputs: str) -> Callable[..., Outputs]:
+        definition = self._definitions[signature]
+        outputs = {key: info.name for key, info in definition.outputs.items()}
+        function: Callable[..., Outputs] = self._session.make_callable(
+            outputs, [definition.inputs[key].name for key in inputs]
+        )
+        return function
+
+    def _warm_up(self) -> None:
         text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
-        for name, input_ in self.inputs.items():
-            sample = _SAMPLE if input_ == "texts" else example.SerializeToString()
-            try:
-                outputs = self.call(name, [sample])
-            except Exception as error:  # its operations can raise any error
-                raise BrokenModelError(f"fails in {name}: {_one_line(error)}") from error
-            if name == PREDICT_TEXT:
-                _check_prediction(outputs)
+        for name, key in self.inputs.items():
+            with _broken(f"fails in {name}"):
+                self.call(name, [_SAMPLE if key == "texts" else example.SerializeToString()])
+        with _broken(f"has no probability and label for each review in {PREDICT_TEXT}"):
+            outputs = self.call(PREDICT_TEXT, [_SAMPLE])
+            [probability], [_] = outputs["probability"], outputs["label"]
+        # Also false for NaN.
+        if not 0 <= probability <= 1:
+            raise BrokenModelError(f"returns the probability {probability} from {PREDICT_TEXT}")
+
+
+@contextlib.contextmanager
+def _broken(problem: str) -> Iterator[None]:
+    """Turn any error of the context, which a damaged file can raise, into a BrokenModelError."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise BrokenModelError(f"{problem}: {type(error).__name__}: {reason}") from error
 
 
 def _load(folder: str) -> tuple[Any, dict[str, Any]]:
     """Return a session with the model, and its `SignatureDef`s."""
-    import tensorflow as tf
-
     config = tf.compat.v1.ConfigProto(
         inter_op_parallelism_threads=_IN_THE_CALLER, intra_op_parallelism_threads=1
     )
@@ -120,50 +133,7 @@ def _load(folder: str) -> tuple[Any, dict[str, Any]]:
     return session, dict(graph.signature_def)
 
 
-def _text_function(
-    session: Any, definition: Any, name: str
-) -> Callable[[Sequence[bytes]], Outputs]:
-    """Return a signature with one input as a function."""
-    call = _callable(session, definition, [name])
-    # An array of bytes would lose zeros at the end of a text.
-    return lambda texts: call(np.array(texts, object))
-
-
-def _ngram_function(session: Any, definition: Any) -> Callable[[NgramIds], Outputs] | None:
-    """Return the signature `predict_ngrams` as a function, if the model has it."""
-    if definition is None:
-        return None
-    call = _callable(session, definition, ["ngrams", "row_lengths"])
-    return lambda grams: call(*grams)
-
-
-def _callable(session: Any, definition: Any, inputs: Sequence[str]) -> Callable[..., Outputs]:
-    outputs = {key: info.name for key, info in definition.outputs.items()}
-    function: Callable[..., Outputs] = session.make_callable(
-        outputs, [definition.inputs[name].name for name in inputs]
-    )
-    return function
-
-
-def _check_prediction(outputs: Mapping[str, np.ndarray]) -> None:
-    shapes = {name: outputs[name].shape for name in ("probability", "label") if name in outputs}
-    if shapes != {"probability": (1,), "label": (1,)}:
-        raise BrokenModelError(
-            f"returns {sorted(outputs)} from {PREDICT_TEXT} instead of a probability and a label "
-            "for each review"
-        )
-    probability = outputs["probability"][0]
-    # Also false for NaN.
-    if not 0 <= probability <= 1:
-        raise BrokenModelError(f"returns the probability {probability} from {PREDICT_TEXT}")
-
-
-def _shape(info: Any) -> tuple[int, int]:
+def _shape(info: Any) -> tuple[tf.DType, int]:
     """Return the dtype and the rank of a tensor; -1 for an unknown rank."""
     shape = info.tensor_shape
-    return info.dtype, -1 if shape.unknown_rank else len(shape.dim)
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}"
+    return tf.as_dtype(info.dtype), -1 if shape.unknown_rank else len(shape.dim)

@@ -1,4 +1,4 @@
-"""The process of the REST server: its socket, and the end after SIGTERM.
+"""The process of the REST server, and its end after SIGTERM.
 
 `python -m serving.rest.server FOLDER` serves the models in FOLDER on a free port of this machine,
 for the check of a candidate.
@@ -14,17 +14,15 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from core.errors import ConfigError, UserError
-from serving.rest.settings import Server
+import uvicorn
 
-if TYPE_CHECKING:
-    import uvicorn
-
-    from serving.rest.limits import Limits
-    from serving.rest.metrics import Metrics
-    from serving.rest.versions import ServedVersions
+from core.errors import UserError
+from serving.rest.app import create_app
+from serving.rest.limits import Limits, limited_protocol
+from serving.rest.metrics import Metrics
+from serving.rest.settings import Server, open_socket, url
+from serving.rest.versions import ServedVersions
 
 _KEEP_ALIVE_SECONDS = 620
 """How long an idle connection stays. A proxy that does not close it first answers with HTTP 502.
@@ -34,34 +32,6 @@ _GRACE_SECONDS = 30
 _SWITCH_SECONDS = 0.0005
 """How long a thread of Python keeps the interpreter while another one waits for it. With Python's
 default, 5 ms, the answer of the model waits for requests that are being parsed."""
-
-
-def open_socket(settings: Server) -> socket.socket:
-    """Return a socket bound to the address in the settings; it does not accept connections yet.
-
-    Raises:
-      ConfigError: the address is in use, or not one of this machine.
-    """
-    place = f"server.host, server.port: {settings.host}:{settings.port}"
-    try:
-        found = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-    except (OSError, UnicodeError) as error:
-        # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
-        problem = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"{place} is not an address: {problem}") from None
-    family, kind, protocol, _, address = found[0]
-    listener = socket.socket(family, kind, protocol)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(address)
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"{place} cannot be used: {error.strerror}. Choose another port with --port"
-        ) from None
-    return listener
 
 
 def serve(
@@ -82,12 +52,6 @@ def serve(
       UserError: the folder has no model that can be served.
       KeyboardInterrupt: after SIGINT.
     """
-    import uvicorn
-
-    from serving.rest.limits import Limits
-    from serving.rest.metrics import Metrics
-    from serving.rest.versions import ServedVersions
-
     metrics = Metrics()
     versions = ServedVersions(folder, metrics)
     # A collection then skips the modules, which are most of the objects; it pauses every request.
@@ -105,21 +69,12 @@ def serve(
     signal.signal(signal.SIGTERM, end)
     sys.setswitchinterval(_SWITCH_SECONDS)
     listener.listen(config.backlog)
-    host, port = listener.getsockname()[:2]
-    ready(
-        f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}",
-        versions.current.version,
-    )
+    ready(url(*listener.getsockname()[:2]), versions.current.version)
     server.run(sockets=[listener])
 
 
 def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -> uvicorn.Config:
     """Return the configuration of a server."""
-    import uvicorn
-
-    from serving.rest.app import create_app
-    from serving.rest.limits import limited_protocol
-
     return uvicorn.Config(
         create_app(versions, metrics, limits),
         http=limited_protocol(limits),
@@ -136,15 +91,11 @@ def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -
 
 def main() -> None:
     """Serve a folder; print one line, a JSON object with `url` and `load_seconds`."""
-    # The time of the imports is not that of the model.
-    import serving.rest.app
-    import serving.rest.versions  # noqa: F401
-
     logging.basicConfig()
     start = time.perf_counter()
 
-    def ready(url: str, _: int) -> None:
-        state = {"url": url, "load_seconds": time.perf_counter() - start}
+    def ready(address: str, _: int) -> None:
+        state = {"url": address, "load_seconds": time.perf_counter() - start}
         print(json.dumps(state), flush=True)
 
     try:

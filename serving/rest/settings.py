@@ -1,11 +1,13 @@
-"""The settings of `amazon-reviews serve`."""
+"""The settings of `amazon-reviews serve`, and the socket for the address in them."""
 
 from __future__ import annotations
 
+import socket
 from typing import Annotated
 
 from pydantic import Field
 
+from core.errors import ConfigError
 from core.settings import Section
 
 MODEL_NAME = "amazon_reviews"
@@ -24,3 +26,36 @@ class Server(Section):
         ("max_body_bytes", "max_batch_size", "max_queue", "read_timeout", "poll_seconds"),
         "its default is a constant",
     )
+
+
+def url(host: str, port: int) -> str:
+    """Return the URL of a server, without a path."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def open_socket(settings: Server) -> socket.socket:
+    """Return a socket bound to the address in the settings; it does not accept connections yet.
+
+    Raises:
+      ConfigError: the address is in use, or not one of this machine.
+    """
+    host, port = settings.host, settings.port
+    place = f"server.host, server.port: {host}:{port}"
+    try:
+        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except (OSError, UnicodeError) as error:
+        # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
+        problem = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{place} is not an address: {problem}") from None
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"{place} cannot be used: {error.strerror}. Choose another port with --port"
+        ) from None
+    return listener

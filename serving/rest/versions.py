@@ -9,6 +9,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import tensorflow as tf
+
 from core.errors import ServerError
 from serving.predictor import NoModelError
 from serving.rest.metrics import Metrics
@@ -47,18 +49,17 @@ class ServedVersions:
           NoModelError: there is no version.
           ServerError: all versions are broken.
         """
-        for path in versions(self.folder):
-            model = self._try(path)
-            if model is not None:
-                self._switch(model)
-                return
-        if not self._states:
+        model = self._load_newer()
+        if model is not None:
+            self._switch(model)
+        elif not self._states:
             raise NoModelError(self.folder)
-        number, (_, problem) = max(self._states.items())
-        raise ServerError(
-            f"no model in {self.folder} can be served: {number} {problem}. Push a model with "
-            "`amazon-reviews run`"
-        )
+        else:
+            number, (_, problem) = max(self._states.items())
+            raise ServerError(
+                f"no model in {self.folder} can be served: {number} {problem}. Push a model with "
+                "`amazon-reviews run`"
+            )
 
     async def watch(self, seconds: float) -> None:
         """Look for a newer version every `seconds`, load it in a thread, and switch to it.
@@ -83,14 +84,12 @@ class ServedVersions:
     def status(self, version: str | None = None) -> list[dict[str, Any]]:
         """Return TensorFlow Serving's `model_version_status` of one version or of all, newest
         first."""
+        codes = {True: "INVALID_ARGUMENT", False: "OK"}
         return [
             {
                 "version": str(number),
                 "state": state,
-                "status": {
-                    "error_code": "INVALID_ARGUMENT" if problem else "OK",
-                    "error_message": problem,
-                },
+                "status": {"error_code": codes[bool(problem)], "error_message": problem},
             }
             for number, (state, problem) in sorted(self._states.items(), reverse=True)
             if version in (None, str(number))
@@ -111,8 +110,9 @@ class ServedVersions:
 
     def _load_newer(self) -> LoadedModel | None:
         """Return the newest version that is not broken; None if it is the one that answers."""
+        current = getattr(self, "current", None)
         for path in versions(self.folder):
-            if _number(path) == self.current.version:
+            if current is not None and _number(path) == current.version:
                 return None
             if path in self._rejected and not self._is_repaired(path):
                 continue
@@ -155,8 +155,6 @@ def _number(path: str) -> int:
 
 def _files(path: str) -> Files:
     """Return the names, sizes and times of the files of a version, local or at a URL."""
-    import tensorflow as tf
-
     found = []
     try:
         for folder, _, names in tf.io.gfile.walk(path):

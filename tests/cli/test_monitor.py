@@ -8,10 +8,8 @@ import pytest
 from absl import logging as absl_logging
 from rich.console import Console
 
-from cli import summary
 from cli.monitor import Watched
 from core.events import receive
-from pipeline.config import PipelineConfig
 from platforms.local import events
 from platforms.local.main import first_error_line, has_no_password
 
@@ -107,28 +105,6 @@ def test_text_that_looks_like_markup_is_shown_unchanged():
 def test_a_line_that_a_kill_cut_short_is_dropped():
     pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
     assert list(receive(pipe)) == [RUNNING]
-
-
-def end(state, tmp_path):
-    console = Console(file=io.StringIO(), width=200)
-    code = summary.show(console, PipelineConfig(), state, tmp_path / "log")
-    return code, console.file.getvalue()
-
-
-def test_an_interrupted_run_is_exit_code_130(tmp_path):
-    interrupted = {"event": "failed", "component": "Trainer", "error": "", "input": False}
-    code, text = end(watched(RUNNING, {**interrupted, "interrupted": True}), tmp_path)
-    assert code == 130
-    assert "interrupted: Trainer; run again to continue" in text
-
-
-@pytest.mark.parametrize(("bad_input", "code"), [(True, 2), (False, 1)])
-def test_a_failure_names_component_error_and_log(tmp_path, bad_input, code):
-    failed = {"event": "failed", "component": "Trainer", "error": "[boom]", "input": bad_input}
-    found, text = end(watched(RUNNING, failed), tmp_path)
-    assert found == code
-    assert "failed: Trainer: [boom]" in text
-    assert f"log: {tmp_path / 'log'}" in text
 
 
 @pytest.mark.parametrize(

@@ -56,15 +56,34 @@ def test_every_line_is_counted(lines, line):
     assert _account(lines) == line
 
 
+def end(watched, options="", **settings):
+    """Return the exit code, and the lines that are printed."""
+    printed, config = StringIO(), PipelineConfig.model_validate(settings)
+    code = show(Console(file=printed, width=200), config, watched, Path("/log"), options)
+    return code, printed.getvalue().splitlines()
+
+
 def test_the_next_command_has_the_settings_of_the_run():
     options = settings_options("my file.yaml", ["paths.root=r", "training.model=text_cnn"])
-    printed = StringIO()
-    show(Console(file=printed), PipelineConfig(), Watched(outcome=OUTCOME), options=options)
-    assert shlex.split(printed.getvalue().splitlines()[-1].removeprefix("next: ")) == [
+    _, lines = end(Watched(outcome=OUTCOME), options)
+    assert shlex.split(lines[-1].removeprefix("next: ")) == [
         *("amazon-reviews", "predict", "--config", "my file.yaml"),
         *("--set", "paths.root=r", "--set", "training.model=text_cnn", "Battery died in a week"),
     ]
     assert settings_options(None, None) == ""
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "line"),
+    [
+        ({"interrupted": True}, 130, "interrupted: Trainer; run again to continue"),
+        ({"input": True}, 2, "failed: Trainer: [boom]"),
+        ({"input": False}, 1, "failed: Trainer: [boom]"),
+    ],
+)
+def test_a_failure_names_component_error_and_log(failure, code, line):
+    failure = {"component": "Trainer", "error": "[boom]", **failure}
+    assert end(Watched(failure=failure)) == (code, [line, "log: /log"])
 
 
 @pytest.mark.parametrize(
@@ -80,10 +99,8 @@ def test_the_next_command_has_the_settings_of_the_run():
 def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, last):
     pushed_to = "" if destination == "none" else "/serving/7"
     outcome = {**OUTCOME, "blessed": blessed, "refused": refused, "pushed_to": pushed_to}
-    config = PipelineConfig.model_validate({"push": {"destination": destination}})
-    printed = StringIO()
-    assert show(Console(file=printed), config, Watched(outcome=outcome), Path("log")) == code
-    lines = printed.getvalue().splitlines()
+    found, lines = end(Watched(outcome=outcome), push={"destination": destination})
+    assert found == code
     assert {"read as   CSV: label `stars`", "report    /runs/[1]/report.html"} < set(lines)
     accuracy = (
         "accuracy  0.9123   AUC 0.9500 (test split; always answering positive would give 0.5000)"
@@ -110,6 +127,4 @@ def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, la
 def test_the_result_names_the_baseline(baseline, change, destination, line):
     outcome = {**OUTCOME, "baseline": baseline, "accuracy_change": change}
     settings = {"push": {"destination": destination}, "paths": {"serving": "/s"}}
-    printed = StringIO()
-    show(Console(file=printed), PipelineConfig.model_validate(settings), Watched(outcome=outcome))
-    assert line in printed.getvalue().splitlines()
+    assert line in end(Watched(outcome=outcome), **settings)[1]

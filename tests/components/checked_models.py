@@ -4,13 +4,12 @@ import tensorflow as tf
 from tensorflow_model_analysis.proto import metrics_for_slice_pb2
 
 GOOD, BAD = ("great", "good", "love"), ("awful", "bad", "hate")
-SLOW_SECONDS = 0.3
 
 
 class Words(tf.Module):
     """A model whose probability depends on the words of a vocabulary in the text."""
 
-    def __init__(self, folder, words=(*GOOD, *BAD), *, slow=False, fails=False, halves_text=False):
+    def __init__(self, folder, words=(*GOOD, *BAD), *, fails=False, halves_text=False):
         super().__init__()
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "words.txt"
@@ -25,17 +24,12 @@ class Words(tf.Module):
         )
         self._table = tf.lookup.StaticHashTable(initializer, len(words))
         self._weights = tf.Variable([3.0] * len(GOOD) + [-3.0] * len(BAD) + [0.0])
-        self._slow, self._fails, self._halves_text = slow, fails, halves_text
+        self._fails, self._halves_text = fails, halves_text
 
     def _predict(self, texts):
         if self._fails:
             # The assertion fails in the first call, not while the model is saved.
             with tf.control_dependencies([tf.debugging.Assert(False, ["the table is empty"])]):
-                texts = tf.identity(texts)
-        if self._slow:
-            end = tf.timestamp() + SLOW_SECONDS
-            waited = tf.while_loop(lambda n: tf.timestamp() < end, lambda n: [n + 1], [0])
-            with tf.control_dependencies(waited):
                 texts = tf.identity(texts)
         words = tf.strings.split(texts)
         ids = tf.ragged.map_flat_values(self._table.lookup, words)
@@ -88,8 +82,3 @@ def write_evaluation(folder, accuracy, count):
     folder.mkdir(parents=True)
     with tf.io.TFRecordWriter(str(folder / "metrics-00000-of-00001.tfrecord")) as writer:
         writer.write(metrics.SerializeToString())
-
-
-def failed(found):
-    """Return the names of the results that did not pass."""
-    return [result["name"] for result in found["results"] if not result["passed"]]

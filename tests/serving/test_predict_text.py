@@ -68,3 +68,17 @@ def test_a_model_without_the_signature(load, tmp_path):
     push(tmp_path / "3")
     predict = load(str(tmp_path / "3"))
     assert predict([b"good", b"bad"])["label"].tolist() == [1, 0]
+
+
+def test_long_reviews_are_predicted_in_several_calls(load, folder, monkeypatch):
+    predict = load(folder)
+    whole, calls, by_ngrams = predict(TEXTS), [], predict_text.ngram_ids
+    monkeypatch.setattr(
+        predict_text, "ngram_ids", lambda texts, *_: calls.append(texts) or by_ngrams(texts, *_)
+    )
+    for size in (1, 1000):
+        calls.clear()
+        monkeypatch.setattr(predict_text, "_MAX_BYTES", size)
+        assert_equal(predict(TEXTS), whole)
+        assert [text for part in calls for text in part] == TEXTS
+        assert all(len(texts) == 1 or sum(map(len, texts)) <= size for texts in calls)

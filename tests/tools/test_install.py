@@ -51,19 +51,15 @@ def test_uv_downloads_an_interpreter_if_none_fits(glibc, stack):
     assert "which uv downloads" in str(choice)
 
 
-def test_an_interpreter_with_headers_is_preferred():
+def test_an_interpreter_with_headers_is_preferred_and_one_without_wheels_passed_over():
     bare, whole = interpreter("3.13.1", headers=False), interpreter("3.12.1")
     assert chosen((2, 41), bare, whole).interpreter == whole
-
-
-def test_an_interpreter_without_wheels_is_passed_over():
     free_threaded, plain = interpreter("3.13.1", standard=False), interpreter("3.11.1")
     assert chosen((2, 41), free_threaded, plain).interpreter == plain
 
 
 def test_the_choice_is_one_line_with_the_reason():
-    choice = chosen((2, 36), interpreter("3.10.13"))
-    assert str(choice) == (
+    assert str(chosen((2, 36), interpreter("3.10.13"))) == (
         "stack: tfx 1.16 on Python 3.10.13 (glibc 2.36 is older than 2.39, which tfx 1.21 requires)"
     )
 
@@ -84,22 +80,19 @@ def test_the_error_of_an_unsuitable_machine_has_reason_and_remedy(system, machin
     assert "Debian 13 or Ubuntu 24.04" in str(error.value)
 
 
-def test_nothing_is_missing_on_a_complete_machine_or_if_uv_downloads_the_interpreter():
+def test_everything_that_is_missing_is_reported_at_once():
     choice = chosen((2, 41), interpreter("3.13.5"))
     assert missing(choice, True, choice.interpreter) == ""
+    # uv downloads the interpreter.
     assert missing(chosen((2, 41)), True, interpreter("3.9.2")) == ""
-
-
-def test_everything_that_is_missing_is_reported_at_once():
     python = interpreter("3.13.5", path=os.path.realpath("/usr/bin/python3"), headers=False)
-    text = missing(chosen((2, 41), python), False, None)
-    assert text.splitlines()[-1] == (
-        "Install it as root: apt-get install python3-venv g++ python3-dev"
-    )
+    for manager, packages in (
+        ("apt-get", "python3-venv g++ python3-dev"),
+        ("dnf", "python3 gcc-c++ python3-devel"),
+    ):
+        text = missing(chosen((2, 41), python), False, None, manager)
+        assert text.splitlines()[-1] == f"Install it as root: {manager} install {packages}"
     assert "pyfarmhash" in text and python.path in text
-    assert missing(chosen((2, 41), python), False, None, "dnf").splitlines()[-1] == (
-        "Install it as root: dnf install python3 gcc-c++ python3-devel"
-    )
     other = interpreter("3.12.1", headers=False)
     assert "python3.12-dev" in missing(chosen((2, 41), other), True, other)
 
@@ -132,20 +125,16 @@ def test_uv_reaches_packages_as_pip_does_unless_it_is_set_up_itself():
     assert install.uv_environment(own, listing) == {**own, "UV_SYSTEM_CERTS": "true"}
 
 
-def test_a_venv_without_its_interpreter_or_its_stamp_counts_as_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_venv_without_its_interpreter_or_its_stamp_counts_as_absent(tmp_path, monkeypatch):
     monkeypatch.setattr(install, "VENV", tmp_path)
     monkeypatch.setattr(install, "STAMP", tmp_path / "installed.json")
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.touch()
     assert install.read_stamp() == {}  # killed before the end
-    install.STAMP.write_text(json.dumps({"digest": "d"}))
-    assert install.read_stamp() == {"digest": "d"}
-    install.STAMP.write_text("{")
-    assert install.read_stamp() == {}
-    install.STAMP.write_text(json.dumps({"digest": "d"}))
+    for text, found in (("{", {}), (json.dumps({"digest": "d"}), {"digest": "d"})):
+        install.STAMP.write_text(text)
+        assert install.read_stamp() == found
     python.unlink()
     python.symlink_to(tmp_path / "removed")
     assert install.read_stamp() == {}

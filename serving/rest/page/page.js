@@ -92,9 +92,13 @@ function ofAnswer({ label, probability }) {
   return label === 1 ? probability : 1 - probability;
 }
 
+function isUndecided(prediction) {
+  return ofAnswer(prediction) < UNDECIDED;
+}
+
 function verdict(prediction) {
   const shown = `probability ${(100 * ofAnswer(prediction)).toFixed(1)} %`;
-  const undecided = ofAnswer(prediction) < UNDECIDED ? ", undecided" : "";
+  const undecided = isUndecided(prediction) ? ", undecided" : "";
   return `${prediction.label === 1 ? "Positive" : "Negative"}: ${shown}${undecided}`;
 }
 
@@ -106,6 +110,9 @@ function show(reviews, predictions) {
     const meter = make("meter");
     meter.value = ofAnswer(predictions[n]);
     meter.setAttribute("aria-hidden", "true"); // the text beside it has the same number
+    // The browser shows a value far from the optimum in red, and one between in yellow.
+    if (isUndecided(predictions[n])) [meter.optimum, meter.low, meter.high] = [0, 0.01, 1];
+    else if (predictions[n].label === 0) [meter.optimum, meter.low, meter.high] = [0, 0.01, 0.02];
     // The summary of a single review is its verdict.
     if (reviews.length > 1) answer.append(verdict(predictions[n]), " ");
     answer.append(meter);

@@ -14,6 +14,7 @@ from platforms.beam import beam_args
 from platforms.flink import rest
 from tests.checkout import CHECKOUT
 from tests.waiting import alive, wait
+from tools import flink_cluster
 
 CLUSTER = [sys.executable, "-m", "tools.flink_cluster"]
 JOB = CHECKOUT / "tests" / "platforms" / "flink" / "flink_job.py"
@@ -54,9 +55,9 @@ def test_the_printed_command_uses_the_cluster_and_ctrl_c_ends_it(tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--task-managers", "--slots"])
-def test_a_cluster_of_nothing_is_one_line(option):
-    done = subprocess.run([*CLUSTER, option, "0"], cwd=CHECKOUT, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].endswith(
-        "error: --task-managers and --slots must be at least 1"
-    )
+def test_a_cluster_of_nothing_is_one_line(option, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["flink_cluster", option, "0"])
+    with pytest.raises(SystemExit, match="2"):
+        flink_cluster.main()
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith("error: --task-managers and --slots must be at least 1")

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from cli import command
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
@@ -48,8 +49,8 @@ def root(tmp_path_factory):
     return folder
 
 
-def start(root, *words, program=SMALL_UNITS, more=""):
-    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}{more}"}
+def start(root, *words, program=SMALL_UNITS):
+    environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     words = [sys.executable, "-c", program, "predict", *map(str, words)]
     return subprocess.Popen(words, env=environment, **pipes)
@@ -58,28 +59,28 @@ def start(root, *words, program=SMALL_UNITS, more=""):
 def wait_for_units(process, folder, count):
     """Wait until a run has finished some units."""
     deadline = time.monotonic() + 300
-    while len(list(folder.glob("*.done.json"))) < count:
+    while len(list(folder.glob("*-*.arrow"))) < count:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_is_ended_leaves_no_output_and_the_next_one_completes(root, tmp_path, sign):
+def test_a_run_that_is_ended_leaves_no_output_and_the_last_one_completes(root, tmp_path):
     source, output = tmp_path / "in.txt", tmp_path / "scores.csv"
     source.write_text("\n".join(TEXTS))
-    process = start(root, "--input", source, "--output", output)
-    wait_for_units(process, tmp_path / ".scores.csv.partial", 3)
-    process.send_signal(sign)
-    _, error = process.communicate(timeout=300)
-    assert process.returncode == (130 if sign == signal.SIGINT else -sign), error
-    if sign == signal.SIGINT:
-        *_, last = error.decode().splitlines()
-        assert last == "interrupted; repeat the command to continue, the work is kept"
-        assert "Traceback" not in error.decode()
-    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", ".scores.csv.partial"}
+    words = ("--input", source, "--output", output)
+    for sign, code, units in ((signal.SIGKILL, -9, 3), (signal.SIGINT, 130, 6)):
+        process = start(root, *words)
+        wait_for_units(process, tmp_path / ".scores.csv.partial", units)
+        process.send_signal(sign)
+        _, error = process.communicate(timeout=300)
+        assert process.returncode == code, error
+        assert {path.name for path in tmp_path.iterdir()} == {"in.txt", ".scores.csv.partial"}
+    *_, last = error.decode().splitlines()
+    assert last == "interrupted; repeat the command to continue, the work is kept"
+    assert "Traceback" not in error.decode()
 
-    process = start(root, "--input", source, "--output", output)
+    process = start(root, *words)
     out, error = process.communicate(timeout=300)
     assert process.returncode == 0, error
     assert b"200,000 reviews scored" in out and b"already finished" in out
@@ -91,6 +92,7 @@ def test_a_run_that_is_ended_leaves_no_output_and_the_next_one_completes(root, t
     assert [row["label"] for row in rows] == labels
 
 
+@pytest.mark.exhaustive
 def test_memory_does_not_grow_with_the_input(root, tmp_path):
     peaks = []
     for lines in (50_000, 1_500_000):
@@ -104,18 +106,32 @@ def test_memory_does_not_grow_with_the_input(root, tmp_path):
     assert peaks[1] - peaks[0] < MOST_GROWTH, peaks
 
 
-def test_standard_input_and_output(root):
-    process = start(root, "--input", "-", "--output", "-")
-    out, error = process.communicate(b"good phone\n\xff\nbad\n", timeout=300)
-    assert process.returncode == 2
-    rows = list(csv.DictReader(io.StringIO(out.decode())))
+@pytest.fixture
+def run(root, tmp_path, monkeypatch):
+    """Return a function that runs the command in this process, and returns its exit code."""
+
+    def do(*words):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("PIPELINE_SET", f"paths.root={root}")
+        monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict", *words])
+        with pytest.raises(SystemExit) as ended:
+            command.main()
+        return ended.value.code
+
+    return do
+
+
+def test_standard_input_and_output(run, monkeypatch, capfdbinary):
+    lines = io.BytesIO(b"good phone\n\xff\nbad\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines))
+    assert run("--input", "-", "--output", "-") == 2
+    out, error = map(bytes.decode, capfdbinary.readouterr())
+    rows = list(csv.DictReader(io.StringIO(out)))
     assert [tuple(row.values()) for row in rows] == [
         ("-", "1", "0.9", "positive"),
         ("-", "3", "0.100000024", "negative"),
     ]
-    # Before these lines, libraries warn about Python 3.10, because the test program does not
-    # silence their import.
-    rejected, counts, reading = error.decode().splitlines()[-3:]
+    rejected, counts, reading = error.splitlines()[-3:]
     assert json.loads(rejected)["reason"] == "invalid_utf8"
     assert counts.startswith("2 reviews scored in")
     assert counts.endswith("1 line rejected (invalid_utf8 1): above")
@@ -136,15 +152,8 @@ def test_standard_input_and_output(root):
         (["-i", "missing.csv", "-o", "x.csv"], "missing.csv matches no file"),
     ],
 )
-def test_arguments_that_do_not_fit(root, tmp_path, monkeypatch, capfd, words, problem):
-    from cli import command
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PIPELINE_SET", f"paths.root={root}")
-    monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict", *words])
-    with pytest.raises(SystemExit) as ended:
-        command.main()
-    assert ended.value.code == 2
+def test_arguments_that_do_not_fit(run, tmp_path, capfd, words, problem):
+    assert run(*words) == 2
     error = capfd.readouterr().err
     assert problem in error and error.count("\n") == 1
     assert not list(tmp_path.iterdir())

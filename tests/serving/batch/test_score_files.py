@@ -6,17 +6,15 @@ import json
 import shutil
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 
 from core.errors import InputError, UserError
 from preprocessing.reading.records import ReadOptions
-from serving.batch import run, stage, work
+from serving.batch import run, work
 from serving.batch.run import Request, find_inputs, score_files
-from serving.predict_text import load_predict_text
+from serving.predict_text import PredictText
 from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
 from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
-from tests.serving.models import Ngrams, save_ngrams
 
 pytestmark = pytest.mark.slow
 
@@ -33,11 +31,11 @@ def test_every_format_comes_back_in_order(score, small_units, tmp_path, kind, su
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, output.name])
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_every_format_of_the_output_has_the_same_rows(score, tmp_path, suffix):
+def test_every_format_of_the_output_has_the_same_rows(score, tmp_path):
     path = write(tmp_path, 'a "b", c.txt', FILES["plain"])
-    score(path, output=f"scores.{suffix}")
-    assert rows(tmp_path / f"scores.{suffix}") == wanted(path)
+    for suffix in ("csv", "jsonl", "parquet"):
+        score(path, output=f"scores.{suffix}")
+        assert rows(tmp_path / f"scores.{suffix}") == wanted(path)
 
 
 def test_a_column_of_ids_goes_through(score, tmp_path, small_units):
@@ -63,18 +61,6 @@ def test_standard_output_has_the_same_rows(model, tmp_path, capfdbinary):
     printed.write_bytes(capfdbinary.readouterr().out)
     assert rows(printed) == wanted(path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt", printed.name]
-
-
-def test_scores_are_those_of_predict_text_whatever_the_parts(tmp_path, monkeypatch):
-    texts = [f"review {n}: {'good ' * (n % 7)}É{'!' * (n % 3)}".encode() for n in range(500)]
-    predict = load_predict_text(save_ngrams(Ngrams(), tmp_path))
-    assert predict.is_fast
-    for size in (1, 1000, 1 << 20):
-        monkeypatch.setattr(stage, "_BYTES_AT_ONCE", size)
-        found = stage.score(predict, texts)
-        np.testing.assert_array_equal(found.probability, predict(texts)["probability"])
-        np.testing.assert_array_equal(found.label, predict(texts)["label"])
-    assert len(stage.score(predict, []).label) == 0
 
 
 @pytest.mark.parametrize("word", ["*.txt", "../x[1]/*.txt", "{folder}/n*"])
@@ -120,7 +106,7 @@ class Broken(Exception):
 def fail_after(monkeypatch, count):
     """Make the scoring of the batch with this number fail; return the list of scored batches."""
     scored = []
-    plain = stage.score
+    plain = PredictText.__call__
 
     def failing(predict, texts):
         if len(scored) == count:
@@ -128,7 +114,7 @@ def fail_after(monkeypatch, count):
         scored.append(len(texts))
         return plain(predict, texts)
 
-    monkeypatch.setattr(stage, "score", failing)
+    monkeypatch.setattr(PredictText, "__call__", failing)
     return scored
 
 
@@ -153,13 +139,12 @@ def test_a_failed_run_leaves_no_output_and_the_next_one_resumes(
 
 @pytest.mark.parametrize("change", ["input", "model", "options"])
 def test_another_input_model_or_option_starts_from_the_beginning(
-    score, small_units, tmp_path, monkeypatch, model, change
+    score, small_units, tmp_path, model, change
 ):
     path = write(tmp_path, "in.txt", FILES["plain"])
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(UserError):
         fail_after(patch, 12)
-        with pytest.raises(UserError):
-            score(path)
+        score(path)
     changes, texts = {}, TEXTS
     if change == "input":
         texts = [text.replace("good", "nice") for text in TEXTS]

@@ -12,8 +12,8 @@ import uvicorn
 
 from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
-from serving.rest.server import open_socket, uvicorn_config
-from serving.rest.settings import Server
+from serving.rest.server import uvicorn_config
+from serving.rest.settings import Server, open_socket
 from serving.rest.versions import ServedVersions
 
 MODEL = "/v1/models/amazon_reviews"

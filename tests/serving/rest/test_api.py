@@ -78,16 +78,9 @@ def test_predictions(server, request_, answer):
     [
         (b"", "Invalid JSON: EOF"),
         (b'{"instances": [', "Invalid JSON: EOF"),
-        (b'{"instances": ["\xff"]}', "Invalid JSON: "),
         (b'{"instances": ["\\ud800"]}', "Invalid JSON: "),
         (b"[" * 100_00, "Invalid JSON: recursion limit exceeded"),
-        (b"[]", "Input should be an object"),
         ({"instances": ["a"], "inputs": ["a"]}, "either instances or inputs is required"),
-        (b"{}", "either instances or inputs is required"),
-        (
-            {"signature_name": 7, "instances": ["a"]},
-            "signature_name: Input should be a valid string",
-        ),
         (
             {"signature_name": "nothing", "instances": ["a"]},
             "signature_name: the model has predict_text, serving_default, transform_features, not "
@@ -96,12 +89,10 @@ def test_predictions(server, request_, answer):
         ({**TEXT, "instances": "a"}, "instances: Input should be a valid array"),
         ({**TEXT, "instances": []}, "instances is empty"),
         ({**TEXT, "instances": ["a", 5]}, "instances.1: must be a string, or "),
-        ({**TEXT, "instances": [None]}, "instances.0: must be a string, or "),
         ({**TEXT, "instances": [["a"]]}, "instances.0: must be a string, or "),
         ({**TEXT, "instances": [{"b64": "*"}]}, "instances.0: "),
         ({**TEXT, "instances": [{"text": "a"}]}, "instances.0: must be a string, or "),
         ({**TEXT, "inputs": {"text": ["a"]}}, "inputs: Input should be a valid array"),
-        ({**TEXT, "inputs": "a"}, "inputs: Input should be a valid array"),
         ({**TEXT, "inputs": [1]}, "inputs.0: must be a string, or "),
         ({"instances": ["no Example"]}, "Could not parse example input, value: 'no Example'"),
         ({"instances": [{"b64": ""}]}, "Name: <unknown>, Feature: text "),
@@ -119,15 +110,13 @@ def test_wrong_requests(server, body, message):
     [
         ("POST", "/v1/models/half:predict", 404),
         ("POST", f"{MODEL}/versions/9:predict", 404),
-        ("POST", f"{MODEL}/versions/{'9' * 5000}:predict", 404),
-        ("POST", f"{MODEL}/labels/x:predict", 404),
         ("POST", f"{MODEL}:classify", 405),
         ("GET", PREDICT, 404),
         ("GET", "/v1/models", 404),
         ("GET", "/v1/models/half", 404),
         ("GET", f"{MODEL}/versions/9", 404),
         ("GET", "/v1/models/half/metadata", 404),
-        ("GET", "/nothing", 404),
+        ("GET", "/v1/models/%ff%00", 404),
         ("PUT", "/healthz", 405),
     ],
 )
@@ -139,18 +128,11 @@ def test_wrong_addresses(server, method, path, status):
 
 
 @pytest.mark.parametrize("path", [MODEL, f"{MODEL}/versions/3"])
-def test_status(server, path):
-    version = {
-        "version": "3",
-        "state": "AVAILABLE",
-        "status": {"error_code": "OK", "error_message": ""},
-    }
+def test_status_and_metadata(server, path):
+    good = {"error_code": "OK", "error_message": ""}
+    version = {"version": "3", "state": "AVAILABLE", "status": good}
     assert server.get(path).json == {"model_version_status": [version]}
-
-
-@pytest.mark.parametrize("path", [f"{MODEL}/metadata", f"{MODEL}/versions/3/metadata"])
-def test_metadata(server, path):
-    got = server.get(path).json
+    got = server.get(f"{path}/metadata").json
     assert got["model_spec"] == {"name": "amazon_reviews", "signature_name": "", "version": "3"}
     definitions = got["metadata"]["signature_def"]["signature_def"]
     assert {"serving_default", "predict_text", "transform_features"} <= set(definitions)

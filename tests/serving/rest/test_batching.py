@@ -8,35 +8,42 @@ import numpy as np
 import pytest
 from starlette.exceptions import HTTPException
 
+from serving.rest import batching
 from serving.rest.batching import Batcher
 from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
 
 
 class Model:
-    """A model whose first call lasts until `go` is set."""
+    """A model that records its calls; each lasts until `go` is set, and for `seconds`."""
 
     per_review = ("predict_text",)
 
-    def __init__(self):
-        self.calls = []
-        self.entered = threading.Event()
-        self.go = threading.Event()
+    def __init__(self, seconds=0.0):
+        self.seconds, self.calls, self.in_loop = seconds, [], []
+        self.entered, self.go = threading.Event(), threading.Event()
 
     def call(self, signature, texts):
         self.calls.append((signature, list(texts)))
+        self.in_loop.append(threading.current_thread() is threading.main_thread())
         self.entered.set()
         assert self.go.wait(60)
+        time.sleep(self.seconds)
         if b"bad" in texts:
             raise RuntimeError("bad")
         return {"length": np.array([len(text) for text in texts])}
+
+
+@pytest.fixture(autouse=True)
+def all_requests_are_long(monkeypatch):
+    monkeypatch.setattr(batching, "INLINE_BYTES", 0)
 
 
 def answers(model, requests, **limits):
     """Send a first request, and the others while it is being answered; return all answers."""
 
     async def run():
-        batcher = Batcher(Limits(**limits), Metrics(), inline_bytes=0)
+        batcher = Batcher(Limits(**limits), Metrics())
         batcher.start()
         tasks = []
         for signature, texts in requests:
@@ -60,10 +67,8 @@ def lengths(answers):
 
 def test_requests_that_wait_share_a_call():
     model = Model()
-    got = answers(
-        model,
-        [("predict_text", [b"a"]), ("predict_text", [b"bb", b"c"]), ("predict_text", [b"ddd"])],
-    )
+    texts = [[b"a"], [b"bb", b"c"], [b"ddd"]]
+    got = answers(model, [("predict_text", each) for each in texts])
     assert lengths(got) == [[1], [2, 1], [3]]
     assert model.calls == [("predict_text", [b"a"]), ("predict_text", [b"bb", b"c", b"ddd"])]
 
@@ -94,48 +99,27 @@ def test_an_empty_queue_accepts_even_a_large_request():
     assert lengths(answers(Model(), [("predict_text", [b"a"] * 7)], queue=5)) == [[1] * 7]
 
 
-class Short:
-    """A model that records the threads of its calls, each of which takes `seconds`."""
-
-    per_review = Model.per_review
-
-    def __init__(self, seconds=0.0):
-        self.seconds, self.calls = seconds, []
-
-    def call(self, signature, texts):
-        self.calls.append((threading.current_thread() is threading.main_thread(), len(texts)))
-        time.sleep(self.seconds)
-        return {"length": np.array([len(text) for text in texts])}
-
-
-def turns(model, *turns):
-    """Send the texts of each turn at the same time, one turn after the other."""
+@pytest.mark.parametrize(
+    ("seconds", "turns", "in_loop"),
+    [
+        (0.0, [[b"a", b"bb", b"ccc"], [b"a"]], [True, True]),
+        (0.0, [[b"a" * 11]], [False]),  # a long request
+        (0.02, [[b"a"], [b"b"], [b"c"]], [True, False, False]),  # a slow model
+    ],
+)
+def test_short_requests_of_one_turn_share_a_call_in_the_loop(monkeypatch, seconds, turns, in_loop):
+    monkeypatch.setattr(batching, "INLINE_BYTES", 10)
+    model = Model(seconds)
+    model.go.set()
 
     async def run():
-        batcher = Batcher(Limits(), Metrics(), inline_bytes=10)
+        batcher = Batcher(Limits(), Metrics())
         batcher.start()
         for texts in turns:
             calls = [batcher.call(model, "predict_text", [text]) for text in texts]
-            got = await asyncio.gather(*calls)
-            assert lengths(got) == [[len(text)] for text in texts]
+            assert lengths(await asyncio.gather(*calls)) == [[len(text)] for text in texts]
         batcher.stop()
 
     asyncio.run(run())
-
-
-def test_short_requests_of_one_turn_share_a_call_in_the_loop():
-    model = Short()
-    turns(model, [b"a", b"bb", b"ccc"], [b"a"])
-    assert model.calls == [(True, 3), (True, 1)]
-
-
-def test_long_requests_run_in_the_thread():
-    model = Short()
-    turns(model, [b"a" * 11])
-    assert model.calls == [(False, 1)]
-
-
-def test_a_slow_model_runs_in_the_thread():
-    model = Short(seconds=0.02)
-    turns(model, [b"a"], [b"b"], [b"c"])
-    assert model.calls == [(True, 1), (False, 1), (False, 1)]
+    assert [texts for _, texts in model.calls] == turns
+    assert model.in_loop == in_loop

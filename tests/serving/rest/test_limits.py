@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import string
 import subprocess
 import threading
 import time
@@ -33,16 +32,12 @@ def answer_of(connection):
 
 
 @pytest.mark.parametrize("path", [PREDICT, "/explain"])
-def test_a_large_body_gets_413(server, path):
+def test_a_large_body_gets_413_even_if_its_size_is_unknown(server, path):
     got = server.post(path, {"text": "a" * 20_000})
     assert (got.status, list(got.json)) == (413, ["error"])
     assert "20,000 bytes" in got.json["error"]
-    assert server.is_well()
-
-
-def test_a_body_of_unknown_size_gets_413_too(server):
     chunks = (b"a" * 1000 for _ in range(50))
-    assert server.request("POST", PREDICT, chunks).status == 413
+    assert server.request("POST", path, chunks).status == 413
     assert server.is_well()
 
 
@@ -69,19 +64,15 @@ def test_a_slow_body_gets_408(server):
     assert server.is_well()
 
 
-@pytest.mark.parametrize("start", [b"", b"POST /v1/mod", HEAD.encode() + b"x-header: "])
+FIRST = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize("start", [b"", HEAD.encode() + b"x-header: ", FIRST + b"GET /hea"])
 def test_slow_headers_end_the_connection(server, start):
     with server.connect() as connection:
         connection.sendall(start)
-        assert answer_of(connection) == b""
+        assert answer_of(connection).count(b"HTTP/1.1 ") == start.count(FIRST)
     assert server.is_well()
-
-
-def test_slow_headers_of_a_second_request_end_the_connection(server):
-    with server.connect() as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /hea")
-        got = answer_of(connection)
-    assert got.count(b"HTTP/1.1 ") == 1
 
 
 def test_endless_headers_end_the_connection(server):
@@ -178,10 +169,6 @@ def test_a_request_is_answered_that_arrives_after_the_end_has_begun(serving):
     assert b"connection: close" in answer.lower()
 
 
-def test_compressed_bodies_are_refused(server):
-    assert server.request("POST", PREDICT, b"x", {"content-encoding": "gzip"}).status == 400
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -216,23 +203,6 @@ def test_no_body_causes_a_server_error(server, path, body):
     assert got.status in (200, 400, 413)
     if got.status != 200:
         assert list(got.json) == ["error"]
-
-
-NAMES = ["amazon_reviews", "3", ":predict", "metadata", "labels"]
-PARTS = ["/", "v1", "models", "versions", "%", *NAMES]
-PATHS = st.lists(
-    st.sampled_from(PARTS) | st.text(string.ascii_letters + string.digits + "%.:;~?&=", max_size=5)
-).map(lambda words: "/" + "".join(words))
-
-
-@given(method=st.sampled_from(["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"]), path=PATHS)
-@example(method="GET", path="/v1/models/%ff%00")
-def test_no_address_causes_a_server_error(server, method, path):
-    assert server.request(method, path).status < 500
-
-
-def test_the_server_is_well_after_all_of_it(server):
-    assert server.is_well()
 
 
 @pytest.fixture
@@ -300,29 +270,24 @@ def test_many_clients_of_a_slow_model_lose_no_accepted_request(serving, monkeypa
         assert server.is_well()
 
 
-def test_many_large_bodies_at_once_get_429(serving, monkeypatch):
+def test_large_bodies_count_until_they_are_answered(serving, monkeypatch, blocked):
     monkeypatch.setattr(limits, "_BODIES_IN_MEMORY", 1)
-    head = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\ncontent-length: 900\r\n\r\n".encode()
+    head = f"{HEAD}content-length: 90000\r\n\r\n".encode()
     with (
-        running(serving, body_bytes=1000) as server,
+        running(serving, body_bytes=100_000) as server,
         server.connect() as first,
         server.connect() as second,
+        ThreadPoolExecutor(1) as pool,
     ):
-        first.sendall(head + b" " * 600)
+        first.sendall(head + b" " * 60_000)
         time.sleep(0.2)
-        second.sendall(head + b" " * 600)
+        second.sendall(head + b" " * 60_000)
         refused = second.recv(65536)
         assert refused.startswith(b"HTTP/1.1 429 ")
         assert b"retry-after: 1" in refused.lower()
         # The first request is not affected: its body arrives, and is no JSON.
-        first.sendall(b" " * 300)
+        first.sendall(b" " * 30_000)
         assert first.recv(65536).startswith(b"HTTP/1.1 400 ")
-        assert server.is_well()
-
-
-def test_a_large_body_counts_until_it_is_answered(serving, monkeypatch, blocked):
-    monkeypatch.setattr(limits, "_BODIES_IN_MEMORY", 1)
-    with running(serving, body_bytes=100_000) as server, ThreadPoolExecutor(1) as pool:
         accepted = pool.submit(server.predict, LONG)
         wait_until(lambda: metric(server, "amazon_reviews_queue") == {1.0})
         assert server.predict(LONG).status == 429

@@ -83,8 +83,10 @@ def test_a_review_is_answered_while_it_is_typed(page):
     assert page.focused() == "reviews"
     page.press("a bad phone")
     wait_until(lambda: page.text("summary") == "Negative: probability 90.0 %")
+    assert [one.get_property("optimum") for one in page.all("meter")] == [0]  # it is red
     page.press(", good case")
     wait_until(lambda: page.text("summary") == "Positive: probability 90.0 %")
+    assert [one.get_property("optimum") for one in page.all("meter")] == [0.5]
     wait_until(lambda: page.all("#answers table"))
     [word] = page.all("#answers tbody tr")
     assert word.text == "good more positive (+4.39)"

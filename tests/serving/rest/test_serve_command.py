@@ -16,8 +16,7 @@ import pytest
 
 from cli.command import main
 from core.errors import ConfigError
-from serving.rest.server import open_socket
-from serving.rest.settings import Server
+from serving.rest.settings import Server, open_socket
 from tests.loaded import run_command
 from tests.serving.rest.models import push
 from tests.serving.rest.running import PREDICT, Running, wait_until
@@ -34,20 +33,16 @@ def root(tmp_path_factory):
     return folder
 
 
-def start(root, *words, settings=""):
-    return subprocess.Popen(
-        [COMMAND, *words],
-        env={**os.environ, "PIPELINE_SET": f"paths.root={root}{settings}"},
+@contextlib.contextmanager
+def serving(root):
+    """(process, server, words) of a server; `words` are the lines that it has printed."""
+    process = subprocess.Popen(
+        [COMMAND, "serve", "--port", "0"],
+        env={**os.environ, "PIPELINE_SET": f"paths.root={root}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-@contextlib.contextmanager
-def serving(root):
-    """(process, server, words) of a server; `words` are the lines that it has printed."""
-    process = start(root, "serve", "--port", "0")
     lines = [process.stdout.readline(), process.stdout.readline()]
     port = re.search(r"http://127\.0\.0\.1:(\d+)/", lines[1])
     assert port, process.communicate(timeout=60)
@@ -97,8 +92,8 @@ def test_sigterm_completes_accepted_requests(server, root):
 
 SIGTERM_WHEN_READY = """
 import os, signal, sys
-from serving.rest.server import open_socket, serve
-from serving.rest.settings import Server
+from serving.rest.server import serve
+from serving.rest.settings import Server, open_socket
 
 serve(sys.argv[1], open_socket(Server(port=0)), lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 """
@@ -110,11 +105,15 @@ def test_a_sigterm_at_the_first_moment_is_not_lost(root):
     assert done.returncode == 0, done.stderr
 
 
-def test_ctrl_c_is_130(server):
-    process, *_ = server
+def test_a_new_version_is_logged_and_ctrl_c_is_130(server, root):
+    process, address, _ = server
+    push(root / "serving", 2)
+    wait_until(lambda: address.get("/healthz").json["version"] == "2")
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
-    assert "Traceback" not in process.stderr.read()
+    error = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert f"version 2 of {root}/serving answers" in error
+    assert "Traceback" not in error
 
 
 def test_only_this_machine_reaches_it(address):
@@ -125,30 +124,14 @@ def test_only_this_machine_reaches_it(address):
             socket.create_connection((other, address.port), timeout=5)
 
 
-def test_predict_uses_a_running_server(address, root):
-    here = f",server.port={address.port}"
-    assert address.is_well()
-    client = start(root, "predict", "good", "bad thing", settings=here)
-    out, error = client.communicate(timeout=60)
-    assert (out, error) == ("positive\t0.900\tgood\nnegative\t0.100\tbad thing\n", "")
-    count = r'requests_total\{code="200",kind="predict"\} (\S+)'
-    counted = re.search(count, address.get("/metrics").content.decode())
-    assert float(counted[1]) == 2.0
-
-
-def test_predict_with_a_running_server_loads_no_large_library(address, root):
+def test_predict_uses_a_running_server_and_loads_no_large_library(address, root):
+    wait_until(lambda: address.is_well())
     settings = f"paths.root={root},server.port={address.port}"
-    _, answer, loaded = run_command("predict", "good", PIPELINE_SET=settings)
-    assert answer == "positive\t0.900\tgood\n"
+    done, out, loaded = run_command("predict", "good", "bad thing", PIPELINE_SET=settings)
+    assert (out, done.stderr) == ("positive\t0.900\tgood\nnegative\t0.100\tbad thing\n", "")
     # The import of TensorFlow alone takes longer than a second.
     large = {"apache_beam", "keras", "numpy", "pandas", "tensorflow", "tf_keras", "tfx"}
     assert loaded & large == set()
-
-
-def test_predict_does_not_use_a_server_of_another_folder(address, tmp_path):
-    push(tmp_path / "serving", 1, probability=0.7)
-    process = start(tmp_path, "predict", "good", settings=f",server.port={address.port}")
-    assert process.communicate(timeout=300)[0] == "positive\t0.700\tgood\n"
 
 
 def test_without_a_model_it_is_2(tmp_path, monkeypatch, capfd):
@@ -178,11 +161,3 @@ def test_a_port_in_use_is_one_line():
         f"server.host, server.port: 127.0.0.1:{port} cannot be used: Address already in use. "
         "Choose another port with --port"
     )
-
-
-def test_a_new_version_is_logged(server, root):
-    process, address, _ = server
-    push(root / "serving", 2)
-    wait_until(lambda: address.get("/healthz").json["version"] == "2")
-    process.terminate()
-    assert f"version 2 of {root}/serving answers" in process.communicate(timeout=60)[1]

@@ -1,6 +1,6 @@
 """Many requests, good and bad, to one server: its memory and its counts must not grow.
 
-`SOAK_REQUESTS=1000000 .venv/bin/python -m pytest -s tests/serving/rest/test_soak.py` is the long
+`SOAK_REQUESTS=1000000 .venv/bin/python -m pytest -s tests/serving/rest/test_soak.py` is the longest
 form, which also prints the memory.
 """
 
@@ -17,11 +17,12 @@ import psutil
 import pytest
 
 from core import processes
+from tests.exhaustive import exhaustive
 from tests.serving.rest.running import MODEL, PREDICT, Running
 
 pytestmark = pytest.mark.slow
 
-REQUESTS = int(os.environ.get("SOAK_REQUESTS", 4_000))
+REQUESTS = int(os.environ.get("SOAK_REQUESTS", 2_500))
 PARTS, CLIENTS, ON_A_CONNECTION = 4, 32, 20
 MOST_GROWTH = 48 << 20  # bytes between the first quarter of the requests and the last one
 
@@ -99,8 +100,8 @@ async def client(port, chance, count):
         count -= ON_A_CONNECTION + 1
 
 
-async def load(port, seed):
-    each = REQUESTS // PARTS // CLIENTS
+async def load(port, seed, requests):
+    each = requests // PARTS // CLIENTS
     await asyncio.gather(
         *(client(port, random.Random(f"{seed} {n}"), each) for n in range(CLIENTS))
     )
@@ -123,14 +124,15 @@ def process(serving, tmp_path):
         started.kill()
 
 
-def test_memory_and_counts_do_not_grow(process, tmp_path):
+@pytest.mark.parametrize("requests", [REQUESTS, exhaustive(50_000)])
+def test_memory_and_counts_do_not_grow(process, tmp_path, requests):
     server = Running(None, urlsplit(json.loads(process.stdout.readline())["url"]).port)
     watched = psutil.Process(process.pid)
     used = []
     for part in range(PARTS):
-        asyncio.run(load(server.port, part))
+        asyncio.run(load(server.port, part, requests))
         used.append((watched.memory_info().rss, watched.num_fds()))
-        print(f"{(part + 1) * REQUESTS // PARTS:,}: {used[-1][0] >> 20} MiB, {used[-1][1]} files")
+        print(f"{(part + 1) * requests // PARTS:,}: {used[-1][0] >> 20} MiB, {used[-1][1]} files")
     assert server.is_well()
     assert b"\namazon_reviews_queue 0.0\n" in server.get("/metrics").content
     assert used[-1][0] - used[0][0] < MOST_GROWTH, used
