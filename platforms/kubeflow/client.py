@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import time
 import warnings
@@ -325,7 +326,8 @@ def _credentials() -> Any:
 
 @contextlib.contextmanager
 def _silent_kfp() -> Iterator[None]:
-    """Discard the links that kfp prints, and its warnings about servers older than supported."""
+    """Discard the links that kfp prints, and warnings about older servers and about retries."""
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         yield

@@ -139,7 +139,7 @@ def test_a_cancelled_run_whose_history_does_not_show_it(kubeflow):
     assert kubeflow.lines[-2].endswith(" was cancelled")
 
 
-def test_an_unreachable_endpoint(kubeflow):
+def test_an_unreachable_endpoint(kubeflow, caplog):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -147,6 +147,7 @@ def test_an_unreachable_endpoint(kubeflow):
     with pytest.raises(ConfigError, match=message) as caught:
         kubeflow(kubeflow__endpoint=url)
     assert "object at 0x" not in str(caught.value)
+    assert not caplog.records
 
 
 DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with reason: (request"
