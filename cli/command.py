@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 import sys
 import warnings
 
@@ -24,3 +26,11 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(exit_codes.INTERRUPTED)
+    except Exception as error:
+        # The error is one of Python, of TensorFlow or of SQLite.
+        if not re.search("No space left on device|Disk quota exceeded|disk is full", str(error)):
+            raise
+        # Python would try to write the rest of its buffer at its end, and report that error too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        print(f"the disk is full: {' '.join(str(error).split())}"[:500], file=sys.stderr)
+        sys.exit(exit_codes.FAILED)

@@ -52,11 +52,9 @@ def submit(
     1: anything else.
     """
     from cli.console import print_line
+    from core.overrides import split_pair
     from pipeline.config import load_config
-    from platforms import schedules as platform_schedules
-    from platforms.schedules import check_cron
-    from platforms.submission import check_submission, read_parameters
-    from platforms.submission import submit as submit_package
+    from platforms import submission
 
     _check_options(
         {
@@ -70,24 +68,22 @@ def submit(
         raise ConfigError("--parameter is for a run or a new schedule; remove it")
     settings = load_config(config, overrides or ())
     if schedules:
-        raise typer.Exit(platform_schedules.show(settings, target, print_line))
+        submission.show_schedules(settings, target, print_line)
+        return
     if delete_schedule:
-        raise typer.Exit(platform_schedules.delete(settings, target, delete_schedule, print_line))
-    parameters = read_parameters(parameter or [])
+        submission.delete_schedule(settings, target, delete_schedule, print_line)
+        return
+    parameters = dict(split_pair(text, "--parameter", "epochs=3") for text in parameter or [])
     if schedule:
-        check_cron(schedule)
-    check_submission(settings, target)
+        submission.check_cron(schedule)
+    submission.check_submission(settings, target)
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
         compile_to(package, settings, target)
         if schedule:
-            code = platform_schedules.create(
-                settings, target, package, parameters, schedule, print_line
-            )
-        else:
-            code = submit_package(
-                settings, target, package, parameters, wait=wait, report=print_line
-            )
+            submission.create_schedule(settings, target, package, parameters, schedule, print_line)
+            return
+        code = submission.submit(settings, target, package, parameters, wait, print_line)
     raise typer.Exit(code)
 
 

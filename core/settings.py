@@ -36,13 +36,14 @@ def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySectio
     Args:
       section: the settings that the pipeline was compiled with.
       values: parameter of the run -> value; a parameter has the name of the key that it replaces.
+        A number may be text, or a float without a fraction, as all numbers of Kubeflow are.
 
     Raises:
       InputError: a value is not allowed, or contradicts the other settings.
     """
     kind = type(section)
     try:
-        return kind.model_validate({**section.model_dump(), **values})
+        return kind.model_validate({**section.model_dump(), **values}, strict=False)
     except ValidationError as error:
         problem = first_problem(error, kind)
         if error.errors()[0]["loc"]:
@@ -86,10 +87,10 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
             return f"{key}: was removed; {removed[name]}"
         known = list(inner.model_fields) if inner else []
         elsewhere = [key for key in _keys(section) if key.endswith(f".{name}")]
-        text = f"{key}: unknown key, {_hint(name, known, elsewhere)}"
+        text = f"{key}: unknown key, {hint(name, known, elsewhere)}"
     elif problem["type"] == "literal_error":
         value, known = problem["input"], re.findall("'([^']*)'", problem["ctx"]["expected"])
-        text = f"{key}: unknown value {value!r}, {_hint(str(value), known)}"
+        text = f"{key}: unknown value {value!r}, {hint(str(value), known)}"
     else:
         message = problem["msg"].removeprefix("Value error, ")
         value = problem["input"]
@@ -99,7 +100,7 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     return text + (f" (and {more} more)" if more else "")
 
 
-def _hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
+def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
     """Return the known name that is most like `name`, else the first of `elsewhere`, else all."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) or elsewhere
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"

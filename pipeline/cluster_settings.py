@@ -11,6 +11,10 @@ from pipeline.nodes import NODES
 
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$")]
 """A Kubernetes quantity of bytes: `16G`, `512Mi`."""
+DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+"""The name of a namespace or a queue in Kubernetes."""
+DnsName = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+"""The name of another object in Kubernetes."""
 
 
 class Resources(Section):
@@ -77,9 +81,9 @@ TEMPORARY_FOLDER = "/tmp"
 class Volume(Section):
     """A PersistentVolumeClaim that all steps mount, for data outside a bucket."""
 
-    claim: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+    claim: DnsName
     """Name of the PersistentVolumeClaim."""
-    mount: Annotated[str, Field(pattern=r"^/.+")]
+    mount: Annotated[str, Field(pattern=r"^/[^:]+$")]
     """Absolute path of the mount point; not `/tmp`, which is for temporary files."""
 
     @field_validator("mount")
@@ -93,7 +97,6 @@ class Volume(Section):
 JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]
 RUNTIME = "amazon-reviews"
 """Name of the ClusterTrainingRuntime of TrainJobs."""
-DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 
 
 class Kubeflow(Section):
@@ -113,9 +116,9 @@ class Kubeflow(Section):
 
     endpoint: str | None = None
     """URL of the Kubeflow Pipelines API; `http://127.0.0.1:8080` after a port-forward."""
-    namespace: str = "kubeflow"
+    namespace: DnsLabel = "kubeflow"
     """Namespace of the runs, training jobs and InferenceServices."""
-    service_account: str | None = None
+    service_account: DnsName | None = None
     """Kubernetes service account of the steps and the training pods; None: the default account."""
     volume: Volume | None = None
     """PersistentVolumeClaim that every step mounts, for data outside of buckets."""

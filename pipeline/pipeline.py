@@ -25,7 +25,7 @@ from components.transform.component import ReviewTransform
 from pipeline.code_version import add_code, fingerprint
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.inputs import input_files, read_options
-from pipeline.nodes import PUSHER, TUNER, WARM_START, node_ids
+from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
 from pipeline.platform import Platform
 from preprocessing import features
 from preprocessing.settings import Transform as TransformSettings
@@ -58,7 +58,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     )
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
-    warm_start = platform.warm_start() if WARM_START in ids else None
+    warm_start = platform.served_model(WARM_START) if WARM_START in ids else None
     training = _training_arguments(config, transform)
     tuner = Tuner(tuner_fn=_TUNER_FN, **training) if TUNER in ids else None
     trainer = platform.trainer(
@@ -69,7 +69,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         hyperparameters=tuner.outputs["best_hyperparameters"] if tuner else None,
         **training,
     )
-    baseline = platform.baseline(trainer.outputs["model"])
+    baseline = platform.served_model(BASELINE, trainer.outputs["model"])
     evaluator = Evaluator(
         examples=examples,
         model=trainer.outputs["model"],

@@ -1,8 +1,9 @@
-"""The protocol between the DAG and the platform that it runs on."""
+"""What a platform provides to the DAG; the package `platforms` has the platforms."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import abc
+from typing import Any
 
 from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 from tfx.dsl.components.base.base_component import BaseComponent
@@ -10,13 +11,22 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
+from components.pusher import VersionPusher
+from components.trainer import Trainer
+from pipeline.config import PipelineConfig
+from pipeline.nodes import PUSHER
 
-class Platform(Protocol):
-    """A platform that runs the pipeline; the package `platforms` has the implementations."""
+
+class Platform(abc.ABC):
+    """A platform that runs the pipeline of some settings."""
+
+    def __init__(self, config: PipelineConfig):
+        self._config = config
 
     @property
     def name(self) -> str:
         """The name of the pipeline, in characters that the platform allows."""
+        return self._config.name
 
     @property
     def metadata(self) -> ConnectionConfig | None:
@@ -25,31 +35,44 @@ class Platform(Protocol):
         Raises:
           ConfigError: `paths.metadata` is not usable.
         """
-
-    @property
-    def input_base(self) -> str | RuntimeParameter:
-        """The folder or gs:// prefix with the raw reviews."""
+        return None
 
     @property
     def history(self) -> str | None:
         """`paths.metadata`, if a component can read ML Metadata there; None on a cluster."""
+        return None
 
+    @property
+    @abc.abstractmethod
+    def input_base(self) -> str | RuntimeParameter:
+        """The folder or gs:// prefix with the raw reviews."""
+
+    @abc.abstractmethod
     def parameter(self, name: str, value: Any) -> Any:
         """Return `value`, or a parameter of the run that has `value` as its default."""
 
-    def warm_start(self) -> BaseNode:
-        """Return the node whose output `model` is the initial model of the training."""
+    @abc.abstractmethod
+    def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
+        """Return the node whose output `model` is the model in production, if there is one.
 
-    def baseline(self, candidate: BaseChannel) -> BaseNode:
-        """Return the node whose output `model` is the baseline of the Evaluator."""
+        It is the baseline of the Evaluator, and the initial model of a warm start.
+
+        Args:
+          node_id: the id of the node.
+          candidate: the model that is compared with the baseline.
+        """
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         """Return the Trainer with the id `Trainer`; `arguments` are those of our Trainer."""
+        return Trainer(custom_config=custom_config, **arguments)
 
     def pusher(
         self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
     ) -> BaseComponent:
         """Return the Pusher with the id `Pusher`; it pushes a model that has both blessings."""
+        serving = self._config.paths.serving
+        return VersionPusher(model, model_blessing, infra_blessing, serving).with_id(PUSHER)
 
+    @abc.abstractmethod
     def place(self, component: BaseNode) -> None:
         """Set the Beam arguments of a component, and the resources of its container."""

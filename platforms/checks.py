@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Literal
+from typing import Any, Literal
 
 from core.errors import ConfigError
+from core.settings import hint
 from pipeline.config import PipelineConfig
 from preprocessing.reading.globs import is_data
 
@@ -47,37 +47,8 @@ def check_platform(config: PipelineConfig, target: Target) -> None:
     Raises:
       ConfigError: a setting is missing or impossible there. The message names its key.
     """
-    if config.data.splits and not config.data.input_base:
-        raise missing("data.input_base", "data.splits", "the folder that contains the files")
-    if target != "local":
-        check_outside_input(config)
-    for key, right in _REQUIRED[target].items():
-        if not attrgetter(key)(config):
-            raise missing(key, target, right)
-    if config.push.destination == "vertex" and target != "vertex":
-        raise ConfigError(
-            "push.destination: vertex requires --target vertex; set filesystem, or none"
-        )
-    if target != "local":
-        _check_cluster(config, target)
-    _check_dataflow(config)
-
-
-def check_outside_input(config: PipelineConfig) -> None:
-    """Raise ConfigError if what a run writes would be read as reviews by the next run."""
-    base = (config.data.input_base or "").rstrip("/")
-    # With `data.splits` only the files that match its globs are read.
-    if not base or config.data.splits:
-        return
-    for key in ("root", "metadata", "serving", "checkpoints"):
-        place = getattr(config.paths, key)
-        inside = place.removeprefix(base + "/")
-        if inside != place and is_data(inside):
-            raise ConfigError(
-                f"paths.{key}: {place} is inside data.input_base ({base}), all files of which are "
-                "read as reviews; set a folder outside of it, or name the review files in "
-                "data.splits"
-            )
+    for problem in _problems(config, target):
+        raise ConfigError(problem)
 
 
 def check_endpoint(config: PipelineConfig) -> None:
@@ -110,32 +81,72 @@ def places(config: PipelineConfig) -> dict[str, str]:
     return {key: path for key, path in paths.items() if path}
 
 
-def _on_volume(config: PipelineConfig, path: str) -> bool:
-    """Return whether a path is on the volume that all steps on Kubeflow mount."""
-    volume = config.kubeflow.volume
-    return volume is not None and f"{path}/".startswith(f"{volume.mount.rstrip('/')}/")
+def missing(key: str, target: str, right: str) -> str:
+    """Return the problem of a key that `target` requires; `right` describes a correct value."""
+    return f"{key}: not set, and {target} requires it; set {right}"
 
 
-def missing(key: str, target: str, right: str) -> ConfigError:
-    """Return the error of a key that `target` requires; `right` describes a correct value."""
-    return ConfigError(f"{key}: not set, and {target} requires it; set {right}")
-
-
-def _check_cluster(config: PipelineConfig, target: Target) -> None:
-    if not re.fullmatch("[a-z0-9][a-z0-9-]{0,127}", cluster_name(config)):
-        raise ConfigError(
-            f"name: {config.name} is not allowed on {target}; use at most 128 characters of a-z, "
-            "0-9 and -"
-        )
-    _check_training(config)
+def _problems(config: PipelineConfig, target: Target) -> Iterator[str]:
+    data, push = config.data, config.push.destination
+    if data.splits and not data.input_base:
+        yield missing("data.input_base", "data.splits", "the folder that contains the files")
+    yield from _inside_input(config)
+    for key, right in _REQUIRED[target].items():
+        if not attrgetter(key)(config):
+            yield missing(key, target, right)
+    if push == "vertex" and target != "vertex":
+        yield "push.destination: vertex requires --target vertex; set filesystem, or none"
+    if target != "local":
+        if not re.fullmatch("[a-z0-9][a-z0-9-]{0,127}", cluster_name(config)):
+            yield (
+                f"name: {config.name} is not allowed on {target}; use at most 128 characters of "
+                "a-z, 0-9 and -"
+            )
+        yield from _training(config)
     if target == "kubeflow":
-        _check_kubeflow(config)
-    else:
-        _check_vertex(config)
+        yield from _kubeflow(config)
+    if target == "vertex":
+        yield from _vertex(config)
+    if config.beam.runner == "dataflow":
+        for name in ("project", "region"):
+            if not getattr(config.vertex, name):
+                yield missing(f"vertex.{name}", "beam.runner: dataflow", f"the {name} of its jobs")
+        paths = {**places(config), "data.input_base": data.input_base or "the sample"}
+        yield from _inaccessible(paths, "Dataflow's workers", is_bucket)
 
 
-def _check_training(config: PipelineConfig) -> None:
-    """Raise ConfigError if the training does not fit the GPUs of each training process."""
+def is_bucket(path: str) -> bool:
+    """Return whether a path is in a bucket of Google Cloud Storage."""
+    return path.startswith("gs://")
+
+
+def _inaccessible(
+    paths: Mapping[str, str], origin: str, accessible: Callable[[str], bool], more: str = ""
+) -> Iterator[str]:
+    for key, path in paths.items():
+        if not accessible(path):
+            yield f"{key}: {path} is not accessible from {origin}; set gs://BUCKET/FOLDER{more}"
+
+
+def _inside_input(config: PipelineConfig) -> Iterator[str]:
+    """Yield the folders whose files the next run would read as reviews."""
+    base = (config.data.input_base or "").rstrip("/")
+    # With `data.splits` only the files that match its globs are read.
+    if not base or config.data.splits:
+        return
+    for key in ("root", "metadata", "serving", "checkpoints"):
+        place = getattr(config.paths, key)
+        inside = place.removeprefix(base + "/")
+        if inside != place and is_data(inside):
+            yield (
+                f"paths.{key}: {place} is inside data.input_base ({base}), all files of which are "
+                "read as reviews; set a folder outside of it, or name the review files in "
+                "data.splits"
+            )
+
+
+def _training(config: PipelineConfig) -> Iterator[str]:
+    """Yield the problem of a training that does not fit the GPUs of each training process."""
     training = config.training
     trainer = config.cluster.resources.get("Trainer")
     gpus = trainer.gpus if trainer else 0
@@ -145,72 +156,62 @@ def _check_training(config: PipelineConfig) -> None:
         if training.strategy == "auto":
             training.check(training.of_one_process(gpus)[0], f"auto: {of_gpus}")
     except ValueError as error:
-        found = str(error)
-        raise ConfigError(found if of_gpus in found else f"{found} ({of_gpus})") from None
+        yield str(error) if of_gpus in str(error) else f"{error} ({of_gpus})"
 
 
-def _check_kubeflow(config: PipelineConfig) -> None:
-    if not config.paths.root.startswith("gs://"):
+def _kubeflow(config: PipelineConfig) -> Iterator[str]:
+    volume = config.kubeflow.volume
+    if not is_bucket(config.paths.root):
         # Kubeflow's launcher requires a bucket as pipeline root, and TensorFlow reads gs:// ones.
-        raise ConfigError(
-            f"paths.root: {config.paths.root} is not a bucket; set gs://BUCKET/FOLDER"
-        )
-    for key, path in places(config).items():
-        if "://" not in path and not _on_volume(config, path):
-            raise ConfigError(
-                f"{key}: {path} is not accessible from the pods of Kubeflow; set "
-                "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"
-            )
+        yield f"paths.root: {config.paths.root} is not a bucket; set gs://BUCKET/FOLDER"
+    mount = f"{volume.mount.rstrip('/')}/" if volume else "no volume"
+    yield from _inaccessible(
+        places(config),
+        "the pods of Kubeflow",
+        lambda path: "://" in path or f"{path}/".startswith(mount),
+        ", or a path under kubeflow.volume.mount",
+    )
     if config.kubeflow.training_pod:
-        _check_pod(config.kubeflow.training_pod)
+        yield from _unknown_fields(
+            "V1PodSpec", config.kubeflow.training_pod, "kubeflow.training_pod"
+        )
 
 
-def _check_pod(fields: Iterable[str]) -> None:
-    """Raise ConfigError if a field of a pod's spec does not exist: Kubernetes would ignore it."""
+def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
+    """Yield the fields that Kubernetes does not have, and would ignore, by its client's models."""
     # This import takes a second.
-    from kubernetes.client import V1PodSpec
+    from kubernetes import client
 
-    known = set(V1PodSpec.attribute_map.values())
-    for name in fields:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise ConfigError(f"kubeflow.training_pod.{name}: no field of a pod's spec{hint}")
+    of_list = re.fullmatch(r"list\[(.*)\]", kind)
+    model = getattr(client, kind, None)
+    if of_list and isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _unknown_fields(of_list[1], each, f"{path}.{index}")
+    elif model and isinstance(value, dict):
+        types = {name: model.openapi_types[key] for key, name in model.attribute_map.items()}
+        for name, inner in value.items():
+            if name in types:
+                yield from _unknown_fields(types[name], inner, f"{path}.{name}")
+            else:
+                yield f"{path}.{name}: unknown field, {hint(name, list(types))}"
+    elif of_list or model:
+        yield f"{path}: must be a {'list' if of_list else 'mapping'}, not {value!r}"
 
 
-def _check_vertex(config: PipelineConfig) -> None:
-    for key, path in places(config).items():
-        if not path.startswith("gs://"):
-            raise ConfigError(
-                f"{key}: {path} is not accessible from Vertex AI; set gs://BUCKET/FOLDER"
-            )
+def _vertex(config: PipelineConfig) -> Iterator[str]:
+    yield from _inaccessible(places(config), "Vertex AI", is_bucket)
     for name, resources in config.cluster.resources.items():
         gpu_type = resources.gpu_type
         if gpu_type and not re.fullmatch("[A-Z][A-Z0-9_]+", gpu_type):
-            raise ConfigError(
+            yield (
                 f"cluster.resources.{name}.gpu_type: {gpu_type} is not an accelerator of Vertex "
                 "AI; set one, such as NVIDIA_TESLA_T4"
             )
     image = config.vertex.serving_image
     if config.push.destination == "vertex" and not image:
-        raise missing("vertex.serving_image", "push.destination: vertex", _SERVING_IMAGE)
+        yield missing("vertex.serving_image", "push.destination: vertex", _SERVING_IMAGE)
     if config.push.destination == "vertex" and re.search(r"/prediction/tf2?-", image or ""):
-        raise ConfigError(
+        yield (
             f"vertex.serving_image: {image} is a prebuilt prediction container, and the newest one "
             f"has TensorFlow 2.15, which cannot load the model. Set {_SERVING_IMAGE}"
         )
-
-
-def _check_dataflow(config: PipelineConfig) -> None:
-    if config.beam.runner != "dataflow":
-        return
-    for key in ("project", "region"):
-        if not getattr(config.vertex, key):
-            raise missing(
-                f"vertex.{key}", "beam.runner: dataflow", f"the {key} of the Dataflow jobs"
-            )
-    for key, path in {**places(config), "data.input_base": config.data.input_base}.items():
-        if not (path or "").startswith("gs://"):
-            raise ConfigError(
-                f"{key}: {path} is not accessible from Dataflow's workers; set gs://BUCKET/FOLDER"
-            )

@@ -21,7 +21,6 @@ from platforms.parameters import add_check
 from platforms.targets import check_target, make_platform
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
-DRIVER = ["python", "-m", "platforms.driver"]
 _NEVER_CACHED = {
     "vertex": ("LatestBlessedModel", "WarmStartModel"),
     # Kubeflow compares only parameters and input artifacts. It runs neither the driver of an
@@ -111,8 +110,8 @@ def _add_example_gen_driver(spec: dict[str, Any]) -> None:
     container = spec["deploymentSpec"]["executors"]["ReviewExampleGen_executor"]["container"]
     arguments = container["args"]
     at = arguments.index("--executor_class_path")
-    # A driver takes the arguments of the executor, except the executor's class.
-    driver = {"command": DRIVER, "args": arguments[:at] + arguments[at + 2 :]}
+    # Our entry point runs the driver if it gets no class of an executor.
+    driver = {"command": ENTRYPOINT, "args": arguments[:at] + arguments[at + 2 :]}
     container["lifecycle"] = {"preCacheCheck": driver}
 
 

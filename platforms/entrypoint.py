@@ -2,6 +2,8 @@
 
 Compiled pipelines call `python -m platforms.entrypoint --executor_class_path CLASS
 --json_serialized_invocation_args INPUT --json_serialized_inputs_spec_args SPEC [Beam arguments]`.
+Without a class it runs TFX's driver of a file-based ExampleGen, which Vertex AI calls before it
+looks ReviewExampleGen up in its cache, with our fingerprint of the input.
 """
 
 from __future__ import annotations
@@ -10,22 +12,23 @@ import argparse
 import json
 import logging
 import os
-import platform
 import runpy
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from importlib import metadata
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from core import exit_codes
 from core.errors import InputError, UserError
 from platforms.parameters import check_run
 
-_TFX_MODULE = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
+_EXECUTOR = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
+_DRIVER = "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver"
+_CLASS = "--executor_class_path"
 _INPUT, _SPEC = "--json_serialized_invocation_args", "--json_serialized_inputs_spec_args"
-_PACKAGES = ("amazon-reviews", "tfx", "tensorflow", "tf_keras", "apache-beam", "kfp")
 _PROPERTIES = ".properties.json"
 """Follows the URI of an artifact, so the file is in no folder that a component reads."""
 _LOG = logging.getLogger(__name__)
@@ -34,104 +37,75 @@ _LOG = logging.getLogger(__name__)
 def main(arguments: Sequence[str]) -> int:
     """Run one step; return 0, 2 if the input or a setting is wrong, or 1 after another failure."""
     parser = argparse.ArgumentParser(prog="python -m platforms.entrypoint", add_help=False)
-    parser.add_argument("--executor_class_path", required=True)
+    parser.add_argument(_CLASS)
     parser.add_argument(_INPUT, required=True)
     parser.add_argument(_SPEC, default="{}")
     step, beam_args = parser.parse_known_args(arguments)
+    name = step.executor_class_path or "ReviewExampleGen"
     inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
-    executor_input = with_own_types(
-        with_declared_types(json.loads(step.json_serialized_invocation_args), inputs_spec)
-    )
+    executor_input = with_own_outputs(json.loads(step.json_serialized_invocation_args))
     try:
-        check_run(executor_input)
-        _log_environment(step.executor_class_path, executor_input)
-        check_integers(executor_input, inputs_spec)
-        sys.argv = [
-            _TFX_MODULE,
-            *("--executor_class_path", step.executor_class_path),
-            *(_INPUT, json.dumps(with_properties(executor_input))),
-            *(_SPEC, step.json_serialized_inputs_spec_args),
-            *writable_setup_file(beam_args),
-        ]
-        runpy.run_module(_TFX_MODULE, run_name="__main__", alter_sys=True)
+        if step.executor_class_path:
+            check_run(executor_input)
+            check_integers(executor_input, inputs_spec)
+            _log_environment(name, executor_input)
+            mended = json.dumps(with_own_inputs(executor_input, inputs_spec))
+            spec = step.json_serialized_inputs_spec_args
+            options = [_CLASS, name, _INPUT, mended, _SPEC, spec]
+            _run(_EXECUTOR, [*options, *writable_setup_file(beam_args)])
+            write_properties(executor_input)
+            outputs = executor_input["outputs"]["artifacts"].values()
+            uris = [artifact["uri"] for given in outputs for artifact in given["artifacts"]]
+            delete_folder_markers(uris)
+        else:
+            from tfx.components.example_gen import input_processor
+
+            from components.review_example_gen.component import InputProcessor
+
+            # TFX's driver constructs the class of this name and has no argument for another class.
+            input_processor.FileBasedInputProcessor = InputProcessor
+            _run(_DRIVER, arguments)
     except SystemExit as end:
-        if end.code not in (None, 0):
-            return end.code if isinstance(end.code, int) else exit_codes.FAILED
+        return end.code if isinstance(end.code, int) else exit_codes.FAILED
+    except ValidationError as error:
+        problem = error.errors()[0]
+        path = ".".join(map(str, problem["loc"]))
+        print(
+            f"{name}: the code of the image is not that with which the pipeline was compiled "
+            f"({path}: {problem['msg']}); build the image and compile again",
+            file=sys.stderr,
+        )
+        return exit_codes.BAD_INPUT
     except UserError as error:
-        print(f"{step.executor_class_path}: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         return error.exit_code
     except Exception:
-        _LOG.exception("%s failed", step.executor_class_path)
+        _LOG.exception("%s failed", name)
         return exit_codes.FAILED
-    write_properties(executor_input)
-    delete_folder_markers(_output_uris(executor_input))
     return 0
 
 
-def with_declared_types(
+def _run(module: str, arguments: Sequence[str]) -> None:
+    """Run a module of TFX with command-line arguments.
+
+    Raises:
+      SystemExit: the module exits with a code other than 0.
+    """
+    sys.argv = [module, *arguments]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+
+
+def with_own_inputs(
     executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the ExecutorInput, with the declared type of the component for every input artifact.
+    """Return the ExecutorInput, with the declared type and the properties of every input artifact.
 
     Open-source Kubeflow passes inputs with an empty type or without one, and `kfp.local` passes
     Kubeflow's own `system.Artifact`. TFX cannot construct an artifact from any of these.
-
-    Args:
-      executor_input: JSON of a `pipeline_spec.ExecutorInput`.
-      inputs_spec: JSON of the `pipeline_spec.ComponentInputsSpec`; with schema 2.1 only.
-    """
-    declared = {
-        name: artifact["artifactType"]
-        for name, artifact in inputs_spec.get("artifacts", {}).items()
-    }
-    inputs = dict(executor_input.get("inputs", {}))
-    inputs["artifacts"] = {
-        name: {
-            **given,
-            "artifacts": [
-                {**artifact, "type": declared.get(name, artifact.get("type"))}
-                for artifact in given.get("artifacts", [])
-            ],
-        }
-        for name, given in inputs.get("artifacts", {}).items()
-    }
-    return {**executor_input, "inputs": inputs}
-
-
-def with_own_types(executor_input: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ExecutorInput, with our outputs alone, and our types in place of the platform's.
-
-    `platforms.compile` declares some outputs as `system.HTML` and the like, so that the platform
-    shows them. TFX cannot construct these types. Outputs of other types of the platform are its
-    own: with PUBLISH_LOGS, Kubeflow adds `executor-logs`, a `system.Artifact`, and writes it.
-    """
-    from components.artifacts import SYSTEM_TYPES
-
-    own = {system: name for name, system in SYSTEM_TYPES.items()}
-
-    def title(artifact: Mapping[str, Any]) -> str:
-        return str(artifact.get("type", {}).get("schemaTitle", ""))
-
-    def is_ours(artifact: Mapping[str, Any]) -> bool:
-        return title(artifact) in own or not title(artifact).startswith("system.")
-
-    def changed(artifact: Mapping[str, Any]) -> dict[str, Any]:
-        name = own.get(title(artifact))
-        if name is None:
-            return dict(artifact)
-        return {**artifact, "type": {"instanceSchema": f"title: {name}\ntype: object\n"}}
-
-    outputs = dict(executor_input.get("outputs", {}))
-    outputs["artifacts"] = {
-        key: {**given, "artifacts": [changed(artifact) for artifact in given["artifacts"]]}
-        for key, given in outputs.get("artifacts", {}).items()
-        if all(map(is_ours, given["artifacts"]))
-    }
-    return {**executor_input, "outputs": outputs}
-
-
-def with_properties(executor_input: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ExecutorInput, with the written properties of every input artifact.
 
     A launcher may pass an artifact to the next step without its properties: the names of the splits
     of Examples, or whether a model is blessed. Without them TFX's components do nothing, and report
@@ -140,22 +114,60 @@ def with_properties(executor_input: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
       executor_input: JSON of a `pipeline_spec.ExecutorInput`.
+      inputs_spec: JSON of the `pipeline_spec.ComponentInputsSpec`; with schema 2.1 only.
     """
-    inputs = dict(executor_input.get("inputs", {}))
-    inputs["artifacts"] = {
-        key: {
-            **given,
-            "artifacts": [
-                {
-                    **artifact,
-                    "metadata": {**_properties(artifact["uri"]), **artifact.get("metadata", {})},
-                }
-                for artifact in given.get("artifacts", [])
-            ],
-        }
-        for key, given in inputs.get("artifacts", {}).items()
+    declared = inputs_spec.get("artifacts", {})
+
+    def corrected(key: str, artifact: dict[str, Any]) -> dict[str, Any]:
+        type_ = declared[key]["artifactType"] if key in declared else artifact.get("type")
+        metadata = {**_properties(artifact["uri"]), **artifact.get("metadata", {})}
+        return {**artifact, "type": type_, "metadata": metadata}
+
+    return _with_artifacts(executor_input, "inputs", corrected)
+
+
+def with_own_outputs(executor_input: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ExecutorInput, with our outputs alone, and our types in place of the platform's.
+
+    `platforms.compile` declares some outputs as `system.HTML` and the like, so that the platform
+    shows them. TFX cannot construct these types. Outputs of other types of the platform are its
+    own: with PUBLISH_LOGS, Kubeflow adds `executor-logs`, a `system.Artifact`, and writes it.
+    """
+    from components.artifacts import SYSTEM_TYPES
+
+    own = {
+        system: {"instanceSchema": f"title: {name}\ntype: object\n"}
+        for name, system in SYSTEM_TYPES.items()
     }
-    return {**executor_input, "inputs": inputs}
+
+    def corrected(_: str, artifact: dict[str, Any]) -> dict[str, Any] | None:
+        title = artifact.get("type", {}).get("schemaTitle", "")
+        if title in own:
+            return {**artifact, "type": own[title]}
+        return None if title.startswith("system.") else artifact
+
+    return _with_artifacts(executor_input, "outputs", corrected)
+
+
+def _with_artifacts(
+    executor_input: Mapping[str, Any],
+    side: str,
+    corrected: Callable[[str, dict[str, Any]], dict[str, Any] | None],
+) -> dict[str, Any]:
+    """Return the ExecutorInput with the corrected artifacts of one side, without those of None.
+
+    Args:
+      executor_input: JSON of a `pipeline_spec.ExecutorInput`.
+      side: `inputs` or `outputs`.
+      corrected: a function of the key and an artifact.
+    """
+    values = executor_input.get(side, {})
+    artifacts = {}
+    for key, given in values.get("artifacts", {}).items():
+        of_key = [corrected(key, artifact) for artifact in given.get("artifacts", [])]
+        if None not in of_key:
+            artifacts[key] = {**given, "artifacts": of_key}
+    return {**executor_input, side: {**values, "artifacts": artifacts}}
 
 
 def write_properties(executor_input: Mapping[str, Any]) -> None:
@@ -193,7 +205,7 @@ def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, 
     """Check that parameters declared as integers are integers, because TFX truncates 2.5 to 2.
 
     Args:
-      executor_input, inputs_spec: see `with_declared_types`.
+      executor_input, inputs_spec: see `with_own_inputs`.
 
     Raises:
       InputError: a parameter is not an integer.
@@ -201,13 +213,12 @@ def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, 
     values = executor_input.get("inputs", {}).get("parameterValues", {})
     for name, definition in inputs_spec.get("parameters", {}).items():
         if definition.get("parameterType") == "NUMBER_INTEGER" and name in values:
-            value = values[name]
             try:
-                whole = not isinstance(value, bool) and float(value).is_integer()
-            except (TypeError, ValueError):
-                whole = False
-            if not whole:
-                raise InputError(f"parameter {name}: must be an integer, not {value!r}")
+                TypeAdapter(int).validate_python(values[name])
+            except ValidationError:
+                raise InputError(
+                    f"parameter {name}: must be an integer, not {values[name]!r}"
+                ) from None
 
 
 def writable_setup_file(beam_args: Sequence[str]) -> list[str]:
@@ -248,24 +259,13 @@ def delete_folder_markers(uris: Sequence[str]) -> None:
                 _LOG.info("Deleted the folder marker gs://%s/%s", bucket, blob.name)
 
 
-def _output_uris(executor_input: Mapping[str, Any]) -> list[str]:
-    outputs = executor_input.get("outputs", {}).get("artifacts", {})
-    return [artifact["uri"] for given in outputs.values() for artifact in given["artifacts"]]
-
-
 def _log_environment(executor: str, executor_input: Mapping[str, Any]) -> None:
-    versions = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
-    _LOG.info("%s on Python %s: %s", executor, platform.python_version(), versions)
+    from components.run_report.history import installed_versions
+
+    _LOG.info("%s: %s", executor, installed_versions())
     strategy = executor_input["inputs"].get("parameterValues", {}).get("strategy")
     if strategy is not None:
         _LOG.info("training.strategy %s, TF_CONFIG %s", strategy, os.environ.get("TF_CONFIG", "-"))
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "-"
 
 
 if __name__ == "__main__":

@@ -1,17 +1,14 @@
-"""The states and errors of a run on either cluster, and the loop that follows it to its end."""
+"""A run on either cluster: its states, its errors, and the loop that follows it to its end."""
 
 from __future__ import annotations
 
-import re
+import abc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import urllib3
 
 from core import exit_codes
-from core.errors import ServerError
+from core.errors import ServerError, UserError
 
 Report = Callable[[str], None]
 """A function that gets one line for the user at a time."""
@@ -21,15 +18,12 @@ PATIENCE_SECONDS = 600.0
 """Seconds without a response from the cluster after which `follow` ends."""
 
 SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
-FAILURE_STATES = ("FAILED", "CANCELED", "CANCELLED")
-ENDS = SUCCESS_STATES + FAILURE_STATES
-
-
+ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED")
 _NO_MESSAGE = "no error message from the cluster"
 
 
 class SubmitError(ServerError):
-    """A failed submission, or an invalid response of the cluster; the message is one line."""
+    """A request that the cluster refused; the message is one line."""
 
     def __init__(self, message: str):
         super().__init__(one_line(message))
@@ -65,30 +59,32 @@ class Status:
     error: str = ""
 
 
-class Run(Protocol):
-    """A submitted run."""
+@dataclass(frozen=True)
+class Run(abc.ABC):
+    """A submitted run.
 
-    @property
-    def name(self) -> str: ...
+    Attributes:
+      name: its name.
+      link: its web page.
+      logs: the command or web page that shows the logs of its failed tasks.
+    """
 
-    @property
-    def link(self) -> str:
-        """The web page of the run."""
+    name: str
+    link: str
+    logs: str
 
-    @property
-    def logs(self) -> str:
-        """The command or web page that shows the logs of its failed tasks."""
-
-    def last_errors(self) -> list[str]:
-        """Request a line for each failed task, if the status has no errors; else return none."""
-
+    @abc.abstractmethod
     def status(self) -> Status:
         """Request the status from the cluster.
 
         Raises:
           NoResponse: the request failed, and a retry may succeed.
-          SubmitError: the request failed, and a retry does not help.
+          UserError: the request failed, and a retry does not help.
         """
+
+    def last_errors(self) -> list[str]:
+        """Request a line for each failed task, if the status has no errors; else return none."""
+        return []
 
 
 def follow(
@@ -112,6 +108,7 @@ def follow(
     """
     seen: dict[str, str] = {}
     started = responded = time.monotonic()
+    continues = f"the run continues, see or stop it at {run.link}"
     retrying = False
     try:
         while True:
@@ -119,13 +116,13 @@ def follow(
                 status = run.status()
             except NoResponse as error:
                 if time.monotonic() - responded > patience_seconds:
-                    report(f"no response for {patience_seconds:g} s ({error}); {_continues(run)}")
+                    report(f"no response for {patience_seconds:g} s ({error}); {continues}")
                     return exit_codes.FAILED
                 if not retrying:
                     report(f"no response ({error}); retrying")
                 retrying = True
-            except SubmitError as error:
-                report(f"the status cannot be read ({error}); {_continues(run)}")
+            except UserError as error:
+                report(f"the status cannot be read ({error}); {continues}")
                 return exit_codes.FAILED
             else:
                 responded, retrying = time.monotonic(), False
@@ -136,35 +133,29 @@ def follow(
                         seen[task.name] = task.state
                         words = task.state.lower().replace("_", " ")
                         report(f"{time.strftime('%H:%M:%S')}  {task.name}: {words}")
+                if status.state in SUCCESS_STATES:
+                    minutes, seconds = divmod(int(time.monotonic() - started), 60)
+                    report(f"{run.name} succeeded after {minutes} min {seconds} s")
+                    return exit_codes.PUSHED
                 if status.state in ENDS:
-                    return _end(run, status, tasks, time.monotonic() - started, report)
+                    _report_failure(run, status, tasks, report)
+                    return exit_codes.FAILED
             time.sleep(poll_seconds)
     except KeyboardInterrupt:
-        report(f"interrupted; {_continues(run)}")
+        report(f"interrupted; {continues}")
         return exit_codes.INTERRUPTED
 
 
-def _continues(run: Run) -> str:
-    return f"the run continues, see or stop it at {run.link}"
-
-
-def _end(run: Run, status: Status, tasks: list[Task], seconds: float, report: Report) -> int:
-    if status.state in SUCCESS_STATES:
-        report(f"{run.name} succeeded after {int(seconds) // 60} min {int(seconds) % 60} s")
-        return exit_codes.PUSHED
-    # The tasks that a cancellation ends are FAILED too.
-    failed = [task for task in tasks if status.state == "FAILED" and task.state == "FAILED"]
-    for task in failed:
-        report(f"{task.name} failed: {one_line(task.error) or _NO_MESSAGE}")
-    if status.state != "FAILED":
-        report(f"{run.name} was cancelled")
-    else:
-        if not failed:
-            report(f"{run.name} failed: {one_line(status.error) or _NO_MESSAGE}")
+def _report_failure(run: Run, status: Status, tasks: list[Task], report: Report) -> None:
+    if status.state == "FAILED":
+        failed = [task for task in tasks if task.state == "FAILED"]
+        for each in failed or [Task(run.name, status.state, status.error)]:
+            report(f"{each.name} failed: {one_line(each.error) or _NO_MESSAGE}")
         for line in run.last_errors():
             report(one_line(line))
+    else:  # The tasks that a cancellation ends are FAILED too.
+        report(f"{run.name} was cancelled")
     report(f"logs: {run.logs}")
-    return exit_codes.FAILED
 
 
 def _own_tasks(status: Status, names: Sequence[str]) -> list[Task]:
@@ -173,37 +164,18 @@ def _own_tasks(status: Status, names: Sequence[str]) -> list[Task]:
     Kubeflow also lists the driver of each task, its pod and the graph; Vertex AI lists the graph.
     Only a failed driver is of interest, because its task never started.
     """
-    node_ids = {_normalized(name): name for name in names}
-    own: dict[str, Task] = {}
+
+    def normalized(name: str) -> str:
+        return name.lower().replace("_", "-")
+
+    names_by_key = {normalized(name): name for name in names}
+    names_by_key |= {f"{key}-driver": f"{name} (its driver)" for key, name in names_by_key.items()}
+    own = {}
     for task in status.tasks:
-        normalized = _normalized(task.name)
-        driven = node_ids.get(normalized.removesuffix("-driver"))
-        if normalized in node_ids:
-            name = node_ids[normalized]
-        elif driven and task.state == "FAILED":
-            name = f"{driven} (its driver)"
-        else:
-            continue
-        own[name] = Task(name, task.state, task.error)
+        name = names_by_key.get(normalized(task.name), "")
+        if name in names or (name and task.state == "FAILED"):
+            own[name] = Task(name, task.state, task.error)
     return list(own.values())
-
-
-def _normalized(name: str) -> str:
-    return name.lower().replace("_", "-")
-
-
-def no_response(error: Exception) -> NoResponse:
-    """Convert an exception of urllib3 to a NoResponse with a readable message."""
-    cause = getattr(error, "reason", None) or error
-    never_sent = isinstance(
-        cause,
-        urllib3.exceptions.NewConnectionError
-        | urllib3.exceptions.ConnectTimeoutError
-        | urllib3.exceptions.SSLError,
-    )
-    # The message of urllib3 starts with the repr of the connection.
-    text = re.sub(r"^(<.*?>|\w+\(.*?\)): ", "", str(cause))
-    return NoResponse(text, sent=not never_sent)
 
 
 def possibly_submitted(error: NoResponse, name: str, link: str) -> SubmitError:

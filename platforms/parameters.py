@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from components.properties import RUN_PARAMETERS
 from components.review_example_gen.inputs import SAMPLE
 from core.errors import ConfigError
-from core.settings import first_problem, with_parameters
+from core.settings import with_parameters
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget
 from platforms.targets import check_target
@@ -29,23 +27,33 @@ SETTINGS_KEY = "compiled_settings"
 
 def check_parameters(
     config: PipelineConfig, target: ClusterTarget, given: Mapping[str, Any]
-) -> None:
+) -> dict[str, Any]:
     """Check the parameters of a run like the settings that they override.
 
     Args:
       config: the settings that the pipeline was compiled with.
       target: the platform that it was compiled for.
-      given: parameter -> value, for the values that differ from `config`.
+      given: parameter -> value, also a number as text.
+
+    Returns:
+      The parameters in the types of the settings.
 
     Raises:
-      ConfigError, InputError: a value is not allowed, the target does not support it, or it
-        requires another compiled pipeline.
+      ConfigError, InputError: there is no such parameter, a value is not allowed, the target does
+        not support it, or it requires another compiled pipeline.
     """
+    if not given:
+        return {}
     # This import of TFX takes seconds, and most runs are submitted without a parameter.
     from components.trainer import training_of_run
 
     of_section: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
+        if name not in RUN_PARAMETERS:
+            known = ", ".join(RUN_PARAMETERS)
+            raise ConfigError(
+                f"parameter {name}: the pipeline has no such parameter; known are {known}"
+            )
         of_section.setdefault(RUN_PARAMETERS[name], {})[name] = value
     changed = {
         section: (training_of_run if section == "training" else with_parameters)(
@@ -57,6 +65,7 @@ def check_parameters(
         check_target(config.model_copy(update=changed), target)
     except ConfigError as error:
         raise ConfigError(_of_parameter(str(error))) from None
+    return {name: getattr(changed[RUN_PARAMETERS[name]], name) for name in given}
 
 
 def _of_parameter(message: str) -> str:
@@ -94,22 +103,13 @@ def check_run(executor_input: dict[str, Any]) -> None:
 
     Raises:
       ConfigError, InputError: see `check_parameters`.
+      ValidationError: the pipeline was compiled by other code.
     """
     values = executor_input.get("inputs", {}).get("parameterValues", {})
     if SETTINGS_KEY not in values:
         return
-    try:
-        config = PipelineConfig.model_validate_json(values.pop(SETTINGS_KEY))
-    except ValidationError as error:
-        raise ConfigError(
-            "the code of the image is not that with which the pipeline was compiled "
-            f"({first_problem(error, PipelineConfig)}); build the image and compile again"
-        ) from None
+    config = PipelineConfig.model_validate_json(values.pop(SETTINGS_KEY))
     given = {name: values.pop(name) for name in RUN_PARAMETERS if name != "input_base"}
-    for name, value in given.items():
-        # All numbers in the JSON of an ExecutorInput are floats.
-        if isinstance(value, float) and value.is_integer():
-            given[name] = int(value)
     if values["input_base"] != (config.data.input_base or SAMPLE):
         given["input_base"] = values["input_base"]
     check_parameters(config, "kubeflow", given)

@@ -131,7 +131,7 @@ class Run:
     def sources(self, name: str) -> Sources:
         """Return the inputs of a report on this run; `name` is the name of the pipeline."""
         blessing = self.outputs.get("Evaluator", {}).get("blessing")
-        pushed = self.outputs.get("Pusher", {}).get("pushed_model")
+        pushed = self.outputs.get("Pusher", {}).get("pushed_model", mlmd.Artifact())
         return Sources(
             name=name,
             run_id=self.id,
@@ -150,7 +150,7 @@ class Run:
             check=self.uri("ServingCheck", "blessing"),
             blessed=_int(blessing, "blessed") == 1 if blessing else None,
             baseline=_text(blessing, BASELINE_PROPERTY) if blessing else "",
-            pushed_to=_text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else "",
+            pushed_to=destination(pushed),
         )
 
 
@@ -191,6 +191,21 @@ def last_state(store: MetadataStore) -> tuple[str, str] | None:
         return None
     last = max(contexts, key=lambda context: context.id)
     return last.name, _text(last, STATE)
+
+
+def last_settings(store: MetadataStore, serving: str) -> dict[str, Any]:
+    """Return the settings of the last run that pushes to `serving`; empty if there is none."""
+    contexts = store.get_contexts_by_type(RUN_TYPE)
+    for context in sorted(contexts, key=lambda context: context.id, reverse=True):
+        settings: dict[str, Any] = json.loads(_text(context, SETTINGS) or "{}")
+        if settings and settings["paths"]["serving"] == serving:
+            return settings
+    return {}
+
+
+def destination(pushed: mlmd.Artifact) -> str:
+    """Return the folder of a pushed model; empty if no model was pushed."""
+    return _text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else ""
 
 
 def exists(artifact: mlmd.Artifact) -> bool:

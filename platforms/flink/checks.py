@@ -74,7 +74,9 @@ def check_compiled(config: PipelineConfig) -> None:
     if config.beam.runner != "flink":
         return
     if not flink.job_endpoint:
-        raise missing("beam.flink.job_endpoint", "a compiled pipeline with Flink", "HOST:PORT")
+        raise ConfigError(
+            missing("beam.flink.job_endpoint", "a compiled pipeline with Flink", "HOST:PORT")
+        )
     if flink.on_this_machine:
         raise ConfigError(
             f"beam.flink.master: {flink.master} is not reachable from a container; set the address "

@@ -11,7 +11,8 @@ from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
 
-from core.errors import InputError, ServerError
+from core.errors import InputError
+from platforms.follow import NoResponse
 
 TRANSIENT = (
     exceptions.DeadlineExceeded,
@@ -28,7 +29,7 @@ SILENCE_SECONDS = 600.0
 """Seconds for which a request without a response is retried."""
 
 
-class ApiError(ServerError, RuntimeError):
+class ApiError(NoResponse, RuntimeError):
     """A request to Vertex AI without a response, or a temporary failure of the request."""
 
 
@@ -75,9 +76,9 @@ def errors_in_one_line(action: str) -> Iterator[None]:
         yield
     except (exceptions.Forbidden, exceptions.Unauthorized) as error:
         raise InputError(
-            f"Vertex AI does not allow this step to {action}: {one_line(error)} The account in "
-            "vertex.service_account requires roles/aiplatform.user, and "
-            "roles/iam.serviceAccountUser on itself"
+            f"Vertex AI denies the permission to {action}: {one_line(error)} This requires "
+            "roles/aiplatform.user in vertex.project, and roles/iam.serviceAccountUser on the "
+            "account in vertex.service_account"
         ) from None
     except exceptions.TooManyRequests as error:
         raise ApiError(f"Vertex AI has no quota to {action}: {one_line(error)}") from None

@@ -8,7 +8,6 @@ from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.orchestration.data_types import RuntimeParameter
 
 from components.review_example_gen.inputs import SAMPLE
-from components.trainer import Trainer
 from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled
@@ -17,18 +16,20 @@ from platforms.training_jobs.trainers import KubernetesTrainer
 
 
 class Kubeflow(Compiled):
-    """See `pipeline.platform.Platform`."""
+    """Kubeflow Pipelines."""
 
     default_gpu = "nvidia.com/gpu"
 
     @property
     def input_base(self) -> RuntimeParameter:
+        """See `Platform`."""
         # The path of the sample on this machine differs from the one in the image.
         return self.parameter("input_base", self._config.data.input_base or SAMPLE)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
+        """See `Platform`."""
         if not self._has_peers:
-            return Trainer(custom_config=custom_config, **arguments)
+            return super().trainer(custom_config, **arguments)
         return KubernetesTrainer(
             job_settings(self._config), custom_config=custom_config, **arguments
         ).with_id(TRAINER)

@@ -6,22 +6,16 @@ import dataclasses
 import json
 import os
 
-from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
 from components.evaluator.files import BASELINE, CANDIDATE, read, read_checks
 from components.evaluator.metrics import ACCURACY, constant_answer
-from components.properties import (
-    BASELINE_PROPERTY,
-    CAUSE_PROPERTY,
-    PUSHED_DESTINATION,
-    READING_PROPERTY,
-)
+from components.properties import CAUSE_PROPERTY, READING_PROPERTY
 from components.run_report.component import REPORT_FILE
 from components.run_report.history import read_runs
-from pipeline.nodes import PUSHER, REPORT, SERVING_CHECK, TRAINER
+from pipeline.nodes import REPORT, SERVING_CHECK
 from serving.versions import is_complete
 from trainer_module.settings import SUMMARY_FILE
 
@@ -74,69 +68,51 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
     Raises:
       NoOutcomeError: ML Metadata lacks an output of the run, or its pushed model was deleted.
     """
-    outputs = _Outputs(handle.store, run_id)
-    rejected = outputs.one("ReviewExampleGen", "rejected")
-    blessing = outputs.one("Evaluator", "blessing")
-    check = outputs.one(SERVING_CHECK, "blessing").custom_properties
-    evaluation = outputs.one("Evaluator", "evaluation").uri
-    pushed_to = destination(outputs.one(PUSHER, "pushed_model")) if PUSHER in outputs else ""
-    if pushed_to and not is_complete(pushed_to):
-        raise NoOutcomeError(f"the model pushed to {pushed_to} was deleted; run again to push it")
+    runs = read_runs(handle.store, run_id)
+
+    def output(node: str, key: str) -> mlmd.Artifact:
+        try:
+            return runs[0].outputs[node][key]
+        except LookupError:
+            raise NoOutcomeError(
+                f"ML Metadata has no {key} of {node} for the run {run_id}"
+            ) from None
+
+    read_lines = output("ReviewExampleGen", "rejected").custom_properties
+    evaluation = output("Evaluator", "evaluation").uri
+    refused = output(SERVING_CHECK, "blessing").custom_properties[CAUSE_PROPERTY].string_value
+    report = os.path.join(output(REPORT, "report").uri, REPORT_FILE)
+    found = runs[0].sources("")
+    if found.pushed_to and not is_complete(found.pushed_to):
+        raise NoOutcomeError(
+            f"the model pushed to {found.pushed_to} was deleted; run again to push it"
+        )
     models = read(evaluation)[0].models
     own = models[CANDIDATE]
-    blessed = blessing.custom_properties["blessed"].int_value == 1
-    baseline = blessing.custom_properties[BASELINE_PROPERTY].string_value
     base = models.get(BASELINE, own)
     return Outcome(
         lines={
             name: value.int_value
-            for name, value in sorted(rejected.custom_properties.items())
+            for name, value in sorted(read_lines.items())
             if value.HasField("int_value")
         },
-        reading=rejected.custom_properties[READING_PROPERTY].string_value.splitlines(),
+        reading=read_lines[READING_PROPERTY].string_value.splitlines(),
         accuracy=own.values[ACCURACY],
         auc=own.values["auc"],
         constant_answer=constant_answer(own.confusion),
-        baseline=baseline,
+        baseline=found.baseline,
         accuracy_change=own.values[ACCURACY] - base.values[ACCURACY],
-        blessed=blessed,
+        blessed=bool(found.blessed),
         reasons=[
-            check.sentence for check in read_checks(evaluation) if not (blessed or check.passed)
+            check.sentence
+            for check in read_checks(evaluation)
+            if not (found.blessed or check.passed)
         ],
-        refused=check[CAUSE_PROPERTY].string_value,
-        pushed_to=pushed_to,
-        strategy=_strategy(outputs.one(TRAINER, "model_run").uri),
-        report=os.path.join(outputs.one(REPORT, "report").uri, REPORT_FILE),
+        refused=refused,
+        pushed_to=found.pushed_to,
+        strategy=_strategy(found.model_run or ""),
+        report=report,
     )
-
-
-def destination(pushed: mlmd.Artifact) -> str:
-    """Return the folder of a pushed model; empty if no model was pushed."""
-    values = dict(pushed.custom_properties)
-    if "pushed" not in values or values["pushed"].int_value != 1:
-        return ""
-    folder: str = values[PUSHED_DESTINATION].string_value
-    return folder
-
-
-class _Outputs:
-    """The output artifacts of one run's finished components, by node id and key."""
-
-    def __init__(self, store: MetadataStore, run_id: str):
-        self._run_id = run_id
-        runs = read_runs(store, run_id)
-        self._artifacts = runs[0].outputs if runs else {}
-
-    def __contains__(self, node: str) -> bool:
-        return node in self._artifacts
-
-    def one(self, node: str, key: str) -> mlmd.Artifact:
-        try:
-            return self._artifacts[node][key]
-        except KeyError:
-            raise NoOutcomeError(
-                f"ML Metadata has no {key} of {node} for the run {self._run_id}"
-            ) from None
 
 
 def _strategy(model_run: str) -> str:

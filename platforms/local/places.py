@@ -8,9 +8,7 @@ from pathlib import Path
 from core.errors import ConfigError
 from core.metadata import mysql_url
 from pipeline.config import PipelineConfig, log_folder
-from platforms.checks import check_outside_input
-
-_SQLITE_HEADER = b"SQLite format 3\0"
+from platforms.checks import check_platform
 
 
 def check_places(config: PipelineConfig) -> None:
@@ -25,7 +23,7 @@ def check_places(config: PipelineConfig) -> None:
     _check_folder("paths.serving", paths.serving)
     _check_folder("paths.checkpoints", paths.checkpoints)
     _check_database("paths.metadata", paths.metadata)
-    check_outside_input(config)
+    check_platform(config, "local")
 
 
 def make_folder(key: str, folder: str) -> None:
@@ -60,13 +58,7 @@ def _check_database(key: str, file: str) -> None:
         return
     # SQLite writes a journal beside its file.
     _check_folder(key, os.path.dirname(file))
-    if not os.path.exists(file):
-        return
-    if not os.path.isfile(file):
+    if os.path.isdir(file):
         raise ConfigError(f"{key}: {file} is a folder; set a file, or remove the setting")
-    if not os.access(file, os.R_OK | os.W_OK):
+    if os.path.exists(file) and not os.access(file, os.R_OK | os.W_OK):
         raise ConfigError(f"{key}: {file} cannot be written: no permission")
-    with open(file, "rb") as database:
-        header = database.read(len(_SQLITE_HEADER))
-    if header and header != _SQLITE_HEADER:
-        raise ConfigError(f"{key}: {file} is not an SQLite database; set another file")

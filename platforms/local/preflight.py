@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import os
 
+from components.run_report.history import last_settings
 from components.serving_check.settings import read_golden
 from core.errors import ConfigError
+from core.metadata import open_store
 from pipeline.config import PipelineConfig, check_hyperparameters
 from pipeline.inputs import input_files, read_options
+from platforms.checks import is_bucket
 from platforms.google_cloud.credentials import find_credentials
 from platforms.local.places import check_places
 from platforms.targets import check_target
@@ -23,22 +26,18 @@ def check(config: PipelineConfig) -> None:
 
     Raises:
       ConfigError: a gs:// path without credentials, a folder that is not writable, an unknown
-        hyperparameter, a wrong golden sentence, or a training that this machine does not support.
+        hyperparameter, a wrong golden sentence, a training that this machine does not support, or
+        a folder for models that belongs to another pipeline.
       InputError: there is no input file, a file is unreadable or of an unknown format, or files
         contradict or repeat each other.
     """
     check_target(config, "local")
-    places = {
-        "paths.root": config.paths.root,
-        "paths.metadata": config.paths.metadata,
-        "paths.serving": config.paths.serving,
-        "paths.checkpoints": config.paths.checkpoints,
-        "data.input_base": config.data.input_base or "",
-    }
-    for key, place in places.items():
-        if place.startswith("gs://"):
+    places = {f"paths.{key}": place for key, place in config.paths.model_dump().items()}
+    for key, place in {**places, "data.input_base": config.data.input_base or ""}.items():
+        if is_bucket(place):
             find_credentials(key, place)
     check_places(config)
+    _check_same_pipeline(config)
     read_golden(config.serving_check.golden)
     try:
         resources.check(config.training, os.environ)
@@ -46,3 +45,24 @@ def check(config: PipelineConfig) -> None:
         raise ConfigError(str(error)) from None
     check_hyperparameters(config)
     decide_layouts(find_sources(*input_files(config)), read_options(config))
+
+
+def _check_same_pipeline(config: PipelineConfig) -> None:
+    """Raise ConfigError if the model of this run would be served instead of that of another.
+
+    Without `--config` the sample runs, also in the folder of a user's own runs.
+    """
+    paths = config.paths
+    if "://" not in paths.metadata and not os.path.exists(paths.metadata):
+        return
+    before = last_settings(open_store(paths.metadata), paths.serving)
+    if not before:
+        return
+    data = before["data"]["input_base"]
+    if before["name"] != config.name or (data and not config.data.input_base):
+        now = config.data.input_base or "the sample"
+        raise ConfigError(
+            f"paths.serving: {paths.serving} is for the models of {before['name']} on "
+            f"{data or 'the sample'}, and this is a run of {config.name} on {now}; pass --config "
+            "FILE for other settings, or set paths.root to another folder"
+        )

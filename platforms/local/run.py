@@ -17,12 +17,11 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
 
 from components.run_report import history
-from components.run_report.history import installed_versions
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
 from platforms.local import unchanged
 from platforms.local.locks import waiting_lock
-from platforms.local.outcome import Outcome, destination, run_outcome
+from platforms.local.outcome import Outcome, run_outcome
 from serving.versions import versions
 
 
@@ -47,13 +46,17 @@ class Runner(LocalDagRunner):
             mark_replaced(handle, self._paths.serving)
         recorded = {
             history.SETTINGS: recorded_settings(self._config),
-            history.VERSIONS: json.dumps(installed_versions()),
+            history.VERSIONS: json.dumps(history.installed_versions()),
         }
-        for node in pipeline.nodes:
-            for context in node.pipeline_node.contexts.contexts:
-                if context.type.name == history.RUN_TYPE:
-                    for key, value in recorded.items():
-                        context.properties[key].field_value.string_value = value
+        contexts = (
+            context
+            for node in pipeline.nodes
+            for context in node.pipeline_node.contexts.contexts
+            if context.type.name == history.RUN_TYPE
+        )
+        for context in contexts:
+            for key, value in recorded.items():
+                context.properties[key].field_value.string_value = value
         try:
             super().run_with_ir(pipeline, **options)
         finally:
@@ -108,24 +111,16 @@ def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
     except NotFoundError:  # The first run.
         return
     newest = next(versions(serving), None)
-    replaced = [
-        artifact
-        for artifact in pushed
-        if _is_known(artifact, serving) and destination(artifact) != newest
-    ]
-    for artifact in replaced:
-        logging.info("No longer served from %s: %s", serving, destination(artifact))
-        artifact.state = mlmd.Artifact.MARKED_FOR_DELETION
-    if replaced:
-        handle.store.put_artifacts(replaced)
-
-
-def _is_known(artifact: mlmd.Artifact, serving: str) -> bool:
-    """Return whether this machine pushed the model into `serving` and has not marked it yet."""
-    return (
-        artifact.state == mlmd.Artifact.LIVE
-        and os.path.dirname(destination(artifact)) == serving.rstrip("/")
-        # Several machines may share ML Metadata. Only the machine that pushed the model has the
-        # record.
-        and fileio.exists(artifact.uri)
-    )
+    for artifact in pushed:
+        folder = history.destination(artifact)
+        if (
+            artifact.state == mlmd.Artifact.LIVE
+            and os.path.dirname(folder) == serving.rstrip("/")
+            and folder != newest
+            # Several machines may share ML Metadata. Only the machine that pushed the model has the
+            # record.
+            and fileio.exists(artifact.uri)
+        ):
+            logging.info("No longer served from %s: %s", serving, folder)
+            artifact.state = mlmd.Artifact.MARKED_FOR_DELETION
+            handle.store.put_artifacts([artifact])

@@ -32,17 +32,12 @@ def fingerprint(config: PipelineConfig) -> str | None:
     paths = config.paths
     folders = (paths.root, paths.metadata, paths.serving, config.data.input_base or "")
     # A warm start continues from the model that the last run pushed.
-    if not config.cache or config.training.warm_start:
+    if not config.cache or config.training.warm_start or any("://" in each for each in folders):
         return None
-    if any("://" in folder for folder in folders):
-        return None
-    digest = hashlib.sha256(f"{all_code()}\0{recorded_settings(config)}\0".encode())
     try:
-        for line in _input(config):
-            digest.update(line + b"\0")
+        return _digest(all_code(), recorded_settings(config), *_input(config))
     except OSError:  # The run reports what is wrong with the file.
         return None
-    return digest.hexdigest()
 
 
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
@@ -67,9 +62,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     Raises:
       ConfigError: a setting is impossible on this machine, or ML Metadata cannot be opened.
     """
-    if not os.path.exists(config.paths.metadata):
-        return None
-    before = fingerprint(config)
+    before = fingerprint(config) if os.path.exists(config.paths.metadata) else None
     if before is None:
         return None
     check_target(config, "local")
@@ -87,35 +80,38 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     return run if os.path.exists(run.outcome["report"]) else None
 
 
-def _input(config: PipelineConfig) -> Iterator[bytes]:
+def _input(config: PipelineConfig) -> Iterator[str]:
     """Yield a line for each file that the settings name or that is in the input folder.
 
     Raises:
       OSError: a file or folder cannot be read, or the input contains a link to a folder.
     """
     if config.serving_check.golden:
-        yield hashlib.sha256(Path(config.serving_check.golden).read_bytes()).digest()
+        yield hashlib.sha256(Path(config.serving_check.golden).read_bytes()).hexdigest()
     # The sample is a part of the code.
     waiting = [config.data.input_base] if config.data.input_base else []
     while waiting:
         for entry in sorted(os.scandir(waiting.pop()), key=lambda entry: entry.name):
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
-                continue
-            if entry.is_dir():
+            elif entry.is_dir():
                 raise NotADirectoryError(f"{entry.path} is a link")
-            status = entry.stat()
-            # `cp --preserve` sets the time of modification to an earlier one. The time of the last
-            # change cannot be set.
-            values = f"\0{status.st_size}\0{status.st_ino}\0{status.st_ctime_ns}"
-            yield os.fsencode(entry.path) + values.encode()
+            else:
+                status = entry.stat()
+                # `cp --preserve` sets the time of modification to an earlier one. The time of the
+                # last change cannot be set.
+                yield f"{entry.path}\0{status.st_size}\0{status.st_ino}\0{status.st_ctime_ns}"
 
 
 def _state(config: PipelineConfig, before: str) -> str:
     # Somebody may have replaced a model without a change of its version.
-    models = [
+    models = (
         f"{path}\0{os.stat(os.path.join(path, MODEL_FILE)).st_mtime_ns}"
         for path in versions(config.paths.serving)
-    ]
-    content = "\0".join([before, *models])
-    return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
+    )
+    return _digest(before, *models)
+
+
+def _digest(*parts: str) -> str:
+    # A path on this machine may be no UTF-8.
+    return hashlib.sha256("\0\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

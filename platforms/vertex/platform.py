@@ -13,7 +13,6 @@ from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
-from components.trainer import Trainer
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
 from pipeline.nodes import PUSHER, TRAINER
@@ -27,17 +26,19 @@ _DEFAULT_GPU = "NVIDIA_TESLA_T4"
 
 
 class Vertex(Compiled):
-    """See `pipeline.platform.Platform`."""
+    """Vertex AI Pipelines."""
 
     default_gpu = _DEFAULT_GPU
 
     @property
     def input_base(self) -> RuntimeParameter:
+        """See `Platform`."""
         return self.parameter("input_base", input_files(self._config)[0])
 
-    def _served(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
+    def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
+        """See `Platform`."""
         if self._config.push.destination == "filesystem":
-            return super()._served(node_id, candidate)
+            return super().served_model(node_id, candidate)
         # The candidate is not yet blessed when Vertex AI resolves the baseline, unless every step
         # of the run is a cache hit.
         return Resolver(
@@ -47,8 +48,9 @@ class Vertex(Compiled):
         ).with_id(node_id)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
+        """See `Platform`."""
         if not self._has_peers:
-            return Trainer(custom_config=custom_config, **arguments)
+            return super().trainer(custom_config, **arguments)
         return CustomJobTrainer(
             custom_job_settings(self._config), custom_config=custom_config, **arguments
         ).with_id(TRAINER)
@@ -56,6 +58,7 @@ class Vertex(Compiled):
     def pusher(
         self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
     ) -> BaseComponent:
+        """See `Platform`."""
         if self._config.push.destination == "filesystem":
             return super().pusher(model, model_blessing, infra_blessing)
         pusher = VertexPusher(

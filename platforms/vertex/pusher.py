@@ -92,22 +92,19 @@ class Executor(BlessedExecutor):
         """
         config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
         settings = EndpointSettings(**config[ENDPOINT_KEY])
-        for _ in range(1, ATTEMPTS):
+        for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._push(settings, input_dict, uri)
+                push = _Push(settings, uri)
+                if not push.is_uploaded():
+                    io_utils.copy_dir(self.GetModelPath(input_dict), os.path.join(uri, _VERSION))
+                    push.upload()
+                return push.replace(), push.model_id
             except RuntimeError as error:
+                if attempt == ATTEMPTS:
+                    raise
                 logging.warning("%s; retrying", error)
                 time.sleep(settings.poll_seconds)
-        return self._push(settings, input_dict, uri)
-
-    def _push(
-        self, settings: EndpointSettings, input_dict: dict[str, list[types.Artifact]], uri: str
-    ) -> tuple[str, str]:
-        push = _Push(settings, uri)
-        if not push.is_uploaded():
-            io_utils.copy_dir(self.GetModelPath(input_dict), os.path.join(uri, _VERSION))
-            push.upload()
-        return push.replace(), push.model_id
+        raise AssertionError
 
 
 class VertexPusher(Pusher):
@@ -194,7 +191,6 @@ class _Push:
             labels=_LABELS,
         )
         request = {"parent": self._settings.parent, "model": model, "model_id": self.model_id}
-        logging.info("Uploading %s from %s", self._model, self._artifact_uri)
         with errors_in_one_line("upload the model"):
             self._run(self._models, "upload_model", request)
 
@@ -204,12 +200,14 @@ class _Push:
         Returns:
           The resource name of the endpoint.
         """
-        name = self._find() or self._create()
-        with errors_in_one_line("read the endpoint"):
+        with errors_in_one_line("find or create the endpoint"):
+            name = self._find() or self._create()
             self._wait_for_earlier(self._endpoints, name)
-        if self._deployed_id(self._read(name)) is None:
-            self._deploy(name)
-        endpoint = self._read(name)
+            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        if self._deployed_id(endpoint) is None:
+            with errors_in_one_line("deploy the model"):
+                self._deploy(name)
+                endpoint = self._endpoints.get_endpoint(name=name, **retrying())
         deployed = self._deployed_id(endpoint)
         if deployed is None:
             raise ApiError(f"{name}: the model {self.model_id} disappeared after its deployment")
@@ -221,38 +219,30 @@ class _Push:
                 self._endpoints.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
         for other in endpoint.deployed_models:
             if other.id != deployed:
-                logging.info("Undeploying %s", other.model)
                 request = {"endpoint": name, "deployed_model_id": other.id}
                 with errors_in_one_line("undeploy the previous model"):
                     self._run(self._endpoints, "undeploy_model", request)
         return name
 
     def _find(self) -> str | None:
-        request = {
-            "parent": self._settings.parent,
-            "filter": f'display_name="{self._settings.name}"',
-        }
-        with errors_in_one_line("list the endpoints"):
-            found = list(self._endpoints.list_endpoints(request=request, **retrying()))
+        settings = self._settings
+        request = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
+        found = self._endpoints.list_endpoints(request=request, **retrying())
         oldest = min(found, key=lambda endpoint: endpoint.create_time, default=None)
         return str(oldest.name) if oldest else None
 
     def _create(self) -> str:
-        display_name = self._settings.name
+        settings = self._settings
         # The same id in each attempt, so that a retry creates no second endpoint.
-        endpoint_id = f"amazon-reviews-{_digest(display_name)}"
+        endpoint_id = f"amazon-reviews-{_digest(settings.name)}"
         request = {
-            "parent": self._settings.parent,
-            "endpoint": vertex_types.Endpoint(display_name=display_name, labels=_LABELS),
+            "parent": settings.parent,
+            "endpoint": vertex_types.Endpoint(display_name=settings.name, labels=_LABELS),
             "endpoint_id": endpoint_id,
         }
-        logging.info("Creating the endpoint %s", display_name)
-        with (
-            errors_in_one_line("create the endpoint"),
-            contextlib.suppress(exceptions.AlreadyExists),
-        ):
+        with contextlib.suppress(exceptions.AlreadyExists):
             self._run(self._endpoints, "create_endpoint", request)
-        return f"{self._settings.parent}/endpoints/{endpoint_id}"
+        return f"{settings.parent}/endpoints/{endpoint_id}"
 
     def _deploy(self, endpoint: str) -> None:
         machine = vertex_types.MachineSpec(machine_type=self._settings.machine_type)
@@ -264,14 +254,8 @@ class _Push:
                 machine_spec=machine, min_replica_count=1, max_replica_count=1
             ),
         )
-        logging.info("Deploying %s to %s, which takes some minutes", self.model_id, endpoint)
-        with errors_in_one_line("deploy the model"):
-            request = {"endpoint": endpoint, "deployed_model": deployed}
-            self._run(self._endpoints, "deploy_model", request)
-
-    def _read(self, name: str) -> vertex_types.Endpoint:
-        with errors_in_one_line("read the endpoint"):
-            return self._endpoints.get_endpoint(name=name, **retrying())
+        request = {"endpoint": endpoint, "deployed_model": deployed}
+        self._run(self._endpoints, "deploy_model", request)
 
     def _deployed_id(self, endpoint: vertex_types.Endpoint) -> str | None:
         """Return the id under which the model is deployed.
@@ -285,7 +269,8 @@ class _Push:
         return None
 
     def _run(self, client: Any, method: str, request: dict[str, Any]) -> None:
-        """Start a google.longrunning.Operation and wait for its end."""
+        """Start a google.longrunning.Operation and wait for its end, up to some minutes."""
+        logging.info("%s %s on Vertex AI", method, self.model_id)
         started = getattr(client, method)(
             request=request, retry=None, timeout=vertex_api.REQUEST_SECONDS
         )

@@ -141,3 +141,15 @@ def test_help_flows_at_any_width_and_has_an_example(command, monkeypatch):
         for line, next_ in pairwise(prose)
         if line.strip() and next_.strip() and len(line.rstrip()) < 250
     ]
+
+
+def test_a_full_disk_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from cli.command import main; main()", "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "the disk is full: [Errno 28] No space left on device\n"

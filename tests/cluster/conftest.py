@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import kfp
 import pytest
 import urllib3
 from kubernetes.client import CoreV1Api
@@ -57,7 +58,8 @@ class KubeflowUser:
         limit = f"data.max_examples.train={10**9 + int(time.time())}"
         self._file, self._api, self.folder, self._common = file, api, folder, ["--set", limit]
         self.config = load_config(str(file))
-        self.client, self.experiment = connect_to_kubeflow(self.config)
+        self.client = kfp.Client(host=self.config.kubeflow.endpoint)
+        _, self.experiment = connect_to_kubeflow(self.config)
 
     def start(self, command, *words):
         """Start a command for the cluster; return its process."""

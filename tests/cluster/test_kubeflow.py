@@ -143,7 +143,7 @@ def test_the_first_step_refuses_the_parameters_of_a_run_from_the_ui(kubeflow):
     )
     assert client.wait_for_run_completion(run.run_id, 900).state == "FAILED"
     log = kubeflow.log(kubeflow.executors(run.run_id)["ReviewExampleGen"])
-    assert "parameter epochs: Input should be a valid integer, not 2.5" in log
+    assert "parameter epochs: Input should be a valid integer" in log
 
 
 def test_a_schedule_is_not_deleted_while_its_run_is_in_progress(kubeflow):

@@ -1,42 +1,32 @@
 """Submissions to Kubeflow Pipelines and to Vertex AI, each with a server of its own."""
 
-import pytest
-from google.auth.credentials import AnonymousCredentials
-from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
+from unittest.mock import Mock
 
+import pytest
+
+from platforms.google_cloud import api as vertex_api
 from platforms.kubeflow import client as kubeflow_client
 from platforms.vertex import client as vertex_client
-from tests.platforms.kubeflow.kfp_server import KfpServer, VertexServer, serving
+from tests.platforms.kubeflow.kfp_server import serving as serving_kubeflow
 from tests.platforms.submission import Submission
+from tests.platforms.vertex.vertex_server import serving as serving_vertex
 
 
 @pytest.fixture
-def at_once(monkeypatch, tmp_path):
-    """Shorten the pauses between retries, and ignore the clusters that this machine knows."""
-    monkeypatch.setattr(kubeflow_client, "PAUSES", (0.01, 0.01, 0.01))
-    monkeypatch.setattr(vertex_client, "RETRY_SECONDS", 5.0)
-    monkeypatch.setattr("kfp.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
+def kubeflow(monkeypatch, tmp_path):
+    """A submission without pauses between retries, on a machine that knows no cluster."""
+    monkeypatch.setattr(kubeflow_client, "BACKOFF_SECONDS", 0.01)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kube.yaml"))
-    for name in ("KF_PIPELINES_SA_TOKEN_PATH", "KF_PIPELINES_UI_ENDPOINT"):
+    for name in (kubeflow_client.TOKEN_VARIABLE, kubeflow_client.UI_VARIABLE):
         monkeypatch.delenv(name, raising=False)
+    with serving_kubeflow() as server:
+        yield Submission("kubeflow", server, tmp_path, endpoint=server.url)
 
 
 @pytest.fixture
-def kubeflow(at_once, tmp_path):
-    with serving(KfpServer([{"state": "SUCCEEDED"}])) as server:
-        yield Submission("kubeflow", server, tmp_path)
-
-
-@pytest.fixture
-def vertex(at_once, tmp_path, monkeypatch):
-    with serving(VertexServer([{"state": "PIPELINE_STATE_SUCCEEDED"}])) as server:
-
-        def connect(config, service=PipelineServiceClient):
-            return service(
-                credentials=AnonymousCredentials(),
-                transport="rest",
-                client_options={"api_endpoint": server.url},
-            )
-
-        monkeypatch.setattr(vertex_client, "connect", connect)
+def vertex(monkeypatch, tmp_path):
+    monkeypatch.setattr(vertex_client, "RETRY_SECONDS", 5.0)
+    monkeypatch.setattr(vertex_client, "find_credentials", Mock())
+    with serving_vertex() as server:
+        monkeypatch.setattr(vertex_api, "connect", server.connect)
         yield Submission("vertex", server, tmp_path)

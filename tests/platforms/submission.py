@@ -1,17 +1,18 @@
-"""A compiled pipeline and one `amazon-reviews submit` of it, to servers on loopback."""
+"""A compiled pipeline and one `amazon-reviews submit` of it, to a server on loopback."""
 
 import json
 
 import yaml
 
 from pipeline.config import PipelineConfig
-from platforms.submission import read_parameters, submit
+from platforms.submission import submit
 
+TASKS = {"ReviewExampleGen": False, "Trainer": True}
 SPEC = {
     "schemaVersion": "2.1.0",
     "sdkVersion": "tfx-1.21.0",
     "pipelineInfo": {"name": "amazon-reviews"},
-    "components": {"ReviewExampleGen": {"executorLabel": "e"}, "Trainer": {"executorLabel": "e"}},
+    "components": {name: {"executorLabel": "e"} for name in TASKS},
     "deploymentSpec": {"executors": {"e": {"container": {"image": "i", "command": ["c"]}}}},
     "root": {
         "dag": {
@@ -21,7 +22,7 @@ SPEC = {
                     "componentRef": {"name": name},
                     "cachingOptions": {"enableCache": cached},
                 }
-                for name, cached in (("ReviewExampleGen", False), ("Trainer", True))
+                for name, cached in TASKS.items()
             }
         },
         "inputDefinitions": {
@@ -45,29 +46,33 @@ JOB = {
 class Submission:
     """One `amazon-reviews submit`: its settings, the server and the lines that it reported."""
 
-    def __init__(self, target, server, folder):
+    def __init__(self, target, server, folder, endpoint=None):
         self.target, self.server = target, server
         self.lines = []
         self.settings = {
             "cluster": {"image": "registry/amazon-reviews:1"},
             "paths": {"root": "gs://bucket/root"},
             "data": {"input_base": "gs://bucket/data"},
-            "kubeflow": {"endpoint": server.url, "namespace": "team-a", "service_account": "ksa"},
-            "vertex": {"project": "my-project", "region": "us-central1"},
+            "kubeflow": {"endpoint": endpoint, "namespace": "team-a", "service_account": "ksa"},
+            "vertex": {"project": "my-project", "region": "europe-west4"},
         }
         self.file = folder / {"kubeflow": "reviews.yaml", "vertex": "reviews.json"}[target]
         text = yaml.safe_dump_all([SPEC, PLATFORM]) if target == "kubeflow" else json.dumps(JOB)
         self.file.write_text(text)
 
-    def __call__(self, *parameters, wait=False, target=None, report=None, patience=60.0, **changes):
+    def config(self, **changes):
+        """Return the settings with changes such as `vertex__network` or `cache`."""
         for key, value in changes.items():
-            section, name = key.split("__") if "__" in key else (None, key)
+            section, _, name = key.rpartition("__")
             (self.settings[section] if section else self.settings)[name] = value
+        return PipelineConfig.model_validate(self.settings)
+
+    def __call__(self, *parameters, wait=False, report=None, patience=60.0, cache=False, **changes):
         return submit(
-            PipelineConfig.model_validate(self.settings),
-            target or self.target,
+            self.config(cache=cache, **changes),
+            self.target,
             self.file,
-            read_parameters(parameters),
+            dict(each.split("=") for each in parameters),
             wait,
             report or self.lines.append,
             poll_seconds=0.01,
@@ -78,17 +83,3 @@ class Submission:
     def states(self):
         """The lines about states, without the time."""
         return [line[10:] for line in self.lines if line[2:3] == ":" and line[5:6] == ":"]
-
-
-def kfp_task(name, state, error=None):
-    task = {"run_id": "r-1", "task_id": name, "display_name": name, "state": state}
-    return {**task, "error": {"code": 13, "message": error}} if error else task
-
-
-def kfp_state(state, *tasks):
-    return {"state": state, "run_details": {"task_details": list(tasks)}}
-
-
-def vertex_state(state, *tasks, error=None):
-    answer = {"state": f"PIPELINE_STATE_{state}", "jobDetail": {"taskDetails": list(tasks)}}
-    return {**answer, "error": {"code": 9, "message": error}} if error else answer

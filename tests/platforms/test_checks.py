@@ -72,7 +72,17 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
         (
             "kubeflow",
             "kubeflow.training_pod={nodeSelector: {a: b}, toleration: []}",
-            "kubeflow.training_pod.toleration: no field of a pod's spec; did you mean tolerations?",
+            "kubeflow.training_pod.toleration: unknown field, did you mean tolerations?",
+        ),
+        (
+            "kubeflow",
+            "kubeflow.training_pod={tolerations: [{key: a}, {keys: b}]}",
+            "kubeflow.training_pod.tolerations.1.keys: unknown field, did you mean key?",
+        ),
+        (
+            "kubeflow",
+            "kubeflow.training_pod={tolerations: {key: a}}",
+            "kubeflow.training_pod.tolerations: must be a list, not {'key': 'a'}",
         ),
         ("kubeflow", "beam.runner=dataflow", "vertex.project: not set"),
         ("kubeflow", "beam.runner=dataflow,vertex.project=p", "vertex.region: not"),
@@ -109,6 +119,9 @@ def test_settings_for_clusters_are_refused_on_this_machine(more, line):
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: data}", "kubeflow.volume.mount"),
         ("kubeflow.volume={claim: c, mount: /tmp/}", "kubeflow.volume.mount"),
+        ("kubeflow.volume={claim: c, mount: '/a:b'}", "kubeflow.volume.mount"),
+        (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
+        ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
         ("cluster.training_timeout_hours=0.0", "cluster.training_timeout_hours"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
         ("kubeflow.experiment=x", "kubeflow.experiment: was removed; the experiment has the name"),

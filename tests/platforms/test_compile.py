@@ -1,6 +1,5 @@
 """Every preset compiles for every target, into files that Kubeflow's own loader takes."""
 
-import contextlib
 import json
 import os
 import subprocess
@@ -14,17 +13,21 @@ from kfp import dsl
 from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.components.example_gen import input_processor
 
+import kubeflow_v2_runner
 from components.properties import RUN_PARAMETERS
+from components.review_example_gen.inputs import OPTIONS_KEY
 from core.errors import ConfigError
 from pipeline.config import PRESETS, load_config
-from platforms import driver
-from platforms.compile import DRIVER, ENTRYPOINT, compile_pipeline
-from platforms.kubeflow import input_cache
+from platforms.compile import ENTRYPOINT, compile_pipeline
+from platforms.entrypoint import main
+from platforms.training_jobs.trainers import CustomJobExecutor, KubernetesExecutor
+from tests.exhaustive import exhaustive
 from tests.platforms.settings import IMAGE, REQUIRED, settings
 
 pytestmark = pytest.mark.slow
 
 # The preset `flink` starts Flink on this machine, which a container does not do.
+FITTING = [("vertex", "vertex"), ("gke", "kubeflow")]
 PRESET_NAMES = sorted({preset.stem for preset in PRESETS.glob("*.yaml")} - {"flink"})
 
 
@@ -55,8 +58,14 @@ def compiled(request, tmp_path_factory):
     return Compiled(tmp_path_factory.mktemp(request.param), request.param)
 
 
-@pytest.mark.parametrize("target", REQUIRED)
-@pytest.mark.parametrize("preset", PRESET_NAMES)
+@pytest.mark.parametrize(
+    ("preset", "target"),
+    [
+        (preset, target) if (preset, target) in FITTING else exhaustive(preset, target)
+        for preset in PRESET_NAMES
+        for target in REQUIRED
+    ],
+)
 def test_every_preset_compiles_for_every_target(tmp_path, preset, target):
     dataflow = "vertex={project: my-project, region: europe-west4}"
     compiled = Compiled(tmp_path, target, preset, dataflow)
@@ -87,7 +96,7 @@ def test_every_step_runs_our_entry_point_in_our_image(compiled):
     # Nothing of the machine that compiles is left in it.
     assert os.getcwd() not in compiled.path.read_text()
     # A submission finds the options of the reading, to add the fingerprint of the input.
-    assert json.loads(compiled.constant("ReviewExampleGen", input_cache.OPTIONS_KEY))
+    assert json.loads(compiled.constant("ReviewExampleGen", OPTIONS_KEY))
 
 
 def before(tasks, name):
@@ -185,62 +194,58 @@ def without_polling(settings):
     return {name: value for name, value in settings.items() if name != "poll_seconds"}
 
 
-def test_a_cluster_of_processes_is_a_job_on_kubeflow_with_every_setting(tmp_path):
-    more = (
+COMMON = {"image": IMAGE, "gpus": 2, "timeout_seconds": 1.5 * 3600}
+JOBS = {
+    "kubeflow": (
         "training={strategy: multi_worker_mirrored, workers: 3},"
         "cluster.resources={Trainer: {cpu: 3.5, memory: 16G, gpus: 2, gpu_type: amd.com/gpu}},"
-        "cluster.training_timeout_hours=1.5,"
         "kubeflow={namespace: ml, service_account: trainer, training_job: jobset, queue: team-a,"
-        " training_pod: {nodeSelector: {pool: gpus}}, volume: {claim: reviews, mount: /data}}"
-    )
-    compiled = Compiled(tmp_path, "kubeflow", more=more)
-    job = json.loads(compiled.constant("Trainer", "custom_config"))["kubernetes_job"]
-    assert without_polling(job) == {
-        "kind": "jobset",
-        "queue": "team-a",
-        "image": IMAGE,
-        "namespace": "ml",
-        "service_account": "trainer",
-        "cpu": 3.5,
-        "memory": "16G",
-        "gpus": 2,
-        "gpu_type": "amd.com/gpu",
-        "pod": {"nodeSelector": {"pool": "gpus"}},
-        "volume_claim": "reviews",
-        "volume_mount": "/data",
-        "timeout_seconds": 1.5 * 3600,
-        "refused_seconds": 600.0,
-    }
-    container = compiled.container("Trainer")
-    # This step only waits for the pods that train.
-    assert "resources" not in container
-    assert "platforms.training_jobs.trainers.KubernetesExecutor" in container["args"]
-
-
-def test_a_cluster_of_processes_is_a_custom_job_on_vertex_with_every_setting(tmp_path):
-    more = (
+        " training_pod: {nodeSelector: {pool: gpus}}, volume: {claim: reviews, mount: /data}}",
+        "kubernetes_job",
+        {
+            "kind": "jobset",
+            "queue": "team-a",
+            "namespace": "ml",
+            "service_account": "trainer",
+            "cpu": 3.5,
+            "memory": "16G",
+            "gpu_type": "amd.com/gpu",
+            "pod": {"nodeSelector": {"pool": "gpus"}},
+            "volume_claim": "reviews",
+            "volume_mount": "/data",
+            "refused_seconds": 600.0,
+        },
+        KubernetesExecutor,
+    ),
+    "vertex": (
         "training={strategy: parameter_server, workers: 3, parameter_servers: 2},"
         "cluster.resources={Trainer: {gpus: 2, gpu_type: NVIDIA_L4}},"
-        "cluster.training_timeout_hours=1.5,vertex.service_account=me@x,vertex.network=net,"
-        "vertex.machine_type=n1-highmem-4"
-    )
-    compiled = Compiled(tmp_path, "vertex", more=more)
-    job = json.loads(compiled.constant("Trainer", "custom_config"))["custom_job"]
-    assert without_polling(job) == {
-        "project": "my-project",
-        "region": "europe-west4",
-        "display_name": "amazon-reviews-training",
-        "image": IMAGE,
-        "machine_type": "n1-highmem-4",
-        "gpus": 2,
-        "gpu_type": "NVIDIA_L4",
-        "service_account": "me@x",
-        "network": "net",
-        "timeout_seconds": 1.5 * 3600,
-    }
-    assert "resources" not in compiled.container("Trainer")
-    executor = "platforms.training_jobs.trainers.CustomJobExecutor"
-    assert executor in compiled.container("Trainer")["args"]
+        "vertex.service_account=me@x,vertex.network=net,vertex.machine_type=n1-highmem-4",
+        "custom_job",
+        {
+            "project": "my-project",
+            "region": "europe-west4",
+            "display_name": "amazon-reviews-training",
+            "machine_type": "n1-highmem-4",
+            "gpu_type": "NVIDIA_L4",
+            "service_account": "me@x",
+            "network": "net",
+        },
+        CustomJobExecutor,
+    ),
+}
+
+
+@pytest.mark.parametrize("target", JOBS)
+def test_a_cluster_of_processes_is_a_job_with_every_setting(tmp_path, target):
+    more, key, expected, executor = JOBS[target]
+    compiled = Compiled(tmp_path, target, more=f"{more},cluster.training_timeout_hours=1.5")
+    job = json.loads(compiled.constant("Trainer", "custom_config"))[key]
+    assert without_polling(job) == {**COMMON, **expected}
+    container = compiled.container("Trainer")
+    # This step only waits for the processes that train.
+    assert "resources" not in container
+    assert f"{executor.__module__}.{executor.__name__}" in container["args"]
 
 
 def test_vertex_can_deploy_to_an_endpoint(tmp_path):
@@ -299,24 +304,18 @@ def test_the_tfx_command_compiles(tmp_path):
     assert parameters["epochs"]["defaultValue"] == load_config("sample", environ={}).training.epochs
 
 
-def test_the_tfx_command_refuses_what_is_missing(tmp_path):
-    done = subprocess.run(
-        [sys.executable, f"{os.getcwd()}/kubeflow_v2_runner.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PIPELINE_SET": "cluster.image=i"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (
-        "vertex.project: not set, and vertex requires it; set the Google Cloud project of runs"
+def test_the_runner_refuses_what_is_missing(monkeypatch, capsys):
+    monkeypatch.setenv("PIPELINE_SET", "cluster.image=i")
+    assert kubeflow_v2_runner.main() == 2
+    assert capsys.readouterr().err == (
+        "vertex.project: not set, and vertex requires it; set the Google Cloud project of runs\n"
     )
 
 
 def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, monkeypatch, compiled):
     """Vertex AI runs the driver before the cache lookup."""
     hook = compiled.container("ReviewExampleGen")["lifecycle"]["preCacheCheck"]
-    assert hook["command"] == DRIVER
+    assert hook["command"] == ENTRYPOINT
     base = tmp_path / "reviews[2018]"
     (base / "deep").mkdir(parents=True)
     for name in ("a.csv", "deep/b.csv"):
@@ -339,9 +338,8 @@ def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, monkeypatch
         },
     }
     arguments = [json.dumps(task) if word == "{{$}}" else word for word in hook["args"]]
-    monkeypatch.setattr(sys, "argv", ["driver", *arguments])
+    monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(input_processor, "FileBasedInputProcessor", object)
-    with contextlib.suppress(SystemExit):
-        driver.main()
+    assert main(arguments) == 0
     fingerprint = json.loads(output.read_text())["parameterValues"]["input_fingerprint"]
     assert fingerprint.startswith("num_files:2,total_bytes:26,sha256:")

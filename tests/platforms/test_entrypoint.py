@@ -4,27 +4,28 @@ import json
 import os
 import runpy
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import NamedTuple
+from unittest.mock import Mock
 
 import pytest
+from google.cloud import storage
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx.components.example_gen import input_processor
 
 from components.review_example_gen.component import InputProcessor
+from components.review_example_gen.inputs import Options
 from core.errors import InputError
-from platforms import driver, entrypoint
+from platforms import entrypoint
 from platforms.entrypoint import (
     check_integers,
     delete_folder_markers,
     main,
-    with_declared_types,
-    with_properties,
+    with_own_inputs,
     writable_setup_file,
     write_properties,
 )
+from platforms.parameters import SETTINGS_KEY
 
 DECLARED, STATISTICS = (
     {"instanceSchema": f"title: tfx.Example{name}\ntype: object\n"}
@@ -123,7 +124,7 @@ def run_main(monkeypatch, step, folder="/x"):
     monkeypatch.setattr(runpy, "run_module", lambda *_, **__: step())
     if folder.startswith("gs://"):
         # TensorFlow does not know the bucket on loopback.
-        monkeypatch.setattr(entrypoint, "with_properties", lambda executor_input: executor_input)
+        monkeypatch.setattr(entrypoint, "_properties", lambda uri: {})
         monkeypatch.setattr(entrypoint, "write_properties", lambda executor_input: None)
     return call("some.Executor", executor_input(folder, {}), "--direct_num_workers=2")
 
@@ -150,23 +151,23 @@ def test_tfx_gets_the_corrected_input_and_the_beam_arguments(monkeypatch):
     assert values.pop("--executor_class_path") == "some.Executor"
     assert json.loads(values.pop("--json_serialized_inputs_spec_args")) == SPEC
     mended = json.loads(values.pop("--json_serialized_invocation_args"))
-    assert mended == with_declared_types(executor_input("/x", {}), SPEC)
+    assert mended == with_own_inputs(executor_input("/x", {}), SPEC)
     assert values == {}
 
 
 def test_only_declared_types_replace_that_of_an_input():
     for given in BROKEN.values():
-        mended = with_declared_types(executor_input("/x", given), SPEC)
+        mended = with_own_inputs(executor_input("/x", given), SPEC)
         [artifact] = mended["inputs"]["artifacts"]["anomalies"]["artifacts"]
         assert artifact["type"] == DECLARED
         assert artifact["metadata"] == {"split_names": '["train"]'}
         assert mended["outputs"] == executor_input("/x", given)["outputs"]
     given = {"type": {"schemaTitle": "tfx.ExampleAnomalies"}}
-    mended = with_declared_types(executor_input("/x", given), {})
+    mended = with_own_inputs(executor_input("/x", given), {})
     assert mended["inputs"]["artifacts"]["anomalies"]["artifacts"][0]["type"] == given["type"]
 
 
-@pytest.mark.parametrize("value", [2.5, "2.5", "many", True, None, [2]])
+@pytest.mark.parametrize("value", [2.5, "2.5", "many", None, [2]])
 def test_an_integer_parameter_is_an_integer(value):
     declared = {"epochs": {"parameterType": "NUMBER_INTEGER"}, "rate": {"parameterType": "NUMBER"}}
     spec = {"parameters": declared}
@@ -180,7 +181,7 @@ def test_an_integer_parameter_is_an_integer(value):
 def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     def properties(uri, **more):
         given = {"inputs": {"artifacts": artifacts(examples={"uri": uri, **more})}}
-        [artifact] = with_properties(given)["inputs"]["artifacts"]["examples"]["artifacts"]
+        [artifact] = with_own_inputs(given, {})["inputs"]["artifacts"]["examples"]["artifacts"]
         return artifact["metadata"]
 
     uri, written = str(tmp_path / "examples"), {"split_names": '["train"]', "version": "2"}
@@ -197,47 +198,29 @@ def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     assert len(list(tmp_path.glob("*.properties.json"))) == 1
 
 
-class Bucket(BaseHTTPRequestHandler):
-    """The two calls of Google Cloud Storage's JSON API: list and delete."""
+class Blob(NamedTuple):
+    objects: dict[str, int]
+    name: str
 
-    objects: dict[str, int] = {}
+    @property
+    def size(self):
+        return self.objects[self.name]
 
-    def do_GET(self):
-        prefix = parse_qs(urlsplit(self.path).query).get("prefix", [""])[0]
-        items = [
-            {"name": name, "size": str(size), "bucket": "bucket"}
-            for name, size in self.objects.items()
-            if name.startswith(prefix)
-        ]
-        self._answer(200, json.dumps({"items": items}).encode())
-
-    def do_DELETE(self):
-        del self.objects[unquote(urlsplit(self.path).path.split("/o/", 1)[1])]
-        self._answer(204, b"")
-
-    def _answer(self, code, body):
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments):
-        pass
+    def delete(self):
+        del self.objects[self.name]
 
 
 @pytest.fixture
 def bucket(monkeypatch):
-    """A bucket on loopback with this content: name -> size in bytes."""
-    Bucket.objects = {}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "my-project")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    yield Bucket.objects
-    server.shutdown()
-    server.server_close()
+    """A bucket with this content: name -> size in bytes."""
+    objects = {}
+
+    def list_blobs(bucket, prefix):
+        assert bucket == "bucket"
+        return [Blob(objects, name) for name in list(objects) if name.startswith(prefix)]
+
+    monkeypatch.setattr(storage, "Client", lambda: Mock(list_blobs=list_blobs))
+    return objects
 
 
 def test_folder_markers_are_deleted_and_nothing_else(bucket):
@@ -279,7 +262,7 @@ def test_a_read_only_package_for_dataflow_is_copied(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(InputError("no file matches"), 2), (SystemExit(3), 3), (RuntimeError("no bucket"), None)],
+    [(InputError("no file matches"), 2), (SystemExit(3), 3), (RuntimeError("no bucket"), 1)],
     ids=["wrong input", "exit 3", "crash"],
 )
 def test_the_driver_constructs_our_class_and_keeps_tfxs_end(monkeypatch, capsys, error, code):
@@ -291,9 +274,21 @@ def test_the_driver_constructs_our_class_and_keeps_tfxs_end(monkeypatch, capsys,
 
     monkeypatch.setattr(input_processor, "FileBasedInputProcessor", object)
     monkeypatch.setattr(runpy, "run_module", run_module)
-    with pytest.raises(SystemExit if code else RuntimeError) as end:
-        sys.exit(driver.main())
-    assert getattr(end.value, "code", None) == code
+    assert main(["--json_serialized_invocation_args", "{}"]) == code
     message = "ReviewExampleGen: no file matches\n" if code == 2 else ""
     assert capsys.readouterr().err == message
     assert constructs == [InputProcessor]
+
+
+def test_a_pipeline_that_other_code_compiled_is_one_line(monkeypatch, capsys):
+    def step():
+        Options.model_validate_json('{"colour": 1}')
+
+    assert run_main(monkeypatch, step) == 2
+    step_input = executor_input("/x", {})
+    step_input["inputs"]["parameterValues"] = {SETTINGS_KEY: '{"data": {"colour": 1}}'}
+    assert call("some.Executor", step_input) == 2
+    lines = capsys.readouterr().err.splitlines()
+    beginning = "some.Executor: the code of the image is not that with which the pipeline was compi"
+    assert [line.startswith(beginning) for line in lines] == [True, True]
+    assert "(colour: Extra" in lines[0] and "(data.colour: Extra" in lines[1]

@@ -1,47 +1,45 @@
 """Schedules on Vertex AI: created, listed and deleted; and the check of their times."""
 
-import re
+from unittest.mock import Mock
 
+import grpc
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
-from core.errors import ConfigError, InputError
-from pipeline.config import PipelineConfig
-from platforms import schedules
-from platforms.schedules import check_cron
-
-
-def config_of(cluster, **more):
-    return PipelineConfig.model_validate({**cluster.settings, **more})
+from core import exit_codes
+from core.errors import ConfigError, InputError, UserError
+from platforms import submission
+from platforms.follow import SubmitError
+from tests.platforms.vertex.vertex_connection import as_json
 
 
 def create(cluster, cron="0 3 * * 1", values=(), **more):
     lines = []
-    code = schedules.create(
-        config_of(cluster, **more), cluster.target, cluster.file, dict(values), cron, lines.append
+    submission.create_schedule(
+        cluster.config(**more), cluster.target, cluster.file, dict(values), cron, lines.append
     )
-    return code, lines
+    [line] = lines
+    return line
 
 
 def listed(cluster, **more):
     lines = []
-    assert schedules.show(config_of(cluster, **more), cluster.target, lines.append) == 0
+    submission.show_schedules(cluster.config(**more), cluster.target, lines.append)
     return lines
 
 
 def test_a_schedule_is_created_listed_and_deleted(vertex):
     for cron in ("0 3 * * 1", "*/30 * * * *"):
-        code, [line] = create(vertex, cron)
-        assert code == 0
+        line = create(vertex, cron)
         assert line.startswith("scheduled amazon-reviews-20") and line.endswith(f": {cron} (UTC)")
     found = [line.split("  ") for line in listed(vertex)]
     assert sorted(cron for _, cron, _ in found) == ["*/30 * * * *", "0 3 * * 1"]
-    assert {state for *_, state in found} <= {"enabled", "active"}
+    assert {state for *_, state in found} == {"active"}
     lines = []
     name = found[0][0]
-    assert schedules.delete(config_of(vertex), vertex.target, name, lines.append) == 0
+    submission.delete_schedule(vertex.config(), vertex.target, name, lines.append)
     assert lines == [f"deleted {name}"]
     assert [line.split("  ")[0] for line in listed(vertex)] == [found[1][0]]
 
@@ -49,50 +47,48 @@ def test_a_schedule_is_created_listed_and_deleted(vertex):
 @pytest.mark.parametrize("other", ["other_reviews", "amazon_reviews_2"])
 def test_schedules_of_other_pipelines_are_not_listed(vertex, other):
     create(vertex, name=other)
-    assert listed(vertex) == ["no schedules of amazon-reviews"]
+    assert listed(vertex, name="amazon_reviews") == ["no schedules of amazon-reviews"]
     [line] = listed(vertex, name=other)
     assert line.startswith(f"{other.replace('_', '-')}-20")
 
 
 def test_the_schedule_has_the_pipeline_and_its_parameters(vertex):
-    create(vertex, values={"epochs": "3"}, vertex={**vertex.settings["vertex"], "network": "n"})
+    create(vertex, values={"epochs": "3"}, vertex__network="n")
     [schedule] = vertex.server.schedules.values()
-    assert schedule["cron"] == "0 3 * * 1"
-    assert schedule["maxConcurrentRunCount"] == "1"
-    job = schedule["createPipelineJobRequest"]["pipelineJob"]
+    assert schedule.cron == "0 3 * * 1"
+    assert schedule.max_concurrent_run_count == 1
+    job = as_json(schedule)["createPipelineJobRequest"]["pipelineJob"]
     assert job["runtimeConfig"]["parameterValues"] == {"epochs": 3}
     assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/root"
     assert job["network"] == "n"
 
 
 def test_a_lost_response_is_not_repeated(vertex):
-    vertex.server.fail("POST", "schedules", 0)
-    code, [line] = create(vertex)
-    assert code == 1
-    assert "it is unknown whether amazon-reviews-20" in line
+    vertex.server.fail("CreateSchedule", grpc.StatusCode.UNAVAILABLE, "lost", done=True)
+    with pytest.raises(SubmitError, match="it is unknown whether amazon-reviews-20"):
+        create(vertex)
     assert len(listed(vertex)) == 1
 
 
 def test_ctrl_c_names_the_schedule_that_may_exist(vertex, monkeypatch):
-    def create_and_interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("platforms.vertex.client.create_schedule", create_and_interrupt)
-    code, [line] = create(vertex)
-    assert code == 130
-    assert re.match(r"interrupted; it is unknown whether amazon-reviews-20\S+ was scheduled", line)
+    interrupted = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr("platforms.vertex.client.create_schedule", interrupted)
+    message = r"interrupted; it is unknown whether amazon-reviews-20\S+ was scheduled"
+    with pytest.raises(UserError, match=message) as caught:
+        create(vertex)
+    assert caught.value.exit_code == exit_codes.INTERRUPTED
 
 
 def test_a_name_that_does_not_exist_is_an_error(vertex):
     with pytest.raises(InputError, match="amazon-reviews-1"):
-        schedules.delete(config_of(vertex), vertex.target, "amazon-reviews-1", print)
+        submission.delete_schedule(vertex.config(), vertex.target, "amazon-reviews-1", print)
 
 
 @pytest.mark.parametrize("cron", ["", "0 0 3 * * 1"])
 def test_times_have_five_fields(cron):
     with pytest.raises(ConfigError, match=f"has {len(cron.split())} fields instead of 5"):
-        check_cron(cron)
-    assert check_cron("  0  3 * * 1 ") == "0 3 * * 1"
+        submission.check_cron(cron)
+    assert submission.check_cron("  0  3 * * 1 ") == "0 3 * * 1"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Submitting to Kubeflow Pipelines: kfp's own client against a real server."""
+"""Submitting to Kubeflow Pipelines: the client of its REST API against a real server."""
 
 import json
 import socket
@@ -7,22 +7,18 @@ import pytest
 import yaml
 
 from core.errors import ConfigError
+from platforms.follow import SubmitError
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
-from tests.platforms.submission import PLATFORM, kfp_state, kfp_task
-
-
-@pytest.mark.parametrize(("cache", "cached"), [(True, [False, True]), (False, [False, False])])
-def test_kubeflow_never_caches_more_than_was_compiled(kubeflow, cache, cached):
-    kubeflow(cache=cache)
-    (run,) = kubeflow.server.find_requests("POST", "/runs")
-    tasks = run.body["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
-    found = [tasks[name]["cachingOptions"].get("enableCache", False) for name in sorted(tasks)]
-    assert found == cached
+from tests.platforms.submission import PLATFORM
 
 
 def sent_tasks(kubeflow):
     run = kubeflow.server.find_requests("POST", "/runs")[-1]
     return run.body["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
+
+
+def is_cached(kubeflow, name):
+    return sent_tasks(kubeflow)[name]["cachingOptions"].get("enableCache", False)
 
 
 @pytest.fixture
@@ -34,20 +30,18 @@ def reviews(kubeflow, tmp_path):
     documents = list(yaml.safe_load_all(kubeflow.file.read_text()))
     task = documents[0]["root"]["dag"]["tasks"]["ReviewExampleGen"]
     options = {"runtimeValue": {"constant": '{"max_examples": {}}'}}
-    task["inputs"] = {"parameters": {"options": options}}
     added = ("compiled_settings", "input_base", "epochs", "strategy", "min_accuracy")
-    task["inputs"]["parameters"] |= {name: {"componentInputParameter": name} for name in added}
-    documents[0]["root"]["inputDefinitions"]["parameters"]["input_base"] = {
-        "parameterType": "STRING",
-        "defaultValue": str(folder),
-    }
+    inputs = {name: {"componentInputParameter": name} for name in added}
+    task["inputs"] = {"parameters": {"options": options, **inputs}}
     kubeflow.file.write_text(yaml.safe_dump_all(documents))
+    volume = {"claim": "reviews", "mount": str(tmp_path)}
+    kubeflow.config(data__input_base=str(folder), kubeflow__volume=volume)
     return folder
 
 
 def test_unchanged_input_is_a_cache_hit_and_changed_input_is_not(kubeflow, reviews):
     def key():
-        assert kubeflow() == 0
+        assert kubeflow(cache=True) == 0
         task = sent_tasks(kubeflow)["ReviewExampleGen"]
         assert task["cachingOptions"] == {"enableCache": True}
         options = json.loads(task["inputs"]["parameters"]["options"]["runtimeValue"]["constant"])
@@ -56,33 +50,43 @@ def test_unchanged_input_is_a_cache_hit_and_changed_input_is_not(kubeflow, revie
         assert set(task["inputs"]["parameters"]) == {"options", "input_base"}
         return options["input_fingerprint"]
 
-    compiled = kubeflow.file.read_text()
     first = key()
     assert key() == first
     (reviews / "reviews.csv").write_text("label,text\n2,bad\n2,good\n")
     second = key()
     (reviews / "more.csv").write_text("label,text\n2,good\n")
     assert len({first, second, key()}) == 3
-    # The compiled file itself stays unchanged, because a run from the UI compares no files.
-    assert kubeflow.file.read_text() == compiled
     run = kubeflow.server.find_requests("POST", "/runs")[-1]
     assert run.body["pipeline_spec"]["platform_spec"] == PLATFORM
 
 
 def test_input_that_only_the_pods_can_access_is_read_again(kubeflow, reviews, caplog):
-    compiled = kubeflow.file.read_text()
-    kubeflow.file.write_text(compiled.replace(str(reviews), "/only/in/the/pods"))
-    assert kubeflow() == 0
-    assert sent_tasks(kubeflow)["ReviewExampleGen"]["cachingOptions"] in (
-        {},
-        {"enableCache": False},
-    )
-    assert "the run reads it again: the folder /only/in/the/pods does not exist" in caplog.text
+    elsewhere = f"{reviews}/in-the-pods"
+    assert kubeflow(cache=True, data__input_base=elsewhere) == 0
+    assert not is_cached(kubeflow, "ReviewExampleGen")
+    assert is_cached(kubeflow, "Trainer")
+    assert f"the run reads it again: the folder {elsewhere} does not exist" in caplog.text
 
 
-def test_the_cache_can_be_switched_off_for_the_input_too(kubeflow, reviews):
+def test_the_cache_can_be_switched_off(kubeflow, reviews):
     assert kubeflow(cache=False) == 0
-    assert not sent_tasks(kubeflow)["ReviewExampleGen"]["cachingOptions"].get("enableCache", False)
+    assert not any(is_cached(kubeflow, name) for name in ("ReviewExampleGen", "Trainer"))
+
+
+def test_the_run_has_the_settings_and_the_parameters(kubeflow):
+    assert kubeflow("epochs=3", "min_accuracy=0.5") == 0
+    (run,) = kubeflow.server.find_requests("POST", "/runs")
+    sent = {name: value for name, value in run.body.items() if name != "pipeline_spec"}
+    assert sent == {
+        "display_name": kubeflow.lines[0].removeprefix("submitted "),
+        "experiment_id": "e-1",
+        "runtime_config": {
+            "parameters": {"epochs": 3, "min_accuracy": 0.5},
+            "pipeline_root": "gs://bucket/root",
+        },
+        "service_account": "ksa",
+    }
+    assert kubeflow.lines[1] == f"{kubeflow.server.url}/#/runs/details/r-1"
 
 
 def test_kubeflow_with_users_gets_namespace_and_token(kubeflow, monkeypatch, tmp_path):
@@ -93,7 +97,7 @@ def test_kubeflow_with_users_gets_namespace_and_token(kubeflow, monkeypatch, tmp
     monkeypatch.setenv("KF_PIPELINES_UI_ENDPOINT", "https://kubeflow.example/pipeline/")
     assert kubeflow() == 0
     for request in kubeflow.server.requests:
-        assert request.headers["authorization"] == "Bearer s3cret"
+        assert request.headers["Authorization"] == "Bearer s3cret"
     assert kubeflow.server.find_requests("POST", "/experiments")[0].body["namespace"] == "team-a"
     assert kubeflow.lines[1] == "https://kubeflow.example/pipeline/#/runs/details/r-1"
 
@@ -104,18 +108,21 @@ def test_a_token_file_that_is_missing(kubeflow, monkeypatch):
         kubeflow()
 
 
+def kfp_task(name, state, error=None):
+    task = {"run_id": "r-1", "task_id": name, "display_name": name, "state": state}
+    return {**task, "error": {"code": 13, "message": error}} if error else task
+
+
 def test_kubeflow_names_what_failed(kubeflow):
-    kubeflow.server.states = [
-        kfp_state(
-            "FAILED",
-            kfp_task("amazon-reviews-x7k2p", "FAILED"),
-            kfp_task("root", "FAILED"),
-            kfp_task("ReviewExampleGen-driver", "SUCCEEDED"),
-            kfp_task("ReviewExampleGen", "FAILED", "OOMKilled\n(exit code 137)"),
-            kfp_task("executor", "FAILED"),
-            kfp_task("Trainer-driver", "FAILED"),
-        )
+    tasks = [
+        kfp_task("amazon-reviews-x7k2p", "FAILED"),
+        kfp_task("root", "FAILED"),
+        kfp_task("ReviewExampleGen-driver", "SUCCEEDED"),
+        kfp_task("ReviewExampleGen", "FAILED", "OOMKilled\n(exit code 137)"),
+        kfp_task("executor", "FAILED"),
+        kfp_task("Trainer-driver", "FAILED"),
     ]
+    kubeflow.server.states = [{"state": "FAILED", "run_details": {"task_details": tasks}}]
     assert kubeflow(wait=True) == 1
     assert kubeflow.lines[-3:] == [
         "ReviewExampleGen failed: OOMKilled (exit code 137)",
@@ -139,7 +146,9 @@ def test_a_cancelled_run_whose_history_does_not_show_it(kubeflow):
     assert kubeflow.lines[-2].endswith(" was cancelled")
 
 
-def test_an_unreachable_endpoint(kubeflow, caplog):
+def test_an_unreachable_endpoint(kubeflow, monkeypatch):
+    # An endpoint on loopback is not requested from a proxy.
+    monkeypatch.setenv("http_proxy", kubeflow.server.url)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -147,23 +156,15 @@ def test_an_unreachable_endpoint(kubeflow, caplog):
     with pytest.raises(ConfigError, match=message) as caught:
         kubeflow(kubeflow__endpoint=url)
     assert "object at 0x" not in str(caught.value)
-    assert not caplog.records
 
 
 DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with reason: (request"
-UNKNOWN = "Internal error: Unauthenticated: Request header error: there is no user identity header"
 
 
 @pytest.mark.parametrize(
     ("part", "status", "body", "message"),
     [
-        (
-            "healthz",
-            401,
-            "Jwt is missing",
-            r"endpoint: .* authentication \(401 Jwt is missing\)\. S",
-        ),
-        ("experiments", 500, {"code": 13, "message": UNKNOWN}, "endpoint: .* requires authentic"),
+        ("healthz", 401, "Jwt is missing", r"endpoint: .* authentication \(401 Jwt is missing\)\."),
         ("healthz", 403, "RBAC: access denied", r"namespace: no permission .* \(403 RBAC: access"),
         ("experiments", 403, {"code": 7, "error": DENIED}, r"namespace: .*'team-a' \(403 Failed"),
         ("healthz", 404, LOGIN_PAGE, r"endpoint: .* is not the Kubeflow Pipelines API.*\(404 Not"),
@@ -192,21 +193,22 @@ def test_kubeflow_responds_after_retries(kubeflow):
 )
 def test_kubeflow_is_not_up(kubeflow, status, body, message):
     kubeflow.server.fail("GET", "healthz", status, body, times=10)
-    assert kubeflow() == 1
-    assert kubeflow.lines == [f"kubeflow.endpoint: {kubeflow.server.url}: {message}"]
+    with pytest.raises(SubmitError) as caught:
+        kubeflow()
+    assert str(caught.value) == f"kubeflow.endpoint: {kubeflow.server.url}: {message}"
 
 
 def test_kubeflow_refuses_the_pipeline(kubeflow):
     reason = "Failed to create a new run: InvalidInputError: resolver executors not implemented"
     kubeflow.server.fail("POST", "/runs", 400, {"code": 3, "message": reason})
-    assert kubeflow() == 1
-    assert kubeflow.lines == [f"Kubeflow Pipelines refused the run: 400 {reason}"]
+    with pytest.raises(SubmitError, match=f"^Kubeflow Pipelines refused the run: 400 {reason}"):
+        kubeflow()
 
 
 @pytest.mark.parametrize("status", [0, 504])
 def test_kubeflow_is_never_sent_a_run_twice(kubeflow, status):
     kubeflow.server.fail("POST", "/runs", status, "upstream request timeout", times=5)
-    assert kubeflow() == 1
+    with pytest.raises(SubmitError) as caught:
+        kubeflow()
     (run,) = kubeflow.server.find_requests("POST", "/runs")
-    (line,) = kubeflow.lines
-    assert f"whether {run.body['display_name']} was submitted, check" in line
+    assert f"whether {run.body['display_name']} was submitted, check" in str(caught.value)

@@ -8,6 +8,7 @@ from core.errors import ConfigError, InputError
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, load_config
 from platforms.local.preflight import check
+from tests.platforms.local.store import Metadata
 
 REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
 
@@ -20,6 +21,23 @@ def config(tmp_path, **sections):
 def test_the_sample_passes(tmp_path):
     check(config(tmp_path))
     assert not (tmp_path / "runs").exists()
+
+
+def test_the_sample_is_not_pushed_beside_the_models_of_other_data(tmp_path):
+    inputs = tmp_path / "input"
+    inputs.mkdir()
+    (inputs / "a.txt").write_text(REVIEWS)
+    own = config(tmp_path, data={"input_base": str(inputs)})
+    (tmp_path / "runs").mkdir()
+    metadata = Metadata(tmp_path / "runs")
+    metadata.add_run("first", config(tmp_path).model_dump())
+    check(own)
+    metadata.add_run("second", own.model_dump())
+    for other in (config(tmp_path), config(tmp_path, name="second", data=own.data.model_dump())):
+        with pytest.raises(ConfigError, match=r"/serving is for the models of amazon_reviews on /"):
+            check(other)
+    check(config(tmp_path, paths={"serving": str(tmp_path / "other")}))
+    check(own)
 
 
 @pytest.mark.parametrize("key", ["root", "serving", "checkpoints"])

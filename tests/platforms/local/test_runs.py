@@ -6,22 +6,20 @@ import subprocess
 import sys
 
 import pytest
-from ml_metadata import MetadataStore
-from ml_metadata.proto import metadata_store_pb2 as mlmd
 from typer.testing import CliRunner
 
 from cli.app import app
 from components.run_report.history import (
     ERROR,
     OUTCOME,
-    SETTINGS,
     VERSIONS,
     read_runs,
     record,
 )
-from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
+from tests.platforms.local.store import Metadata
 
+NODES = ("Trainer", "RunReport")
 COMMAND = "from cli.command import main; main()"
 OUTCOME_OF_FIRST = {
     "accuracy": 0.91234,
@@ -31,50 +29,12 @@ OUTCOME_OF_FIRST = {
 }
 
 
-class Metadata:
-    """A store with two runs, as TFX writes them."""
-
-    def __init__(self, folder):
-        self.file = folder / "metadata.sqlite"
-        self.store = MetadataStore(connection_config(str(self.file)))
-        put = self.store.put_context_type
-        self._run_type = put(mlmd.ContextType(name="pipeline_run"))
-        node_type = put(mlmd.ContextType(name="node"))
-        self._execution_type = self.store.put_execution_type(mlmd.ExecutionType(name="component"))
-        self._artifact_type = self.store.put_artifact_type(mlmd.ArtifactType(name="Model"))
-        self._nodes = dict(
-            zip(
-                ("Trainer", "RunReport"),
-                self.store.put_contexts(
-                    [
-                        mlmd.Context(type_id=node_type, name=f"amazon_reviews.{name}")
-                        for name in ("Trainer", "RunReport")
-                    ]
-                ),
-                strict=True,
-            )
-        )
-
-    def add_run(self, name, settings=None, nodes=("Trainer", "RunReport"), state="COMPLETE"):
-        run = mlmd.Context(type_id=self._run_type, name=name)
-        if settings is not None:
-            run.custom_properties[SETTINGS].string_value = json.dumps(settings)
-        [run_id] = self.store.put_contexts([run])
-        for node in nodes:
-            execution = mlmd.Execution(type_id=self._execution_type)
-            execution.last_known_state = mlmd.Execution.State.Value(state)
-            artifact = mlmd.Artifact(type_id=self._artifact_type, uri=f"/{name}/{node}")
-            event = mlmd.Event(type=mlmd.Event.OUTPUT)
-            event.path.steps.add().key = "model"
-            contexts = self.store.get_contexts_by_id([run_id, self._nodes[node]])
-            self.store.put_execution(execution, [(artifact, event)], contexts)
-
-
 @pytest.fixture
 def metadata(tmp_path):
     metadata = Metadata(tmp_path)
-    metadata.add_run("2026-01-01T10:00:00", {"training": {"model": "cnn_lstm", "epochs": 2}})
-    metadata.add_run("2026-01-02T10:00:00", {"training": {"model": "cnn_lstm", "epochs": 3}})
+    for day in (1, 2):
+        training = {"model": "cnn_lstm", "epochs": day + 1}
+        metadata.add_run(f"2026-01-0{day}T10:00:00", {"training": training}, NODES)
     record(metadata.store, "2026-01-01T10:00:00", OUTCOME, json.dumps(OUTCOME_OF_FIRST))
     record(metadata.store, "2026-01-02T10:00:00", ERROR, "Trainer: out of [memory]")
     for day, tfx in ((1, "1.16.0"), (2, "1.21.0")):
@@ -129,8 +89,8 @@ def test_the_outputs_of_a_failed_component_are_not_used(metadata):
 
 
 def test_a_run_of_an_older_version_or_a_killed_one_is_listed(metadata, call):
-    metadata.add_run("2025-01-01")
-    metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, state="RUNNING")
+    metadata.add_run("2025-01-01", nodes=NODES)
+    metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, NODES, state="RUNNING")
     results = {line.split()[0]: line.split()[-1] for line in call("runs")[1].splitlines()}
     assert (results["2025-01-01"], results["2027-01-01"]) == ("–", "unfinished")
     rows = {row["run"]: row for row in json.loads(call("runs", "--json")[1])}

@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from components.run_report import history
-from core.metadata import connection_config
 from pipeline import code_version
 from pipeline.config import load_config
 from platforms.local import unchanged
+from tests.platforms.local.store import Metadata
 
 RUN = "2026-01-01T10:00:00"
 OUTCOME = {
@@ -57,12 +56,12 @@ class Finished:
         self.model = folder / "runs" / "serving" / "7"
         self.model.mkdir(parents=True)
         (self.model / "saved_model.pb").touch()
-        self.artifact = folder / "runs" / "Trainer" / "model" / "1"
-        self.artifact.mkdir(parents=True)
+        self.artifact = folder / "Trainer"
+        self.artifact.mkdir()
         self.report = folder / "runs" / "report.html"
         self.report.touch()
-        self.store = MetadataStore(connection_config(str(folder / "runs" / "metadata.sqlite")))
-        self._run_type = self.store.put_context_type(mlmd.ContextType(name=history.RUN_TYPE))
+        self.metadata = Metadata(folder / "runs")
+        self.store = self.metadata.store
         self._record()
 
     def config(self, *overrides):
@@ -73,24 +72,8 @@ class Finished:
         )
         return load_config(None, [*paths, *overrides], environ={})
 
-    def begin_run(self, name):
-        [run] = self.store.put_contexts([mlmd.Context(type_id=self._run_type, name=name)])
-        return run
-
     def _record(self):
-        run = self.begin_run(RUN)
-        node_type = self.store.put_context_type(mlmd.ContextType(name="node"))
-        [node] = self.store.put_contexts([mlmd.Context(type_id=node_type, name="p.Trainer")])
-        kind = self.store.put_artifact_type(mlmd.ArtifactType(name="Model"))
-        artifact = mlmd.Artifact(type_id=kind, uri=str(self.artifact), state=mlmd.Artifact.LIVE)
-        event = mlmd.Event(type=mlmd.Event.OUTPUT)
-        event.path.steps.add().key = "model"
-        execution = mlmd.Execution(
-            type_id=self.store.put_execution_type(mlmd.ExecutionType(name="component")),
-            last_known_state=mlmd.Execution.COMPLETE,
-        )
-        contexts = self.store.get_contexts_by_id([run, node])
-        self.store.put_execution(execution, [(artifact, event)], contexts)
+        self.metadata.add_run(RUN, nodes=["Trainer"], folder=self.folder)
         outcome = {**OUTCOME, "report": str(self.report), "pushed_to": str(self.model)}
         history.record(self.store, RUN, history.OUTCOME, json.dumps(outcome))
         config = self.config()
@@ -155,7 +138,7 @@ CHANGES = {
     "artifact deleted": lambda finished: finished.artifact.rmdir(),
     "artifact marked": mark_the_artifact,
     "report deleted": lambda finished: finished.report.unlink(),
-    "another run": lambda finished: finished.begin_run("2026-01-02T10:00:00"),
+    "another run": lambda finished: finished.metadata.add_run("2026-01-02T10:00:00"),
     "metadata deleted": lambda finished: (finished.folder / "runs/metadata.sqlite").unlink(),
 }
 

@@ -24,6 +24,15 @@ SERVICES = {
         "ListCustomJobs": types.ListCustomJobsRequest,
         "CancelCustomJob": types.CancelCustomJobRequest,
     },
+    "PipelineService": {
+        "CreatePipelineJob": types.CreatePipelineJobRequest,
+        "GetPipelineJob": types.GetPipelineJobRequest,
+    },
+    "ScheduleService": {
+        "CreateSchedule": types.CreateScheduleRequest,
+        "ListSchedules": types.ListSchedulesRequest,
+        "DeleteSchedule": types.DeleteScheduleRequest,
+    },
     "ModelService": {"UploadModel": types.UploadModelRequest, "GetModel": types.GetModelRequest},
     "EndpointService": {
         "CreateEndpoint": types.CreateEndpointRequest,
@@ -53,7 +62,8 @@ class VertexServer:
     Attributes:
       address: host:port.
       requests: (method, message) of each received request.
-      jobs, models, endpoints: resource name -> message.
+      jobs, pipeline_jobs, schedules, models, endpoints: resource name -> message.
+      states: the states of a run, one for each request of the state; the last one is repeated.
       on_create: called with each new CustomJob.
       on_cancel: called with a CustomJob that is to be cancelled.
       slow: methods whose operations stay unfinished until `finish`.
@@ -62,6 +72,8 @@ class VertexServer:
     def __init__(self):
         self.requests = []
         self.jobs, self.models, self.endpoints = {}, {}, {}
+        self.pipeline_jobs, self.schedules = {}, {}
+        self.states = [{"state": types.PipelineState.PIPELINE_STATE_SUCCEEDED}]
         self.on_create = lambda job: None
         self.on_cancel = lambda job: self.end_job(job, STATES.JOB_STATE_CANCELLED)
         self.slow = set()
@@ -107,11 +119,6 @@ class VertexServer:
 
     def CreateCustomJob(self, request):
         job = types.CustomJob(request.custom_job)
-        pools = job.job_spec.worker_pool_specs
-        if not job.display_name or not pools or pools[0].replica_count != 1:
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "display_name and one chief are needed")
-        if not all(pool.container_spec.image_uri for pool in pools):
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "image_uri is needed")
         job.name = f"{self._parent(request)}/customJobs/{self._next()}"
         job.create_time = self._now()
         job.state = STATES.JOB_STATE_PENDING
@@ -134,11 +141,38 @@ class VertexServer:
         self.on_cancel(job)
         return empty_pb2.Empty()
 
+    def CreatePipelineJob(self, request):
+        name = f"{self._parent(request)}/pipelineJobs/{request.pipeline_job_id}"
+        if name in self.pipeline_jobs:
+            raise Refused(grpc.StatusCode.ALREADY_EXISTS, f"{name} already exists")
+        self.pipeline_jobs[name] = types.PipelineJob(request.pipeline_job, name=name)
+        return self.pipeline_jobs[name]
+
+    def GetPipelineJob(self, request):
+        job = self._get(self.pipeline_jobs, request.name)
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return types.PipelineJob(job, **state)
+
+    def CreateSchedule(self, request):
+        name = f"{self._parent(request)}/schedules/{self._next()}"
+        state = types.Schedule.State.ACTIVE
+        self.schedules[name] = types.Schedule(request.schedule, name=name, state=state)
+        return self.schedules[name]
+
+    def ListSchedules(self, request):
+        """Return pages of one."""
+        self._parent(request)
+        start, found = int(request.page_token or 0), list(self.schedules.values())
+        more = str(start + 1) if start + 1 < len(found) else ""
+        return types.ListSchedulesResponse(schedules=found[start : start + 1], next_page_token=more)
+
+    def DeleteSchedule(self, request):
+        del self.schedules[self._get(self.schedules, request.name).name]
+        return operations_pb2.Operation(done=True)
+
     def UploadModel(self, request):
         assert re.fullmatch("[a-z_][a-z0-9_-]{0,62}", request.model_id)
         model = types.Model(request.model)
-        if not model.display_name or not model.artifact_uri.startswith(("gs://", "/")):
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "display_name, artifact_uri are needed")
         model.name = f"{self._parent(request)}/models/{request.model_id}"
         if model.name in self.models or self._running(model.name):
             raise Refused(grpc.StatusCode.ALREADY_EXISTS, f"{model.name} already exists")
@@ -173,21 +207,13 @@ class VertexServer:
     def UpdateEndpoint(self, request):
         endpoint = self._get(self.endpoints, request.endpoint.name)
         assert list(request.update_mask.paths) == ["traffic_split"]
-        known = {deployed.id for deployed in endpoint.deployed_models}
-        split = dict(request.endpoint.traffic_split)
-        if not set(split) <= known or sum(split.values()) not in (0, 100):
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f"traffic_split {split}")
-        endpoint.traffic_split = split
+        endpoint.traffic_split = request.endpoint.traffic_split
         return endpoint
 
     def DeployModel(self, request):
         endpoint = self._get(self.endpoints, request.endpoint)
         deployed = types.DeployedModel(request.deployed_model)
         model = self._get(self.models, deployed.model)
-        resources = deployed.dedicated_resources
-        if not resources.machine_spec.machine_type or not resources.min_replica_count:
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, "dedicated_resources are needed")
-        assert not request.traffic_split
         deployed.model = model.name
         deployed.id = str(self._next())
 
