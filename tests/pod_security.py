@@ -36,12 +36,6 @@ def violations(pod: dict[str, Any]) -> list[str]:
     return [*_of_pod(pod), *(found for each in containers for found in _of(each, pod))]
 
 
-def refusal(pod: dict[str, Any]) -> str | None:
-    """Return the message of a namespace that enforces the standard; None: no violation."""
-    found = violations(pod)
-    return f'violates PodSecurity "restricted:latest": {", ".join(found)}' if found else None
-
-
 def _of_pod(pod: dict[str, Any]) -> Iterator[str]:
     yield from (f"host namespaces ({field}=true)" for field in _OF_POD if pod.get(field))
     for volume in pod.get("volumes", []):
