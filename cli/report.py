@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,7 @@ def report(
     Exit code 2: there is no such run.
     """
     from cli.console import print_line, silent_stderr
-    from pipeline.config import load_config
+    from pipeline.config import changed_settings, load_config
     from platforms.local.runs import find_run
 
     settings = load_config(config, overrides or ())
@@ -46,6 +47,7 @@ def report(
     with silent_stderr():
         from components.run_report.page import collect, render
 
-        page = render(collect(found.sources(settings.name)))
+        changed = changed_settings(json.dumps(found.settings))
+        page = render(collect(found.sources(settings.name, changed)))
     write_output(file, page)
     print_line(str(file))

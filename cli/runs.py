@@ -79,6 +79,12 @@ def compare(
     for name, *values in rows:
         if name != "run":
             table.add_row(name, *values)
+    metrics = [(run.outcome or {}).get("metrics", {}) for run in pair]
+    for title in dict.fromkeys([*metrics[0], *metrics[1]]):
+        if title in _COLUMNS:
+            continue
+        found = (of_run.get(title) for of_run in metrics)
+        table.add_row(title, *("–" if value is None else f"{value:.4f}" for value in found))
     steps = [
         {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps} for run in pair
     ]

@@ -2,22 +2,14 @@
 
 from typing import Any
 
-_ARTIFACT_TYPES = (
-    "CheckedData",
-    "Classification",
-    "KeyFigures",
-    "RejectedLines",
-    "Report",
-)
-
 
 def __getattr__(name: str) -> Any:
     """Return an artifact type by its name in compiled pipelines.
 
     The import is lazy: it imports all of TFX, and some modules of this package do not use TFX.
     """
-    if name in _ARTIFACT_TYPES:
-        from components import artifacts
+    if not name[0].isupper():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from components import artifacts
 
-        return getattr(artifacts, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(artifacts, name)

@@ -9,7 +9,6 @@ of an earlier run. The component `PushedBaseline` is for orchestrators without o
 import hashlib
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -43,35 +42,7 @@ _NO_MODEL = "NO_MODEL"
 """The file in an artifact in place of a model, if there is no baseline."""
 
 
-class Served(NamedTuple):
-    """A served model.
-
-    Attributes:
-      name: its name in the result of a run.
-      path: its folder.
-    """
-
-    name: str
-    path: str
-
-    def copy_to(self, artifact: types.Artifact) -> None:
-        """Copy the model to an artifact.
-
-        Raises:
-          InputError: the model is damaged.
-        """
-        try:
-            _read(self.path)
-        except Exception as error:  # TensorFlow raises any error for a damaged file.
-            reason = str(error).strip().partition("\n")[0]
-            raise InputError(
-                f"{self.path} is damaged, so no model can be compared with it ({reason}); delete "
-                "this folder to compare with the version before it"
-            ) from None
-        copy_model(self.path, path_utils.serving_model_dir(artifact.uri))
-
-
-def served_model(folder: str, candidate: types.Artifact | None) -> Served | None:
+def served_model(folder: str, candidate: types.Artifact | None) -> str | None:
     """Return the newest complete version that is not the candidate; None if there is none.
 
     In an unchanged second run the candidate is the newest version itself. Compared with itself it
@@ -81,21 +52,38 @@ def served_model(folder: str, candidate: types.Artifact | None) -> Served | None
       InputError: the candidate was deleted.
       OSError: the folder cannot be read.
     """
-    own = identity(_existing(candidate)) if candidate else None
-    for path in versions(folder):
-        if identity(path) != own:
-            return Served(f"version {os.path.basename(path)}", path)
-    return None
+    own = None
+    if candidate:
+        model: str = path_utils.serving_model_path(candidate.uri)
+        if not is_complete(model):
+            raise InputError(
+                f"{candidate.uri}: the model was deleted, although ML Metadata lists it; run once "
+                "with --set cache=false to train it again"
+            )
+        own = identity(model)
+    return next((path for path in versions(folder) if identity(path) != own), None)
 
 
-def _existing(candidate: types.Artifact) -> str:
-    folder: str = path_utils.serving_model_path(candidate.uri)
-    if not is_complete(folder):
+def _copy(served: str, artifact: types.Artifact) -> None:
+    """Copy a served model to an artifact.
+
+    Raises:
+      InputError: the model is damaged.
+    """
+    try:
+        _read(served)
+    except Exception as error:  # TensorFlow raises any error for a damaged file.
+        reason = str(error).strip().partition("\n")[0]
         raise InputError(
-            f"{candidate.uri}: the model was deleted, although ML Metadata lists it; run once with "
-            "--set cache=false to train it again"
-        )
-    return folder
+            f"{served} is damaged, so no model can be compared with it ({reason}); delete this "
+            "folder to compare with the version before it"
+        ) from None
+    copy_model(served, path_utils.serving_model_dir(artifact.uri))
+
+
+def _name(served: str) -> str:
+    """Return the name of a served model in the result of a run."""
+    return f"version {os.path.basename(served)}"
 
 
 @component
@@ -121,9 +109,9 @@ def PushedBaseline(
         logging.info("No other model is served: the evaluation has no baseline")
         write_no_model(model)
         return
-    logging.info("Baseline: %s", served.path)
-    served.copy_to(model)
-    model.set_string_custom_property(BASELINE_PROPERTY, served.name)
+    logging.info("Baseline: %s", served)
+    _copy(served, model)
+    model.set_string_custom_property(BASELINE_PROPERTY, _name(served))
 
 
 class ServedBaseline(ResolverStrategy):
@@ -134,16 +122,14 @@ class ServedBaseline(ResolverStrategy):
 
     If no model is served and models are not pushed, the strategy selects the model that was blessed
     last and not refused by the serving check.
+
+    Args:
+      serving: the folder of all versions.
+      copies: the folder for the copies of served models.
+      pushes: whether the pipeline has a Pusher.
     """
 
     def __init__(self, serving: str, copies: str, pushes: bool):
-        """Construct the strategy.
-
-        Args:
-          serving: the folder of all versions.
-          copies: the folder for the copies of served models.
-          pushes: whether the pipeline has a Pusher.
-        """
         self._serving = serving
         self._copies = copies
         self._pushes = pushes
@@ -172,19 +158,18 @@ class ServedBaseline(ResolverStrategy):
     def _served(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:
         candidate = next(iter(input_dict.get(CANDIDATE_KEY, [])), None)
         served = served_model(self._serving, candidate)
-        return None if served is None else self._copy(served, input_dict[MODEL_KEY])
-
-    def _copy(self, served: Served, known: list[types.Artifact]) -> types.Artifact:
-        """Return the artifact with a copy of a served model; reuse the one of an earlier run."""
+        if served is None:
+            return None
         # Somebody may have replaced the model without a change of its version.
-        digest = hashlib.sha256(identity(served.path)).hexdigest()[:12]
-        uri = os.path.join(self._copies, f"{os.path.basename(served.path)}-{digest}")
-        model = next((model for model in known if model.uri == uri), None)
+        digest = hashlib.sha256(identity(served)).hexdigest()[:12]
+        uri = os.path.join(self._copies, f"{os.path.basename(served)}-{digest}")
+        # The artifact of an earlier run.
+        model = next((model for model in input_dict[MODEL_KEY] if model.uri == uri), None)
         if model is None:
-            model = _new_model(BASELINE_PROPERTY, served.name)
+            model = _new_model(BASELINE_PROPERTY, _name(served))
             model.uri = uri
         # Each run copies the model again, because somebody may have deleted a part of the copy.
-        served.copy_to(model)
+        _copy(served, model)
         return model
 
     def _last_blessed(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:

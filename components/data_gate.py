@@ -17,8 +17,6 @@ from components.artifacts import CheckedData
 from core.errors import InputError
 from preprocessing import features
 
-_CLASSES = {"0": "negative", "1": "positive"}
-
 
 @component
 def DataGate(
@@ -36,8 +34,7 @@ def DataGate(
       checked: the names of the splits.
 
     Raises:
-      InputError: a split has anomalies; the message names split, feature and reason of each. Or
-        the anomalies name no split.
+      InputError: a split has anomalies or only one class, or the anomalies name no split.
     """
     splits = artifact_utils.decode_split_names(anomalies.split_names)
     if not splits:
@@ -48,9 +45,9 @@ def DataGate(
     found = []
     for split in splits:
         found += read_anomalies(anomalies.uri, split)
-        classes = [label for label, count in label_counts(statistics.uri, split).items() if count]
+        classes = [name for name, count in class_counts(statistics.uri, split).items() if count]
         if len(classes) == 1:
-            found.append(f"{split}: every review is {_CLASSES.get(classes[0], classes[0])}")
+            found.append(f"{split}: every review is {classes[0]}")
     if found:
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     fileio.makedirs(checked.uri)
@@ -58,34 +55,29 @@ def DataGate(
         file.write(json.dumps({"splits": splits, "anomalies": 0}))
 
 
-def label_counts(uri: str, split: str) -> dict[str, float]:
-    """Return label -> its number in the statistics of a split; zeros for a split without any.
-
-    Args:
-      uri: the output `statistics` of StatisticsGen.
-      split: name of the split.
-    """
-    counts = dict.fromkeys(_CLASSES, 0.0)
+def class_counts(uri: str, split: str) -> dict[str, float]:
+    """Return class -> its number in the output `statistics` of StatisticsGen; 0 without any."""
+    counts = dict.fromkeys(features.CLASSES, 0.0)
     path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
     if not fileio.exists(path):
         return counts
     with fileio.open(path, "rb") as file:
         message = statistics_pb2.DatasetFeatureStatisticsList.FromString(file.read())
-    for dataset in message.datasets:
-        for feature in dataset.features:
-            if features.LABEL in feature.path.step or feature.name == features.LABEL:
-                for bucket in feature.string_stats.rank_histogram.buckets:
-                    counts[bucket.label] = counts.get(bucket.label, 0.0) + bucket.sample_count
+    labels = [
+        feature
+        for dataset in message.datasets
+        for feature in dataset.features
+        if features.LABEL in feature.path.step
+    ]
+    for bucket in (each for label in labels for each in label.string_stats.rank_histogram.buckets):
+        # An anomaly names any other label.
+        if bucket.label in ("0", "1"):
+            counts[features.CLASSES[int(bucket.label)]] += bucket.sample_count
     return counts
 
 
 def read_anomalies(uri: str, split: str) -> list[str]:
-    """Return a line for each anomaly of a split, with its feature and the reason.
-
-    Args:
-      uri: the output `anomalies` of ExampleValidator, which must contain the split.
-      split: name of the split.
-    """
+    """Return a line for each anomaly in the output `anomalies` of ExampleValidator."""
     with fileio.open(os.path.join(uri, f"Split-{split}", "SchemaDiff.pb"), "rb") as file:
         report = anomalies_pb2.Anomalies.FromString(file.read())
     found = [

@@ -1,15 +1,35 @@
-"""The files of the Examples of a split, and their folders as paths that are no patterns."""
+"""The Examples of a split: their files, batches of them, a sample."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import heapq
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
+import tensorflow as tf
 from tfx import types
 from tfx.types import artifact_utils
 
 from core.errors import InputError
 from core.files import list_files, without_magic
+from trainer_module.inputs.autotune import without_autotune
+
+_BATCH = 1024
+_FILES_AT_ONCE = 2
+
+
+class Sample(NamedTuple):
+    """Examples of a split.
+
+    Attributes:
+      examples: serialized tf.Examples.
+      total: number of Examples in the split.
+    """
+
+    examples: list[bytes]
+    total: int
 
 
 def example_files(folder: str) -> list[str]:
@@ -31,6 +51,39 @@ def split_files(examples: list[types.Artifact], splits: Iterable[str]) -> list[s
     """Return the files of some splits of Examples artifacts; see `example_files`."""
     folders = [uri for split in splits for uri in artifact_utils.get_split_uris(examples, split)]
     return sorted(path for folder in folders for path in example_files(folder))
+
+
+def batches(files: Sequence[str], size: int) -> tf.data.Dataset:
+    """Return batches of the serialized Examples of files, always in the same order."""
+    return tf.data.Dataset.from_tensor_slices(list(files)).interleave(
+        lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP").batch(size),
+        cycle_length=_FILES_AT_ONCE,
+        num_parallel_calls=_FILES_AT_ONCE,
+        deterministic=True,
+    )
+
+
+def read_sample(folder: str, size: int) -> Sample:
+    """Return a random sample of the Examples in the gzipped TFRecords of a folder.
+
+    The Examples with the smallest hash are sampled, so that a sorted input makes no difference, and
+    every call returns the same ones. Memory grows with `size`, not with the split.
+
+    Raises:
+      InputError: see `example_files`.
+    """
+    total = 0
+
+    def hashed() -> Iterator[tuple[int, int, bytes]]:
+        nonlocal total
+        found = without_autotune(batches(example_files(folder), _BATCH))
+        for batch in found.as_numpy_iterator():
+            for example in batch:
+                yield zlib.crc32(example), total, example
+                total += 1
+
+    examples = [example for *_, example in heapq.nsmallest(size, hashed())]
+    return Sample(examples, total)
 
 
 @contextlib.contextmanager

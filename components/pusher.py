@@ -98,6 +98,12 @@ class VersionPusher(Pusher):
 
     TFX's own Pusher names a version by the clock alone. After a change of the clock, an older model
     would stay the newest version, and in the same second the Pusher would copy nothing.
+
+    Args:
+      model: the SavedModel.
+      model_blessing: the Evaluator's blessing of the model.
+      infra_blessing: the ServingCheck's blessing of the model.
+      serving_dir: the folder of all versions.
     """
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
@@ -109,14 +115,6 @@ class VersionPusher(Pusher):
         infra_blessing: BaseChannel,
         serving_dir: str,
     ):
-        """Construct the component.
-
-        Args:
-          model: the SavedModel.
-          model_blessing: the Evaluator's blessing of the model.
-          infra_blessing: the ServingCheck's blessing of the model.
-          serving_dir: the folder of all versions.
-        """
         folder = pusher_pb2.PushDestination.Filesystem(base_directory=serving_dir)
         super().__init__(
             model=model,

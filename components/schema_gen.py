@@ -11,11 +11,14 @@ import os
 from pathlib import Path
 
 from absl import logging
+from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx.components.schema_gen.executor import DEFAULT_FILE_NAME
 from tfx.dsl.component.experimental.annotations import OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.io import fileio
+from tfx.types import Artifact
 from tfx.types.standard_artifacts import Schema
+from tfx.utils import io_utils
 
 import preprocessing
 
@@ -25,6 +28,12 @@ _FILE = Path(preprocessing.__file__).parent / "schema" / "schema.pbtxt"
 def schema_fingerprint() -> str:
     """Return a hash of the schema file."""
     return hashlib.sha256(_FILE.read_bytes()).hexdigest()[:16]
+
+
+def read_schema(artifacts: list[Artifact]) -> schema_pb2.Schema:
+    """Return the schema in the only artifact of an input."""
+    [schema] = artifacts
+    return io_utils.SchemaReader().read(io_utils.get_only_uri_in_dir(schema.uri))
 
 
 @component

@@ -24,19 +24,22 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from tfx import types
 from tfx.components.statistics_gen import executor as tfx_executor
 from tfx.dsl.components.base import base_beam_component, executor_spec
-from tfx.types import (
-    BaseChannel,
-    artifact_utils,
-    standard_artifacts,
-    standard_component_specs,
-)
+from tfx.types import BaseChannel, artifact_utils, standard_artifacts
 from tfx.types.component_spec import ExecutionParameter
+from tfx.types.standard_component_specs import (
+    EXAMPLES_KEY,
+    SCHEMA_KEY,
+    STATISTICS_KEY,
+    STATS_OPTIONS_JSON_KEY,
+    StatisticsGenSpec,
+)
 from tfx.utils import io_utils, json_utils
 from tfx_bsl.coders import example_coder
 
 from components import tfrecords
-from components.beam_executor import LocalBeamExecutor
+from components.beam import LocalBeamExecutor
 from components.examples import example_files, uris_without_magic
+from components.schema_gen import read_schema
 from preprocessing.reading.files import file_size
 from trainer_module.inputs.autotune import without_autotune
 
@@ -56,39 +59,21 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
     ) -> None:
         """See TFX's BaseExecutor."""
         max_examples = exec_properties.get(MAX_EXAMPLES_KEY)
+        [examples], [statistics] = input_dict[EXAMPLES_KEY], output_dict[STATISTICS_KEY]
         if max_examples is None:
-            patterns = (
-                input_dict[standard_component_specs.EXAMPLES_KEY]
-                + output_dict[standard_component_specs.STATISTICS_KEY]
-            )
-            with uris_without_magic(patterns):
+            with uris_without_magic([examples, statistics]):
                 super().Do(input_dict, output_dict, exec_properties)
             return
         self._log_startup(input_dict, output_dict, exec_properties)
-        examples = artifact_utils.get_single_instance(
-            input_dict[standard_component_specs.EXAMPLES_KEY]
-        )
-        statistics = artifact_utils.get_single_instance(
-            output_dict[standard_component_specs.STATISTICS_KEY]
-        )
-        schema = io_utils.SchemaReader().read(
-            io_utils.get_only_uri_in_dir(
-                artifact_utils.get_single_uri(input_dict[standard_component_specs.SCHEMA_KEY])
-            )
-        )
-        options = tfdv.StatsOptions.from_json(
-            exec_properties[standard_component_specs.STATS_OPTIONS_JSON_KEY]
-        )
-        options.schema = schema
-        names = artifact_utils.decode_split_names(examples.split_names)
-        statistics.split_names = artifact_utils.encode_split_names(names)
-        statistics.span = examples.span
+        options = tfdv.StatsOptions.from_json(exec_properties[STATS_OPTIONS_JSON_KEY])
+        options.schema = read_schema(input_dict[SCHEMA_KEY])
+        statistics.split_names, statistics.span = examples.split_names, examples.span
         rates = {}
-        for name in names:
-            split = _Split(artifact_utils.get_split_uri([examples], name), schema)
+        for name in artifact_utils.decode_split_names(examples.split_names):
+            split = _Split(artifact_utils.get_split_uri([examples], name), options.schema)
             rates[name] = split.rate(max_examples)
             result = _statistics_of(split.batches(rates[name]), options)
-            if rates[name] < 1 and _has_anomalies(result, schema):
+            if rates[name] < 1 and _has_anomalies(result, options.schema):
                 # A sample may lack a rare class.
                 logging.info("The sample of %s does not fit the schema: reading all Examples", name)
                 rates[name] = 1.0
@@ -170,36 +155,27 @@ class SampledStatisticsGenSpec(types.ComponentSpec):
     """The interface of TFX's StatisticsGen, and `max_examples`."""
 
     PARAMETERS = {
-        **standard_component_specs.StatisticsGenSpec.PARAMETERS,
+        **StatisticsGenSpec.PARAMETERS,
         MAX_EXAMPLES_KEY: ExecutionParameter(type=int, optional=True),
     }
-    INPUTS = standard_component_specs.StatisticsGenSpec.INPUTS
-    OUTPUTS = standard_component_specs.StatisticsGenSpec.OUTPUTS
+    INPUTS = StatisticsGenSpec.INPUTS
+    OUTPUTS = StatisticsGenSpec.OUTPUTS
 
 
 class SampledStatisticsGen(base_beam_component.BaseBeamComponent):
     """Examples and their schema -> `statistics` of each split.
 
-    With `max_examples=None` it runs the executor of TFX's StatisticsGen.
+    Args:
+      examples: the Examples.
+      schema: their schema, which defines the features that are categories.
+      max_examples: approximate size of the sample of each split, from all of its files; None: all
+        Examples, by the executor of TFX's StatisticsGen.
     """
 
     SPEC_CLASS = SampledStatisticsGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
-    def __init__(
-        self,
-        examples: BaseChannel,
-        schema: BaseChannel,
-        max_examples: int | None,
-    ):
-        """Construct the component.
-
-        Args:
-          examples: the Examples.
-          schema: their schema, which defines the features that are categories.
-          max_examples: approximate size of the sample of each split, from all of its files; None:
-            all Examples, through Beam.
-        """
+    def __init__(self, examples: BaseChannel, schema: BaseChannel, max_examples: int | None):
         spec = SampledStatisticsGenSpec(
             examples=examples,
             schema=schema,

@@ -59,6 +59,16 @@ class Trainer(base_component.BaseComponent):
     """Transformed Examples -> `model` and `model_run`.
 
     It is not a subclass of TFX's Trainer, whose constructor allows no further parameters.
+
+    Args:
+      run_fn: dotted path of the function that trains.
+      examples: transformed Examples.
+      transform_graph: the graph that transformed them.
+      epochs, strategy: replace `training.epochs` and `training.strategy` in `custom_config`.
+      custom_config: see `trainer_module.settings.CustomConfig`.
+      train_args, eval_args: the splits for training and evaluation.
+      base_model: the initial model of the training.
+      hyperparameters: the best hyperparameters of a Tuner.
     """
 
     SPEC_CLASS = TrainerSpec
@@ -77,18 +87,6 @@ class Trainer(base_component.BaseComponent):
         base_model: BaseChannel | None = None,
         hyperparameters: BaseChannel | None = None,
     ):
-        """Construct the component.
-
-        Args:
-          run_fn: dotted path of the function that trains.
-          examples: transformed Examples.
-          transform_graph: the graph that transformed them.
-          epochs, strategy: replace `training.epochs` and `training.strategy` in `custom_config`.
-          custom_config: see `trainer_module.settings.CustomConfig`.
-          train_args, eval_args: the splits for training and evaluation.
-          base_model: the initial model of the training.
-          hyperparameters: the best hyperparameters of a Tuner.
-        """
         super().__init__(
             spec=TrainerSpec(
                 run_fn=run_fn,

@@ -21,7 +21,7 @@ from components.evaluator.settings import Evaluation
 from components.serving_check.settings import Thresholds
 from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides, load_yaml
-from core.settings import Fraction, PositiveInt, Section, first_problem
+from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
 from pipeline.cluster_settings import Cluster, Kubeflow, Vertex
 from pipeline.flink_settings import Flink
 from preprocessing import features
@@ -226,6 +226,14 @@ def recorded_settings(config: PipelineConfig) -> str:
     location = config.paths.metadata
     settings["paths"]["metadata"] = re.sub(r"(?<=://)([^/:@]*):.*@", r"\1@", location)
     return json.dumps(settings)
+
+
+def changed_settings(recorded: str) -> list[str]:
+    """Return the keys of recorded settings whose values differ from the defaults."""
+    settings, defaults = (
+        flat_settings(json.loads(each)) for each in (recorded, recorded_settings(PipelineConfig()))
+    )
+    return [key for key, value in settings.items() if (key, value) not in defaults.items()]
 
 
 def load_config(

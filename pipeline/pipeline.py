@@ -23,7 +23,7 @@ from components.serving_check.component import ServingCheck
 from components.statistics_gen import SampledStatisticsGen
 from components.transform.component import ReviewTransform
 from pipeline.code_version import add_code, fingerprint
-from pipeline.config import PipelineConfig, recorded_settings
+from pipeline.config import PipelineConfig, changed_settings, recorded_settings
 from pipeline.inputs import input_files, read_options
 from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
 from pipeline.platform import Platform
@@ -88,6 +88,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     report = RunReport(
         name=config.name,
         settings=recorded_settings(config),
+        changed=changed_settings(recorded_settings(config)),
         rejected=example_gen.outputs["rejected"],
         statistics=statistics_gen.outputs["statistics"],
         anomalies=validator.outputs["anomalies"],

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 TEXT = "text"
 LABEL = "label"
+CLASSES = ("negative", "positive")
+"""The names of the labels 0 and 1."""
 
 
 class Column(NamedTuple):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from core.errors import not_utf8
-from serving.predictor import LABELS, Prediction
+from preprocessing.features import CLASSES
+from serving.predictor import Prediction
 
 MAX_LINE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
@@ -99,14 +100,14 @@ def answer(
 
 
 def _row(text: Text, prediction: Prediction | None) -> str:
-    start = f"{LABELS[prediction.label]}\t{prediction.probability:.3f}" if prediction else "-\t-"
+    start = f"{CLASSES[prediction.label]}\t{prediction.probability:.3f}" if prediction else "-\t-"
     return f"{start}\t{_shown(text).translate(_SPACES)}"
 
 
 def _json(text: Text, prediction: Prediction | None) -> str:
     # A running server and this process print the same six digits of a float32.
     line: dict[str, Any] = {
-        "label": LABELS[prediction.label] if prediction else None,
+        "label": CLASSES[prediction.label] if prediction else None,
         "probability": round(prediction.probability, 6) if prediction else None,
         "text": _shown(text),
     }

@@ -9,8 +9,6 @@ from core import exit_codes
 from core.errors import UserError
 from serving.versions import versions
 
-LABELS = ("negative", "positive")
-
 
 class NoModelError(UserError):
     """A serving folder without a pushed model. The message names the folder and the remedy."""

@@ -292,16 +292,15 @@ a cluster.
 _CONTENT = {
     "ExampleAnomalies": "`SchemaDiff.pb` for each split: the anomalies that were found.",
     "Examples": "Gzipped TFRecords of `tf.train.Example`, a folder `Split-NAME` for each split. "
-    "Those of Transform also have `example_counts.json` and, if the model reads n-grams, "
-    "`ngram_counts.npz`.",
+    "Those of Transform also have `example_counts.json` and `class_counts.npz`.",
     "ExampleStatistics": "`FeatureStats.pb` for each split.",
     "HyperParameters": "`best_hyperparameters.txt`, the best trial as JSON.",
     "InfraBlessing": "`check.json`, the results of [the serving check]"
     "(../explanation/components.md#the-serving-check).",
     "Model": "`Format-Serving`, the SavedModel with the signatures of [the model](model.md).",
     "ModelBlessing": "An empty file `BLESSED` or `NOT_BLESSED`.",
-    "ModelEvaluation": "Metrics, validations and plots, for `tfma.load_eval_result`; "
-    "`sampled_predictions.json` and `mistakes.json`, with texts of reviews.",
+    "ModelEvaluation": "`counts.json`, from which all metrics follow; the metrics for `tfma."
+    "load_eval_result`; `sampled_predictions.json` and `mistakes.json`, with texts of reviews.",
     "ModelRun": "`training.json`, TensorBoard logs, and `job.json` of a local cluster.",
     "PushedModel": "A copy of the SavedModel in `paths.serving`.",
     "Schema": "`schema.pbtxt`.",

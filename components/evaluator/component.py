@@ -17,19 +17,22 @@ from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.dsl.io import fileio
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import (
-    BaseChannel,
-    artifact_utils,
-    standard_artifacts,
-    standard_component_specs,
-)
+from tfx.types import BaseChannel, standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
+from tfx.types.standard_component_specs import (
+    BASELINE_MODEL_KEY,
+    BLESSING_KEY,
+    EVALUATION_KEY,
+    EXAMPLES_KEY,
+    MODEL_KEY,
+)
 from tfx.utils import io_utils, path_utils
 
 from components.baseline import existing_model
-from components.beam_executor import LocalBeamExecutor
-from components.evaluator.files import BASELINE, CANDIDATE, CONFIG_FILE, read_checks
-from components.evaluator.scoring import ScoreFiles, merge, write_scores
+from components.beam import LocalBeamExecutor, units_of
+from components.evaluator import files, tfma_files
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
+from components.evaluator.scoring import ScoreFiles, Scores, merge
 from components.evaluator.settings import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
@@ -39,19 +42,13 @@ from core.settings import with_parameters
 SPLIT = "test"
 SETTINGS_KEY = "settings"
 MIN_ACCURACY_KEY = "min_accuracy"
-EXAMPLES_KEY = standard_component_specs.EXAMPLES_KEY
-MODEL_KEY = standard_component_specs.MODEL_KEY
-BASELINE_KEY = standard_component_specs.BASELINE_MODEL_KEY
-EVALUATION_KEY = standard_component_specs.EVALUATION_KEY
-BLESSING_KEY = standard_component_specs.BLESSING_KEY
-_FILES_PER_UNIT = 8
 _MODELS = {
     MODEL_KEY: (
         CANDIDATE,
         constants.ARTIFACT_PROPERTY_CURRENT_MODEL_URI_KEY,
         constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY,
     ),
-    BASELINE_KEY: (
+    BASELINE_MODEL_KEY: (
         BASELINE,
         constants.ARTIFACT_PROPERTY_BASELINE_MODEL_URI_KEY,
         constants.ARTIFACT_PROPERTY_BASELINE_MODEL_ID_KEY,
@@ -77,9 +74,8 @@ class Executor(LocalBeamExecutor):
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         settings = settings_of(exec_properties)
-        inputs = existing_model(input_dict, BASELINE_KEY)
-        evaluation = artifact_utils.get_single_uri(output_dict[EVALUATION_KEY])
-        blessing = artifact_utils.get_single_instance(output_dict[BLESSING_KEY])
+        inputs = existing_model(input_dict, BASELINE_MODEL_KEY)
+        [evaluation], [blessing] = output_dict[EVALUATION_KEY], output_dict[BLESSING_KEY]
         models = {}
         for key, (name, uri_property, id_property) in _MODELS.items():
             for model in inputs.get(key, []):
@@ -91,19 +87,18 @@ class Executor(LocalBeamExecutor):
                 if name == BASELINE:
                     served = model.get_string_custom_property(BASELINE_PROPERTY) or model.uri
                     blessing.set_string_custom_property(BASELINE_PROPERTY, served)
-        files = split_files(inputs[EXAMPLES_KEY], [SPLIT])
-        count = -(-len(files) // _FILES_PER_UNIT)
+        units = units_of(split_files(inputs[EXAMPLES_KEY], [SPLIT]))
         with self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
-                | "Files" >> beam.Create([files[n::count] for n in range(count)], reshuffle=True)
+                | "Files" >> beam.Create(units, reshuffle=True)
                 | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, settings.slices))
                 | "Merge" >> beam.CombineGlobally(merge)
-                | "Write" >> beam.Map(write_scores, evaluation, settings, models)
+                | "Write" >> beam.Map(_write, evaluation.uri, settings, models)
             )
-        if not fileio.exists(os.path.join(evaluation, CONFIG_FILE)):
+        if not fileio.exists(os.path.join(evaluation.uri, files.COUNTS_FILE)):
             raise InputError("the test split has no reviews, so the model cannot be evaluated")
-        checks = read_checks(evaluation)
+        checks = files.read(evaluation.uri).checks()
         for check in checks:
             logging.info("%s: %s", "passed" if check.passed else "missed", check.sentence)
         _bless(blessing, all(check.passed for check in checks))
@@ -117,6 +112,21 @@ def settings_of(exec_properties: Mapping[str, Any]) -> Evaluation:
     """
     settings = Evaluation.model_validate_json(exec_properties[SETTINGS_KEY])
     return with_parameters(settings, {MIN_ACCURACY_KEY: exec_properties[MIN_ACCURACY_KEY]})
+
+
+def _write(scores: Scores, folder: str, settings: Evaluation, models: Mapping[str, str]) -> None:
+    """Write all files of an evaluation, or nothing if there are no reviews."""
+    if WHOLE not in scores.slices:
+        return
+    names = ("text", "label", "probability")
+    files.write_predictions(
+        folder,
+        {key: prediction for _, key, prediction in scores.sampled},
+        [dict(zip(names, mistake, strict=True)) for _, _, *mistake in scores.mistakes],
+    )
+    results = Results(settings, scores.slices)
+    tfma_files.write(folder, results, models)
+    files.write(folder, results)
 
 
 def _bless(blessing: types.Artifact, is_blessed: bool) -> None:
@@ -140,7 +150,7 @@ class EvaluatorSpec(types.ComponentSpec):
     INPUTS = {
         EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
         MODEL_KEY: ChannelParameter(type=standard_artifacts.Model),
-        BASELINE_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True),
+        BASELINE_MODEL_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True),
     }
     OUTPUTS = {
         EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
@@ -149,7 +159,15 @@ class EvaluatorSpec(types.ComponentSpec):
 
 
 class Evaluator(base_beam_component.BaseBeamComponent):
-    """Examples, a model and a baseline -> `evaluation` and `blessing`."""
+    """Examples, a model and a baseline -> `evaluation` and `blessing`.
+
+    Args:
+      examples: raw Examples, of which the test split is evaluated.
+      model: the candidate.
+      baseline_model: the baseline of the candidate.
+      settings: slices and thresholds.
+      min_accuracy: replaces the value in `settings`, from 0 to 1.
+    """
 
     SPEC_CLASS = EvaluatorSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
@@ -162,15 +180,6 @@ class Evaluator(base_beam_component.BaseBeamComponent):
         settings: Evaluation,
         min_accuracy: float | RuntimeParameter,
     ):
-        """Construct the component.
-
-        Args:
-          examples: raw Examples, of which the test split is evaluated.
-          model: the candidate.
-          baseline_model: the baseline of the candidate.
-          settings: slices and thresholds.
-          min_accuracy: replaces the value in `settings`, from 0 to 1.
-        """
         super().__init__(
             spec=EvaluatorSpec(
                 settings=settings.model_dump_json(),

@@ -7,7 +7,7 @@ split. They equal those of TensorFlow Model Analysis (TFMA), which the tests com
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,19 +15,14 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 
-from serving.predictor import LABELS
+from components.evaluator.settings import Evaluation
+from preprocessing.features import CLASSES
 from trainer_module.export import THRESHOLD
 
-ACCURACY = "binary_accuracy"
-EXAMPLE_COUNT = "example_count"
 BUCKETS = 10_000
 """Buckets of a prediction, those of TFMA's AUC: two ten-thousandths, then one each, then 1."""
-CALIBRATION_BINS = 10
 _CURVE_POINTS = 200
 _CONFIDENCE, _Z = 0.95, 1.96
-
-Confusion = Sequence[Sequence[int]]
-"""Reviews by label and predicted label, [2, 2]."""
 
 
 class Interval(NamedTuple):
@@ -35,6 +30,30 @@ class Interval(NamedTuple):
 
     low: float
     high: float
+
+
+class Point(NamedTuple):
+    """The rates of a threshold; NaN where a rate is not defined."""
+
+    threshold: float
+    false_positive_rate: float
+    recall: float
+    precision: float
+
+
+class Tenth(NamedTuple):
+    """The reviews whose prediction is in one tenth of [0, 1].
+
+    Attributes:
+      lower: lower end of the tenth.
+      mean: mean prediction, to 0.0001.
+      negative, positive: number of reviews.
+    """
+
+    lower: float
+    mean: float
+    negative: int
+    positive: int
 
 
 @dataclass(frozen=True)
@@ -83,71 +102,63 @@ class Counts:
             self.total + other.total,
         )
 
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Counts:
+        """Return the counts that `to_json` stored."""
+        labels, buckets, reviews = stored["histogram"]
+        histogram = csr_matrix((reviews, (labels, buckets)), (2, BUCKETS), np.int64)
+        return cls(histogram, np.array(stored["confusion"], np.int64), stored["total"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as lists and numbers."""
+        cells = self.histogram.tocoo()
+        histogram = [cells.row.tolist(), cells.col.tolist(), cells.data.tolist()]
+        return {"histogram": histogram, "confusion": self.confusion.tolist(), "total": self.total}
+
     @property
     def examples(self) -> int:
         """Number of reviews."""
         return int(self.confusion.sum())
 
-    @property
-    def positives(self) -> int:
-        """Number of reviews with the label 1."""
-        return int(self.confusion[1].sum())
-
-    def curve(self) -> Iterator[tuple[float, np.ndarray]]:
-        """Yield thresholds, descending, and the reviews by label and predicted label, [2, 2].
+    def curve(self) -> Iterator[Point]:
+        """Yield the rates of thresholds, descending.
 
         The first threshold is 1 and the last one 0. Between them are about 200 with a review.
         """
         histogram = self.histogram.toarray()
         above = np.cumsum(histogram[:, ::-1], axis=1)[:, ::-1]
-        labels = histogram.sum(axis=1)
-        yield 1.0, np.stack([labels, np.zeros(2, np.int64)], axis=1)
+        negative, positive = histogram.sum(axis=1).tolist()
         found = np.flatnonzero(histogram.any(axis=0))[::-1]
-        for bucket in found[:: max(1, len(found) // _CURVE_POINTS)].tolist():
-            positive = above[:, bucket]
-            yield (bucket + 1) / BUCKETS, np.stack([labels - positive, positive], axis=1)
-        yield 0.0, np.stack([np.zeros(2, np.int64), labels], axis=1)
+        buckets = found[:: max(1, len(found) // _CURVE_POINTS)].tolist()
+        inner = (((bucket + 1) / BUCKETS, above[:, bucket].tolist()) for bucket in buckets)
+        for threshold, (false, true) in ((1.0, (0, 0)), *inner, (0.0, (negative, positive))):
+            precision = ratio(true, true + false)
+            yield Point(threshold, ratio(false, negative), ratio(true, positive), precision)
 
-    def calibration(self) -> Iterator[tuple[float, float, int, int]]:
-        """Yield the reviews of each tenth of [0, 1] with some.
-
-        Yields:
-          lower end, sum of the predictions to 0.0001 a review, number of reviews, of positive ones.
-        """
-        negative, positive = self.histogram.toarray()
-        middles = (np.arange(BUCKETS) + 1.5) / BUCKETS
+    def tenths(self) -> Iterator[Tenth]:
+        """Yield the tenths of [0, 1] with reviews."""
+        histogram = self.histogram.toarray()
+        middles = np.minimum((np.arange(BUCKETS) + 1.5) / BUCKETS, 1)
         # The first tenth has one bucket less, because two buckets of TFMA are one.
-        bins = np.minimum((middles * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
-        for number in range(CALIBRATION_BINS):
-            here = bins == number
-            examples = int((negative + positive)[here].sum())
-            if examples:
-                total = float(((negative + positive) * np.minimum(middles, 1))[here].sum())
-                yield number / CALIBRATION_BINS, total, examples, int(positive[here].sum())
+        tenths = np.minimum((middles * 10).astype(int), 9)
+        for tenth in range(10):
+            here = histogram[:, tenths == tenth]
+            if here.any():
+                mean = float((here @ middles[tenths == tenth]).sum() / here.sum())
+                yield Tenth(tenth / 10, mean, *here.sum(axis=1).tolist())
 
 
-class Measured(NamedTuple):
-    """The results of one model on one slice.
-
-    Attributes:
-      values: metric -> value.
-      confusion: reviews by label and predicted label, [2, 2].
-    """
-
-    values: dict[str, float]
-    confusion: Confusion
-
-
-class Metric(NamedTuple):
+@dataclass(frozen=True)
+class Metric:
     """A metric.
 
     Attributes:
       name: its name in the files of an evaluation, which is TFMA's.
       title: its name in reports; empty: it is not in the list of key figures.
       tfma: its class in TFMA's configuration.
-      fraction: confusion -> (part, whole), for a metric that is a fraction of reviews.
-      value: its value, for any other metric; NaN where it is not defined.
-      interval: (value, confusion) -> confidence interval of such a value.
+      fraction: counts -> (part, whole), for a metric that is a fraction of reviews.
+      function: counts -> value, for any other metric; NaN where it is not defined.
+      spread: (value, counts) -> confidence interval of such a value.
       minimum: the key of the section `evaluation` with the minimum that blesses a model.
       max_drop: the key with the maximum drop below the baseline.
       remedy: what to do if the minimum is not reached.
@@ -156,38 +167,25 @@ class Metric(NamedTuple):
     name: str
     title: str
     tfma: str
-    fraction: Callable[[Confusion], tuple[int, int]] | None = None
-    value: Callable[[Counts], float] = lambda _: math.nan
-    interval: Callable[[float, Confusion], Interval] | None = None
+    fraction: Callable[[Counts], tuple[int, int]] | None = None
+    function: Callable[[Counts], float] = lambda _: math.nan
+    spread: Callable[[float, Counts], Interval] | None = None
     minimum: str = ""
     max_drop: str = ""
     remedy: str = ""
 
+    def value(self, counts: Counts) -> float:
+        """Return the value; NaN if it is not defined."""
+        return ratio(*self.fraction(counts)) if self.fraction else float(self.function(counts))
 
-def _of_class(label: int, recall: tuple[str, str], precision: tuple[str, str]) -> Iterator[Metric]:
-    """Yield the recall and the precision of a class.
-
-    Args:
-      label: the class.
-      recall, precision: name and class in TFMA, where those of negative reviews are called
-        differently.
-    """
-    reviews = f"{LABELS[label]} reviews"
-    yield Metric(
-        recall[0],
-        f"recall of {reviews}",
-        recall[1],
-        lambda confusion: (confusion[label][label], sum(confusion[label])),
-        minimum="min_class_recall",
-        remedy=f"set training.class_weights: balanced, add {reviews}, or set a lower "
-        "evaluation.min_class_recall",
-    )
-    yield Metric(
-        precision[0],
-        f"precision of {reviews}",
-        precision[1],
-        lambda confusion: (confusion[label][label], confusion[0][label] + confusion[1][label]),
-    )
+    def interval(self, counts: Counts) -> Interval | None:
+        """Return the 95 % confidence interval of the value; None if none is known."""
+        value = self.value(counts)
+        if math.isnan(value):
+            return None
+        if self.fraction:
+            return wilson(*self.fraction(counts))
+        return self.spread(value, counts) if self.spread else None
 
 
 def ratio(part: float, whole: float) -> float:
@@ -201,23 +199,21 @@ def wilson(part: int, whole: int) -> Interval:
     return Interval(float(interval.low), float(interval.high))
 
 
-def constant_answer(confusion: Confusion) -> str:
+def constant_answer(counts: Counts) -> str:
     """Return the accuracy of the better one of the two constant answers, as a clause."""
-    labels = [sum(row) for row in confusion]
+    labels = counts.confusion.sum(axis=1)
     most = int(labels[1] >= labels[0])
-    share = ratio(labels[most], sum(labels))
-    return f"always answering {LABELS[most]} would give {share:.4f}"
+    share = ratio(labels[most], counts.examples)
+    return f"always answering {CLASSES[most]} would give {share:.4f}"
 
 
-def auc_interval(auc: float, confusion: Confusion) -> Interval:
+def auc_interval(auc: float, counts: Counts) -> Interval:
     """Return the 95 % confidence interval of an AUC.
 
     Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic
     (ROC) Curve" (1982).
     """
-    negative, positive = map(sum, confusion)
-    if not negative * positive:
-        return Interval(0.0, 1.0)
+    negative, positive = counts.confusion.sum(axis=1).tolist()
     both_positive, both_negative = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     variance = (
         auc * (1 - auc)
@@ -250,107 +246,91 @@ def _auc(counts: Counts) -> float:
     return ratio(np.diff(false, prepend=0) @ heights, false[-1] * true[-1])
 
 
+def _recall(label: int) -> dict[str, Any]:
+    """Return the arguments of a Metric for the recall of a class."""
+    reviews = f"{CLASSES[label]} reviews"
+    return {
+        "title": f"recall of {reviews}",
+        "fraction": lambda counts: (counts.confusion[label, label], counts.confusion[label].sum()),
+        "minimum": "min_class_recall",
+        "remedy": f"set training.class_weights: balanced, add {reviews}, or set a lower "
+        "evaluation.min_class_recall",
+    }
+
+
+def _precision(label: int) -> dict[str, Any]:
+    """Return the arguments of a Metric for the precision of a class."""
+    return {
+        "title": f"precision of {CLASSES[label]} reviews",
+        "fraction": lambda counts: (
+            counts.confusion[label, label],
+            counts.confusion[:, label].sum(),
+        ),
+    }
+
+
+ACCURACY = Metric(
+    "binary_accuracy",
+    "accuracy",
+    "BinaryAccuracy",
+    lambda counts: (counts.confusion.trace(), counts.examples),
+    minimum="min_accuracy",
+    max_drop="max_accuracy_drop",
+)
+AUC = Metric("auc", "AUC", "AUC", function=_auc, spread=auc_interval)
 METRICS = (
-    Metric(EXAMPLE_COUNT, "", "ExampleCount", value=lambda counts: counts.examples),
-    Metric(
-        ACCURACY,
-        "accuracy",
-        "BinaryAccuracy",
-        lambda confusion: (confusion[0][0] + confusion[1][1], sum(map(sum, confusion))),
-        minimum="min_accuracy",
-        max_drop="max_accuracy_drop",
-    ),
-    Metric("auc", "AUC", "AUC", value=_auc, interval=auc_interval),
-    *_of_class(
-        0,
-        ("specificity", "Specificity"),
-        ("negative_predictive_value", "NegativePredictiveValue"),
-    ),
-    *_of_class(1, ("recall", "Recall"), ("precision", "Precision")),
+    Metric("example_count", "", "ExampleCount", function=lambda counts: counts.examples),
+    ACCURACY,
+    AUC,
+    Metric("specificity", tfma="Specificity", **_recall(0)),
+    Metric("negative_predictive_value", tfma="NegativePredictiveValue", **_precision(0)),
+    Metric("recall", tfma="Recall", **_recall(1)),
+    Metric("precision", tfma="Precision", **_precision(1)),
     Metric(
         "calibration",
         "calibration",
         "Calibration",
-        value=lambda counts: ratio(counts.total, counts.positives),
+        function=lambda counts: ratio(counts.total, counts.confusion[1].sum()),
     ),
 )
 
 
 class Check(NamedTuple):
-    """A threshold on all reviews of the test split, and the value that is compared with it.
+    """A threshold on all reviews of the test split, with the value of the candidate, in words."""
 
-    Attributes:
-      metric: the metric.
-      is_change: whether `value` is a difference from the baseline.
-      limit: the smallest value that passes.
-      value: the value of the candidate, or its value minus that of the baseline.
-      sentence: the value and the threshold in words.
-    """
-
-    metric: Metric
-    is_change: bool
-    limit: float
-    value: float
     sentence: str
-
-    @property
-    def passed(self) -> bool:
-        """Whether the threshold is reached. A value that is not defined does not reach it."""
-        return self.value >= self.limit
+    passed: bool
 
 
-def measure(counts: Counts) -> Measured:
-    """Return the results of a model."""
-    confusion = counts.confusion.tolist()
-    found = {
-        metric.name: ratio(*metric.fraction(confusion))
-        if metric.fraction
-        else float(metric.value(counts))
-        for metric in METRICS
-    }
-    return Measured(found, confusion)
-
-
-def thresholds(metric: Metric, limits: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """Return the minimum of a metric and that of its change; None: no model can miss it.
-
-    Args:
-      metric: the metric.
-      limits: key of the section `evaluation` -> value; a key that is missing is no threshold.
-    """
-    least, drop = limits.get(metric.minimum, 0.0), limits.get(metric.max_drop, 1.0)
-    return (least if least > 0 else None), (-drop if drop < 1 else None)
-
-
-def checks(own: Measured, base: Measured | None, limits: Mapping[str, Any]) -> list[Check]:
+def checks(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check]:
     """Compare a candidate with its thresholds; it is blessed if all checks have passed.
+
+    A value that is not defined does not reach a threshold. A threshold that every model reaches is
+    none.
 
     Args:
       own: the candidate on the whole test split.
       base: the baseline; None if there is none.
-      limits: see `thresholds`.
-
-    Raises:
-      KeyError: a metric with a threshold has no value.
+      settings: the thresholds.
     """
     found = []
     for metric in METRICS:
-        least, least_change = thresholds(metric, limits)
-        if least is not None:
-            value = own.values[metric.name]
+        value = metric.value(own)
+        least: float = getattr(settings, metric.minimum, 0.0)
+        if least > 0:
             shown = f"{value:.4f}" if math.isfinite(value) else "undefined"
             if metric.remedy and metric.fraction:
-                shown += " ({:,} of {:,})".format(*metric.fraction(own.confusion))
+                shown += " ({:,} of {:,})".format(*metric.fraction(own))
             sentence = f"{metric.title} is {shown}, evaluation.{metric.minimum} requires {least:g}"
-            check = Check(metric, False, least, value, sentence)
-            if metric.remedy and not check.passed:
-                check = check._replace(sentence=f"{sentence}; {metric.remedy}")
-            found.append(check)
-        if least_change is not None and base is not None:
-            change = own.values[metric.name] - base.values[metric.name]
+            passed = value >= least
+            remedy = f"; {metric.remedy}" if metric.remedy and not passed else ""
+            found.append(Check(sentence + remedy, passed))
+        drop: float = getattr(settings, metric.max_drop, 1.0)
+        if drop < 1 and base is not None:
+            change = value - metric.value(base)
             sentence = (
                 f"{metric.title} is {abs(change):.4f} {'below' if change < 0 else 'above'} that of "
-                f"the baseline, evaluation.{metric.max_drop} allows {-least_change:g}"
+                f"the baseline, evaluation.{metric.max_drop} allows {drop:g}"
             )
-            found.append(Check(metric, True, least_change, change, sentence))
+            found.append(Check(sentence, change >= -drop))
     return found

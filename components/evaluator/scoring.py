@@ -21,40 +21,26 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
-import pyarrow as pa
 import tensorflow as tf
 from absl import logging
 from apache_beam.utils.shared import Shared
 from tfx_bsl.coders import example_coder
 
-from components.evaluator.files import (
-    CANDIDATE,
-    WHOLE,
-    Slice,
-    digest,
-    write,
-    write_predictions,
-)
+from components.evaluator.files import CANDIDATE, WHOLE, Slice, digest
 from components.evaluator.metrics import Counts
-from components.evaluator.settings import Evaluation
+from components.examples import batches
 from components.tfrecords import cores
 from core.errors import InputError
 from core.files import without_magic
 from core.progress import Progress
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
-from serving.predict_text import (
-    PREDICT_NGRAMS,
-    PREDICT_TEXT,
-    NgramSettings,
-    PredictText,
-    predict_text_of,
-)
+from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, NgramSettings, predict_text_of
 from trainer_module.export import THRESHOLD
 from trainer_module.inputs.autotune import without_autotune
 
 SAMPLE_SIZE = 1000
-"""Examples whose predictions are stored; the smallest hashes, as in `components.sample`."""
+"""Examples whose predictions are stored; the smallest hashes, as in `components.examples`."""
 MISTAKES = 20
 _TEXT_SIZE = 2000
 """Characters of a mistake that are stored."""
@@ -98,34 +84,16 @@ def merge(parts: Iterable[Scores]) -> Scores:
     )
 
 
-def write_scores(
-    scores: Scores, folder: str, settings: Evaluation, models: Mapping[str, str]
-) -> None:
-    """Write all files of an evaluation, or nothing if there are no reviews."""
-    if WHOLE not in scores.slices:
-        return
-    write(folder, scores.slices, settings, models)
-    write_predictions(
-        folder,
-        {key: prediction for _, key, prediction in scores.sampled},
-        [
-            {"text": text, "label": label, "probability": probability}
-            for _, _, text, label, probability in scores.mistakes
-        ],
-    )
-
-
 class ScoreFiles(beam.DoFn):
-    """Gzipped files of Examples -> their Scores."""
+    """Gzipped files of Examples -> their Scores.
 
-    def __init__(self, models: Mapping[str, str], slices: Sequence[str]):
-        """Construct the function.
+    Args:
+      folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+      slices: features by which the metrics are also broken down.
+    """
 
-        Args:
-          models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
-          slices: features by which the metrics are also broken down.
-        """
-        self._folders = dict(models)
+    def __init__(self, folders: Mapping[str, str], slices: Sequence[str]):
+        self._folders = dict(folders)
         self._slices = tuple(slices)
         self._shared = Shared()
 
@@ -153,23 +121,24 @@ class ScoreFiles(beam.DoFn):
         """Return serialized Examples, their texts and their labels, int64 [batch]."""
         decoded = self._decoder.DecodeBatch(examples)
         columns = dict(zip(decoded.schema.names, decoded.columns, strict=True))
-        texts = _single_values(columns, features.TEXT).to_pylist()
-        labels = _single_values(columns, features.LABEL).to_numpy(zero_copy_only=False)
+        labels = columns[features.LABEL].flatten().to_numpy(zero_copy_only=False)
+        texts = columns[features.TEXT].flatten().to_pylist()
         return examples.tolist(), texts, labels.astype(np.int64)
 
     def _score(self, batch: np.ndarray) -> Scores:
         examples, texts, labels = self._decoded(batch)
         predictions, sliced = self._models.score(examples, texts)
-        slices: dict[Slice, dict[str, Counts]] = {WHOLE: {}}
-        for model, found in predictions.items():
-            slices[WHOLE][model] = Counts.of(labels, found)
-        for feature, column in sliced.items():
-            for value in np.unique(column).tolist():
-                here = column == value
-                slices[feature, value] = {
-                    model: Counts.of(labels[here], found[here])
-                    for model, found in predictions.items()
-                }
+        members = {WHOLE: np.ones(len(labels), bool)} | {
+            (feature, value): column == value
+            for feature, column in sliced.items()
+            for value in np.unique(column).tolist()
+        }
+        slices = {
+            of_slice: {
+                model: Counts.of(labels[here], found[here]) for model, found in predictions.items()
+            }
+            for of_slice, here in members.items()
+        }
         own = predictions[CANDIDATE]
         hashes = np.fromiter(map(zlib.crc32, examples), np.int64, len(examples))
         sampled = [
@@ -192,22 +161,23 @@ class ScoreFiles(beam.DoFn):
 
 
 class Models:
-    """The loaded models of an evaluation. Several threads may use them."""
+    """The loaded models of an evaluation. Several threads may use them.
+
+    Args:
+      folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+      slices: features by which the metrics are also broken down.
+
+    Raises:
+      InputError: the candidate does not compute a feature.
+    """
 
     def __init__(self, folders: Mapping[str, str], slices: Sequence[str]):
-        """Load the models.
-
-        Args:
-          folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
-          slices: features by which the metrics are also broken down.
-
-        Raises:
-          InputError: the candidate does not compute a feature.
-        """
         self._models = {name: _Model(folder) for name, folder in folders.items()}
         self._by_length = features.LENGTH_BUCKET in slices
-        others = [name for name in slices if name != features.LENGTH_BUCKET]
-        self._features = self._models[CANDIDATE].transform(others) if others else None
+        self._others = [name for name in slices if name != features.LENGTH_BUCKET]
+        for name in self._others:
+            if name not in self._models[CANDIDATE].features:
+                raise InputError(f"evaluation.slices: the model does not compute {name}")
 
     def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
         """Use the signature of a model whose predictions from NumPy's n-grams differ from it."""
@@ -222,9 +192,6 @@ class Models:
         Args:
           examples: serialized Examples.
           texts: their texts in UTF-8.
-
-        Raises:
-          ValueError: a model does not return a probability for each Example.
         """
         used = {settings for model in self._models.values() if (settings := model.ngrams)}
         if self._by_length and not used:
@@ -235,28 +202,31 @@ class Models:
             (longest, _, openings), (_, row_lengths) = next(iter(ngrams.items()))
             names = np.array(features.LENGTH_BUCKETS, object)
             sliced[features.LENGTH_BUCKET] = names[length_buckets(row_lengths, longest, openings)]
-        if self._features:
-            for name, values in _in_parts(self._features, examples).items():
+        if self._others:
+            found = self._models[CANDIDATE].call("transform_features", examples, self._others)
+            for name, values in found.items():
                 sliced[name] = np.array([value.decode() for value in values.ravel()], object)
-        predictions = {name: model.score(examples, ngrams) for name, model in self._models.items()}
-        return predictions, sliced
+        return {name: model.score(examples, ngrams) for name, model in self._models.items()}, sliced
 
 
 class _Model:
-    """One loaded model."""
+    """One loaded model.
+
+    Attributes:
+      features: the features that the model computes.
+      ngrams: the settings of the n-grams from which it predicts; None: it reads Examples.
+    """
 
     def __init__(self, folder: str):
         self._folder = folder
         self._loaded = tf.saved_model.load(without_magic(folder))
-        self._by_ngrams: PredictText | None = None
-        if {PREDICT_TEXT, PREDICT_NGRAMS} <= set(self._loaded.signatures):
+        self._signatures = self._loaded.signatures
+        transform = self._signatures.get("transform_features")
+        self.features = transform.structured_outputs if transform else {}
+        self.ngrams: NgramSettings | None = None
+        if {PREDICT_TEXT, PREDICT_NGRAMS} <= set(self._signatures):
             self._by_ngrams = predict_text_of(self._loaded, folder)
-
-    @property
-    def ngrams(self) -> NgramSettings | None:
-        """The settings of the n-grams from which the model predicts; None: it reads Examples."""
-        found = self._by_ngrams
-        return found.ngram_settings if found and found.is_fast else None
+            self.ngrams = self._by_ngrams.ngram_settings if self._by_ngrams.is_fast else None
 
     def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
         """See `Models.check`."""
@@ -270,71 +240,30 @@ class _Model:
                 "is slower. Another version of this code exported the model",
                 self._folder,
             )
-            self._by_ngrams = None
-
-    def transform(self, names: Sequence[str]) -> Any:
-        """Return a function from Examples to features; TensorFlow prunes the other outputs."""
-        signature = self._loaded.signatures.get("transform_features")
-        known = signature.structured_outputs if signature else {}
-        for name in names:
-            if name not in known:
-                raise InputError(f"evaluation.slices: the model does not compute {name}")
-
-        @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])
-        def function(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-            outputs = signature(examples)
-            return {name: outputs[name] for name in names}
-
-        return function
+            self.ngrams = None
 
     def score(self, examples: Sequence[bytes], ngrams: Mapping[Any, NgramIds]) -> np.ndarray:
         """Return the predictions, float64 [batch], from the n-grams where that is possible."""
-        model = self._by_ngrams
-        if model is not None and model.is_fast and model.ngram_settings in ngrams:
-            outputs = model.from_ngrams(ngrams[model.ngram_settings])
+        if self.ngrams in ngrams:
+            found = self._by_ngrams.from_ngrams(ngrams[self.ngrams])["probability"]
         else:
-            outputs = _in_parts(self._loaded.signatures["serving_default"], examples)
-        predictions = np.asarray(outputs["probability"]).reshape(-1).astype(np.float64)
-        is_number = np.all((predictions >= 0) & (predictions <= 1))
-        if len(predictions) != len(examples) or not is_number:
-            raise ValueError(
-                f"{self._folder}: serving_default must return a probability for each Example"
-            )
-        return predictions
+            found = self.call("serving_default", examples, ["probability"])["probability"]
+        return np.asarray(found).reshape(-1).astype(np.float64)
 
-
-def _in_parts(function: Any, examples: Sequence[bytes]) -> dict[str, np.ndarray]:
-    """Return the outputs of a signature for serialized Examples."""
-    parts = [
-        function(tf.constant(examples[start : start + _GRAPH_BATCH], tf.string))
-        for start in range(0, len(examples), _GRAPH_BATCH)
-    ]
-    return {name: np.concatenate([part[name].numpy() for part in parts]) for name in parts[0]}
+    def call(
+        self, signature: str, examples: Sequence[bytes], names: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Return some outputs of a signature for serialized Examples."""
+        parts = [
+            self._signatures[signature](tf.constant(examples[at : at + _GRAPH_BATCH], tf.string))
+            for at in range(0, len(examples), _GRAPH_BATCH)
+        ]
+        return {name: np.concatenate([part[name].numpy() for part in parts]) for name in names}
 
 
 def _batches(files: Sequence[str]) -> Iterator[np.ndarray]:
     """Yield the serialized Examples of the files in batches, bytes [batch]."""
-    records = tf.data.Dataset.from_tensor_slices(list(files)).interleave(
-        lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH),
-        cycle_length=2,
-        num_parallel_calls=2,
-        deterministic=True,
-    )
-    for batch in without_autotune(records.prefetch(1)).as_numpy_iterator():
+    for batch in without_autotune(batches(files, _BATCH).prefetch(1)).as_numpy_iterator():
         sizes = np.cumsum(np.fromiter(map(len, batch), np.int64, len(batch)))
         edges = np.flatnonzero(np.diff(sizes // _BYTES_AT_ONCE)) + 1
         yield from np.split(batch, edges)
-
-
-def _single_values(columns: Mapping[str, pa.Array], name: str) -> pa.Array:
-    """Return the values of a feature.
-
-    Raises:
-      ValueError: some Examples do not have exactly one.
-    """
-    column = columns.get(name)
-    if column is not None and not pa.types.is_null(column.type):
-        lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        if np.all(lengths == 1):
-            return column.flatten()
-    raise ValueError(f"some Examples do not have one value of {name!r}")

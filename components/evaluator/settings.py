@@ -16,11 +16,11 @@ class Evaluation(Section):
     }
 
     min_accuracy: Fraction = 0.8
-    """Least accuracy on the test split; 0: none."""
+    """Minimum accuracy on the test split; 0: none."""
     min_class_recall: Fraction = 0.4
-    """Least fraction of the negative and of the positive reviews of the test split that the model
+    """Minimum fraction of the negative and of the positive reviews of the test split that the model
     finds; 0: none. A model that knows one class finds no review of the other one."""
     max_accuracy_drop: Fraction = 0.01
-    """Greatest drop of the accuracy below that of the model in production; 1: none."""
+    """Maximum drop of the accuracy below that of the model in production; 1: none."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
     """Features by which the metrics are also broken down."""

@@ -20,7 +20,7 @@ from tfx.types import artifact_utils, standard_component_specs
 from tfx.utils import proto_utils
 
 from components import tfrecords
-from components.beam_executor import LocalBeamExecutor
+from components.beam import LocalBeamExecutor, read_results, write_results
 from components.properties import READING_PROPERTY
 from components.review_example_gen import splits
 from components.review_example_gen.example_limit import find_limits
@@ -28,7 +28,6 @@ from components.review_example_gen.held_out import find_held_out
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, ReadUnit, UnitResult
 from components.review_example_gen.units import Source, in_units, lines_before
-from components.worker_results import read_results, write_results
 from core.errors import InputError
 from core.files import list_files
 from preprocessing.reading.files import SourceFile, find_sources

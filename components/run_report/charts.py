@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from components.run_report.evaluation import Bin
+from components.evaluator.metrics import Point, Tenth
+from components.run_report.evaluation import Evaluation
 from components.run_report.history import Step
+from preprocessing.features import CLASSES
 
 # Placeholders in matplotlib's output -> the variables of the page's style sheet, so that a chart
 # follows the light and the dark theme.
@@ -49,77 +53,100 @@ _STYLE: Any = {
 
 
 @matplotlib.rc_context(_STYLE)
-def training_curve(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, float]]) -> str:
-    """Draw loss, accuracy and learning rate over the steps.
+def draw(
+    training: Mapping[str, Any],
+    evaluation: Evaluation | None,
+    lengths: Mapping[str, int],
+    steps: Sequence[Step],
+) -> dict[str, str]:
+    """Return the charts of a report as SVG elements; empty where the figures are missing.
 
     Args:
-      curve: the points of training.json.
-      epochs: the metrics of each epoch.
+      training: the content of training.json.
+      evaluation: the figures of the Evaluator.
+      lengths: range of words -> the test reviews of that length.
+      steps: the components of the run.
     """
+    found = dict.fromkeys(("training", "lengths", "timeline"), "")
+    if training.get("curve") and training.get("epoch_metrics"):
+        found["training"] = _training(training["curve"], training["epoch_metrics"])
+    if evaluation:
+        found["roc"] = _roc(evaluation.curve)
+        found["precision_recall"] = _precision_recall(evaluation.curve)
+        found["calibration"] = _calibration(evaluation.tenths)
+        found["scores"] = _scores(evaluation.tenths)
+    if lengths:
+        found["lengths"] = _lengths(lengths)
+    if steps:
+        found["timeline"] = _timeline(steps)
+    return found
+
+
+def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, float]]) -> str:
+    """Return a chart each of loss, accuracy and learning rate."""
     steps = [point["step"] for point in curve]
     ends = [steps[-1] * (number + 1) / len(epochs) for number in range(len(epochs))]
-    figure = _figure(11, 3.2)
-    axes = figure.subplots(1, 3)
-    for panel, name in zip(axes, ("loss", "accuracy"), strict=False):
-        panel.plot(steps, [point[name] for point in curve], color=_FIRST, label="train")
-        held_out = [each.get(f"val_{name}") for each in epochs]
-        panel.plot(ends, held_out, "o-", color=_SECOND, label="eval split")
-        panel.set_title(name)
-        panel.legend()
-    axes[2].plot(steps, [point.get("learning_rate", 0.0) for point in curve], color=_THIRD)
-    axes[2].set_title("learning rate")
-    for panel in axes:
-        panel.set_xlabel("step")
-    return _svg(figure, "Loss, accuracy and learning rate over the steps")
+    found = ""
+    for name in ("loss", "accuracy", "learning_rate"):
+        title = name.replace("_", " ")
+        figure, axes = _axes("step", title)
+        axes.plot(steps, [point.get(name, 0.0) for point in curve], color=_FIRST, label="train")
+        if name != "learning_rate":
+            held_out = [each.get(f"val_{name}", math.nan) for each in epochs]
+            axes.plot(ends, held_out, "o-", color=_SECOND, label="eval split")
+            axes.legend()
+        found += _svg(figure, f"{title.capitalize()} over the steps")
+    return found
 
 
-@matplotlib.rc_context(_STYLE)
-def roc(points: Sequence[tuple[float, float, float]]) -> str:
-    """Draw the receiver operating characteristic."""
-    figure = _figure(4.2, 3.6)
-    axes = figure.subplots()
+def _roc(curve: Sequence[Point]) -> str:
+    figure, axes = _axes("false positive rate", "true positive rate")
     axes.plot([0, 1], [0, 1], "--", color=_MUTED)
-    axes.plot([x for x, _, _ in points], [y for _, y, _ in points], color=_FIRST)
-    axes.set_xlabel("false positive rate")
-    axes.set_ylabel("true positive rate")
+    axes.plot([p.false_positive_rate for p in curve], [p.recall for p in curve], color=_FIRST)
     return _svg(figure, "Receiver operating characteristic")
 
 
-@matplotlib.rc_context(_STYLE)
-def calibration(bins: Sequence[Bin]) -> str:
-    """Draw the observed fraction of positive reviews over the predicted probability."""
-    figure = _figure(4.2, 3.6)
-    axes = figure.subplots()
+def _precision_recall(curve: Sequence[Point]) -> str:
+    figure, axes = _axes("recall of positive reviews", "precision of positive reviews")
+    axes.plot([p.recall for p in curve], [p.precision for p in curve], color=_FIRST)
+    axes.set_ylim(0, 1.02)
+    return _svg(figure, "Precision over recall of positive reviews")
+
+
+def _calibration(tenths: Sequence[Tenth]) -> str:
+    figure, axes = _axes("predicted probability of positive", "observed fraction")
     axes.plot([0, 1], [0, 1], "--", color=_MUTED)
-    axes.plot([b.predicted for b in bins], [b.observed for b in bins], "o-", color=_FIRST)
-    axes.set_xlabel("predicted probability of positive")
-    axes.set_ylabel("observed fraction")
+    observed = [each.positive / (each.negative + each.positive) for each in tenths]
+    axes.plot([each.mean for each in tenths], observed, "o-", color=_FIRST)
     return _svg(figure, "Calibration of the predicted probabilities")
 
 
-@matplotlib.rc_context(_STYLE)
-def lengths(names: Sequence[str], examples: Sequence[int]) -> str:
-    """Draw the number of reviews of each length."""
-    figure = _figure(5.6, 3)
-    axes = figure.subplots()
-    bars = axes.bar(range(len(names)), examples, color=_FIRST)
-    axes.bar_label(bars, [f"{count:,}" for count in examples])
-    axes.set_xticks(range(len(names)), names)
-    axes.set_ylabel("test reviews")
+def _scores(tenths: Sequence[Tenth]) -> str:
+    figure, axes = _axes("predicted probability of positive", "test reviews")
+    # The two bars of a tenth stand side by side.
+    for name, place, colour in zip(CLASSES, (0.03, 0.07), (_SECOND, _FIRST), strict=True):
+        counts = [getattr(each, name) for each in tenths]
+        axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=name)
+    axes.set_xlim(0, 1)
+    axes.legend(title="label")
+    return _svg(figure, "Number of reviews by predicted probability")
+
+
+def _lengths(reviews: Mapping[str, int]) -> str:
+    figure, axes = _axes("words", "test reviews", 5.6, 3)
+    bars = axes.bar(list(reviews), list(reviews.values()), color=_FIRST)
+    axes.bar_label(bars, [f"{count:,}" for count in reviews.values()])
     return _svg(figure, "Number of reviews by length")
 
 
-@matplotlib.rc_context(_STYLE)
-def timeline(steps: Sequence[Step]) -> str:
-    """Draw the components of a run over its seconds."""
-    figure = _figure(9, 0.32 * len(steps) + 0.9)
-    axes = figure.subplots()
-    colours = [_STATE_COLOURS.get(step.state, _THIRD) for step in steps]
+def _timeline(steps: Sequence[Step]) -> str:
+    height = 0.32 * len(steps) + 0.9
+    figure, axes = _axes("seconds since the start of the run", "", 9, height)
     bars = axes.barh(
         range(len(steps)),
         [step.seconds for step in steps],
         left=[step.started for step in steps],
-        color=colours,
+        color=[_STATE_COLOURS.get(step.state, _THIRD) for step in steps],
     )
     labels = [
         f"{step.seconds:.1f} s" + ("" if step.state == "done" else f", {step.state}")
@@ -129,8 +156,15 @@ def timeline(steps: Sequence[Step]) -> str:
     axes.set_yticks(range(len(steps)), [step.name for step in steps])
     axes.invert_yaxis()
     axes.margins(x=0.15)
-    axes.set_xlabel("seconds since the start of the run")
     return _svg(figure, "Seconds of each component")
+
+
+def _axes(x: str, y: str, width: float = 4.2, height: float = 3.6) -> tuple[Figure, Axes]:
+    """Return a figure with one panel, whose axes have these labels."""
+    figure = _figure(width, height)
+    axes = figure.subplots()
+    axes.set(xlabel=x, ylabel=y)
+    return figure, axes
 
 
 def _figure(width: float, height: float) -> Figure:
@@ -141,25 +175,21 @@ def _figure(width: float, height: float) -> Figure:
 
 
 def _svg(figure: Figure, label: str) -> str:
-    """Return the SVG element of a figure, with a text alternative."""
+    """Return the SVG element of a figure, for use inside an HTML page.
+
+    It has a text alternative and the width of the page, at most that of the figure. matplotlib's
+    style sheet is removed, because it would apply to the whole page.
+    """
     stream = io.StringIO()
     figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    return _embeddable(stream.getvalue(), label, round(figure.get_figwidth() * 96))
-
-
-def _embeddable(document: str, label: str, width: int) -> str:
-    """Return the root element of an SVG document, for use inside an HTML page.
-
-    It has a text alternative and the width of the page, at most `width` pixels. matplotlib's style
-    sheet is removed, because it would apply to the whole page.
-    """
-    root = ElementTree.fromstring(document)
+    root = ElementTree.fromstring(stream.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"):
                 parent.remove(child)
     for name in ("width", "height"):
         root.attrib.pop(name, None)
+    width = round(figure.get_figwidth() * 96)
     root.attrib |= {"role": "img", "aria-label": label, "style": f"max-width: {width}px"}
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)

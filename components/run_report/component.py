@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfx import types
@@ -15,7 +15,7 @@ from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_component, base_executor, executor_spec
 from tfx.dsl.io import fileio
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import artifact_utils, standard_artifacts
+from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
@@ -24,10 +24,10 @@ from components.run_report.evaluation import Evaluation
 from components.run_report.history import Sources, installed_versions, read_runs
 from components.run_report.page import collect, render
 from core.metadata import open_store
-from serving.predictor import LABELS
+from preprocessing.features import CLASSES
 
 REPORT_FILE = "report.html"
-_DESCRIBED = {
+_INPUTS = {
     "rejected": RejectedLines,
     "statistics": standard_artifacts.ExampleStatistics,
     "anomalies": standard_artifacts.ExampleAnomalies,
@@ -37,8 +37,7 @@ _DESCRIBED = {
     "evaluation": standard_artifacts.ModelEvaluation,
     "check": standard_artifacts.InfraBlessing,
 }
-"""The inputs whose URIs are attributes of `Sources`."""
-_BLESSING, _PUSHED = "blessing", "pushed_model"
+"""The inputs whose URIs a report reads."""
 
 
 class Executor(base_executor.BaseExecutor):
@@ -52,9 +51,7 @@ class Executor(base_executor.BaseExecutor):
     ) -> None:
         """See TFX's BaseExecutor."""
         content = collect(self._sources(input_dict, exec_properties))
-        [report], [metrics], [classified] = (
-            output_dict[key] for key in ("report", "metrics", "classification")
-        )
+        [report], [metrics], [classified] = (output_dict[key] for key in RunReportSpec.OUTPUTS)
         on_cluster = not exec_properties.get("metadata")
         file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
         fileio.makedirs(os.path.dirname(file))
@@ -70,17 +67,19 @@ class Executor(base_executor.BaseExecutor):
         self, input_dict: dict[str, list[types.Artifact]], exec_properties: dict[str, Any]
     ) -> Sources:
         run_id = (self._context.pipeline_run_id if self._context else None) or ""
-        blessing = artifact_utils.get_single_instance(input_dict[_BLESSING])
+        [blessing] = input_dict["blessing"]
+        settings, changed = _settings(exec_properties)
         sources = Sources(
             name=exec_properties["name"],
             run_id=run_id,
-            settings=_settings(exec_properties),
+            settings=settings,
+            changed=changed,
             versions=installed_versions(),
             # A file, because Kubeflow Pipelines may drop the properties of an artifact.
             blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
             baseline=str(blessing.get_string_custom_property(BASELINE_PROPERTY)),
-            pushed_to=_destination(input_dict.get(_PUSHED, [])),
-            **{key: input_dict[key][0].uri for key in _DESCRIBED if input_dict.get(key)},
+            pushed_to=_destination(input_dict.get("pushed_model", [])),
+            uris={key: input_dict[key][0].uri for key in _INPUTS if input_dict.get(key)},
         )
         location = exec_properties.get("metadata")
         if not location:
@@ -105,23 +104,29 @@ def classification(evaluation: Evaluation) -> dict[str, Any]:
     """
     return {
         "confidenceMetrics": [
-            {"confidenceThreshold": threshold, "recall": recall, "falsePositiveRate": rate}
-            for rate, recall, threshold in evaluation.roc
+            {
+                "confidenceThreshold": point.threshold,
+                "recall": point.recall,
+                "falsePositiveRate": point.false_positive_rate,
+            }
+            for point in evaluation.curve
         ],
         "confusionMatrix": {
-            "annotationSpecs": [{"displayName": label} for label in LABELS],
+            "annotationSpecs": [{"displayName": label} for label in CLASSES],
             "rows": [{"row": row} for row in evaluation.confusion],
         },
     }
 
 
-def _settings(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings, with the values that the parameters of the run have replaced."""
-    settings: dict[str, Any] = json.loads(exec_properties["settings"])
+def _settings(exec_properties: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings and the keys of the changed ones, after the parameters of the run."""
+    settings, changed = map(json.loads, (exec_properties["settings"], exec_properties["changed"]))
     for name, section in RUN_PARAMETERS.items():
-        if exec_properties.get(name) is not None:
-            settings[section] = {**settings.get(section, {}), name: exec_properties[name]}
-    return settings
+        value = exec_properties.get(name)
+        if value is not None and settings[section][name] != value:
+            settings[section][name] = value
+            changed.append(f"{section}.{name}")
+    return settings, changed
 
 
 def _destination(pushed: list[types.Artifact]) -> str:
@@ -137,6 +142,7 @@ class RunReportSpec(types.ComponentSpec):
     PARAMETERS = {
         "name": ExecutionParameter(type=str),
         "settings": ExecutionParameter(type=str),
+        "changed": ExecutionParameter(type=str),
         "metadata": ExecutionParameter(type=str, optional=True),
         "created": ExecutionParameter(type=str, optional=True),
         "input_base": ExecutionParameter(type=str, optional=True),
@@ -145,9 +151,9 @@ class RunReportSpec(types.ComponentSpec):
         "min_accuracy": ExecutionParameter(type=float, optional=True),
     }
     INPUTS = {
-        **{key: ChannelParameter(type=kind) for key, kind in _DESCRIBED.items()},
-        _BLESSING: ChannelParameter(type=standard_artifacts.ModelBlessing),
-        _PUSHED: ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
+        **{key: ChannelParameter(type=kind) for key, kind in _INPUTS.items()},
+        "blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
+        "pushed_model": ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
     }
     OUTPUTS = {
         "report": ChannelParameter(type=Report),
@@ -161,6 +167,17 @@ class RunReport(base_component.BaseComponent):
 
     The page is the file `report.html` in the artifact `report`. On a cluster, where the artifact is
     a `system.HTML`, it is the artifact itself.
+
+    Args:
+      name: name of the pipeline.
+      settings: JSON of all settings.
+      changed: the keys of the settings that differ from the defaults.
+      metadata: `paths.metadata`, if the component can read ML Metadata there. The report then has
+        the duration of each component, and is never a cache hit.
+      parameters: the parameters of the run, which replace values of `settings`; their names are
+        those of RUN_PARAMETERS.
+      inputs: the outputs that the report describes, by their names in `RunReportSpec`; `check` is
+        the `blessing` of a ServingCheck.
     """
 
     SPEC_CLASS = RunReportSpec
@@ -170,26 +187,16 @@ class RunReport(base_component.BaseComponent):
         self,
         name: str,
         settings: str,
+        changed: Sequence[str],
         metadata: str | None = None,
         parameters: Mapping[str, RuntimeParameter] | None = None,
         **inputs: types.BaseChannel | None,
     ):
-        """Construct the component.
-
-        Args:
-          name: name of the pipeline.
-          settings: JSON of all settings.
-          metadata: `paths.metadata`, if the component can read ML Metadata there. The report then
-            has the duration of each component, and is never a cache hit.
-          parameters: the parameters of the run, which replace values of `settings`; their names are
-            those of RUN_PARAMETERS.
-          inputs: the outputs that the report describes, by their names in `RunReportSpec`; `check`
-            is the `blessing` of a ServingCheck.
-        """
         super().__init__(
             spec=RunReportSpec(
                 name=name,
                 settings=settings,
+                changed=json.dumps(changed),
                 metadata=metadata,
                 created=None if metadata is None else repr(time.time()),
                 report=types.Channel(type=Report),

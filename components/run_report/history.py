@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -29,6 +28,18 @@ the models that are served after it."""
 RUN_TYPE = "pipeline_run"
 """Type of the context of a run."""
 
+DESCRIBED = {
+    "rejected": ("ReviewExampleGen", "rejected"),
+    "statistics": ("StatisticsGen", "statistics"),
+    "anomalies": ("ExampleValidator", "anomalies"),
+    "examples": ("ReviewExampleGen", "examples"),
+    "model": ("Trainer", "model"),
+    "model_run": ("Trainer", "model_run"),
+    "evaluation": ("Evaluator", "evaluation"),
+    "check": ("ServingCheck", "blessing"),
+}
+"""Input of RunReport -> the id of a node and the key of its output."""
+_DECISIONS = {"blessing": ("Evaluator", "blessing"), "pushed_model": ("Pusher", "pushed_model")}
 _LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _NODE_TYPE = "node"
 _STATES = {
@@ -62,13 +73,13 @@ class Sources:
     Attributes:
       name: name of the pipeline.
       run_id: id of the run.
+      uris: key of DESCRIBED -> URI of the artifact.
       started: seconds since 1970; None if it is unknown.
       settings: the settings of the run, section -> key -> value; empty if they are unknown.
+      changed: the keys `section.key` that differ from the defaults.
       versions: library -> version, of the run; empty if they are unknown.
       steps: the components, in the order in which they ran; empty if ML Metadata is not accessible.
       failure: the error of a failed run in one line; empty if no component failed.
-      rejected, statistics, anomalies, examples, model, model_run, evaluation, check: URIs of the
-        artifacts; None if they are missing.
       blessed: whether the Evaluator blessed the model; None if it did not decide.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
       pushed_to: folder of the pushed model; empty if no model was pushed.
@@ -76,19 +87,13 @@ class Sources:
 
     name: str
     run_id: str
+    uris: Mapping[str, str] = field(default_factory=dict)
     started: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    changed: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     steps: Sequence[Step] = ()
     failure: str = ""
-    rejected: str | None = None
-    statistics: str | None = None
-    anomalies: str | None = None
-    examples: str | None = None
-    model: str | None = None
-    model_run: str | None = None
-    evaluation: str | None = None
-    check: str | None = None
     blessed: bool | None = None
     baseline: str = ""
     pushed_to: str = ""
@@ -123,31 +128,24 @@ class Run:
         """Seconds from the start of the run to the end of its last component."""
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
-    def uri(self, node: str, key: str) -> str | None:
-        """Return the URI of an output, or None if the run does not have it."""
-        artifact = self.outputs.get(node, {}).get(key)
-        return artifact.uri if artifact else None
-
-    def sources(self, name: str) -> Sources:
-        """Return the inputs of a report on this run; `name` is the name of the pipeline."""
-        blessing = self.outputs.get("Evaluator", {}).get("blessing")
-        pushed = self.outputs.get("Pusher", {}).get("pushed_model", mlmd.Artifact())
+    def sources(self, name: str, changed: Sequence[str] = ()) -> Sources:
+        """Return the inputs of a report on this run; see `Sources` for the arguments."""
+        artifacts = {
+            key: self.outputs[node][output]
+            for key, (node, output) in (DESCRIBED | _DECISIONS).items()
+            if output in self.outputs.get(node, {})
+        }
+        blessing, pushed = (artifacts.pop(key, None) for key in _DECISIONS)
         return Sources(
             name=name,
             run_id=self.id,
+            uris={key: artifact.uri for key, artifact in artifacts.items()},
             started=self.started,
             settings=self.settings,
+            changed=changed,
             versions=self.versions,
             steps=self.steps,
             failure=self.error,
-            rejected=self.uri("ReviewExampleGen", "rejected"),
-            statistics=self.uri("StatisticsGen", "statistics"),
-            anomalies=self.uri("ExampleValidator", "anomalies"),
-            examples=self.uri("ReviewExampleGen", "examples"),
-            model=self.uri("Trainer", "model"),
-            model_run=self.uri("Trainer", "model_run"),
-            evaluation=self.uri("Evaluator", "evaluation"),
-            check=self.uri("ServingCheck", "blessing"),
             blessed=_int(blessing, "blessed") == 1 if blessing else None,
             baseline=_text(blessing, BASELINE_PROPERTY) if blessing else "",
             pushed_to=destination(pushed),
@@ -203,7 +201,7 @@ def last_settings(store: MetadataStore, serving: str) -> dict[str, Any]:
     return {}
 
 
-def destination(pushed: mlmd.Artifact) -> str:
+def destination(pushed: mlmd.Artifact | None) -> str:
     """Return the folder of a pushed model; empty if no model was pushed."""
     return _text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else ""
 
@@ -216,11 +214,6 @@ def exists(artifact: mlmd.Artifact) -> bool:
 def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, str]) -> Run:
     executions = sorted(store.get_executions_by_context(context.id), key=lambda found: found.id)
     started = context.create_time_since_epoch / 1000
-    steps = [
-        _step(nodes.get(execution.id, "?"), execution, started)
-        for execution in executions
-        if nodes.get(execution.id) != REPORT_NODE
-    ]
     return Run(
         id=context.name,
         started=started,
@@ -228,7 +221,11 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
         versions=json.loads(_text(context, VERSIONS) or "{}"),
         outcome=json.loads(_text(context, OUTCOME) or "null"),
         error=_text(context, ERROR),
-        steps=steps,
+        steps=[
+            _step(nodes.get(execution.id, "?"), execution, started)
+            for execution in executions
+            if nodes.get(execution.id) != REPORT_NODE
+        ],
         outputs=_outputs(store, executions, nodes),
     )
 
@@ -243,27 +240,23 @@ def _step(name: str, execution: mlmd.Execution, run_started: float) -> Step:
 def _outputs(
     store: MetadataStore, executions: Sequence[mlmd.Execution], nodes: Mapping[int, str]
 ) -> dict[str, dict[str, mlmd.Artifact]]:
-    successful = {
+    successful = [
         execution.id
         for execution in executions
         if _STATES.get(execution.last_known_state) in ("done", "cached")
-    }
-    if not successful:
-        return {}
+    ]
     events = [
         event
-        for event in store.get_events_by_execution_ids(list(successful))
+        for event in (store.get_events_by_execution_ids(successful) if successful else ())
         if event.type == mlmd.Event.OUTPUT
     ]
-    artifacts = {
-        artifact.id: artifact
-        for artifact in store.get_artifacts_by_id([event.artifact_id for event in events])
-    }
-    found: defaultdict[str, dict[str, mlmd.Artifact]] = defaultdict(dict)
+    artifacts = store.get_artifacts_by_id([event.artifact_id for event in events])
+    by_id = {artifact.id: artifact for artifact in artifacts}
+    found: dict[str, dict[str, mlmd.Artifact]] = {}
     for event in events:
-        node = nodes.get(event.execution_id, "?")
-        found[node][event.path.steps[0].key] = artifacts[event.artifact_id]
-    return dict(found)
+        outputs = found.setdefault(nodes.get(event.execution_id, "?"), {})
+        outputs[event.path.steps[0].key] = by_id[event.artifact_id]
+    return found
 
 
 def _node_ids(store: MetadataStore) -> dict[int, str]:
@@ -281,6 +274,4 @@ def _text(item: Any, key: str) -> str:
 
 
 def _int(item: Any, key: str) -> int:
-    if item is None or key not in item.custom_properties:
-        return 0
-    return int(item.custom_properties[key].int_value)
+    return int(item.custom_properties[key].int_value) if item else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import os
 from collections import Counter
@@ -11,12 +10,14 @@ from typing import Any, NamedTuple
 
 from tfx.dsl.io import fileio
 
-from components.data_gate import label_counts, read_anomalies
+from components.data_gate import class_counts, read_anomalies
 from core.files import list_files
 
 _FILES_SHOWN = 50
 _SAMPLES = 3
 _SPLITS = ("train", "eval", "test")
+_REJECTED = "rejected/"
+_DUPLICATE = f"{_REJECTED}duplicate_across_splits"
 
 
 class FileLines(NamedTuple):
@@ -72,29 +73,25 @@ def read_input(rejected: str) -> InputData:
     """Read the output `rejected` of ReviewExampleGen."""
     total: Counter[str] = Counter()
     files: list[FileLines] = []
-    number = 0
+    more_files = 0
     for counts in _json_lines(os.path.join(rejected, "files.jsonl")):
         path = counts.pop("file")
         total.update(counts)
-        number += 1
         if len(files) < _FILES_SHOWN:
-            files.append(_file_lines(os.path.basename(path), counts))
-    if not number:
-        # An older version, which wrote only the total of all files, has written the artifact.
-        with fileio.open(os.path.join(rejected, "summary.json")) as file:
-            total.update(json.loads(file.read()))
-    return InputData(
-        _file_lines("all files", total), files, number - len(files), _reasons(rejected, total)
-    )
+            files.append(_file_lines(os.path.basename(path), Counter(counts)))
+        else:
+            more_files += 1
+    reasons = _reasons(rejected, total)
+    return InputData(_file_lines("all files", total), files, more_files, reasons)
 
 
 def read_balance(statistics: str) -> list[Balance]:
     """Read the label frequencies from the output of StatisticsGen."""
     found = []
     for split in _SPLITS:
-        counts = label_counts(statistics, split)
-        if whole := sum(counts.values()):
-            found.append(Balance(split, counts["0"] / whole, counts["1"] / whole))
+        negative, positive = class_counts(statistics, split).values()
+        if whole := negative + positive:
+            found.append(Balance(split, negative / whole, positive / whole))
     return found
 
 
@@ -104,41 +101,38 @@ def read_all_anomalies(anomalies: str) -> list[str]:
     return [line for split in splits for line in read_anomalies(anomalies, split)]
 
 
-def _file_lines(name: str, counts: Mapping[str, int]) -> FileLines:
-    counts = dict(counts)
-    lost_bytes = counts.pop("lost_bytes", 0)
-    duplicates = counts.get("rejected/duplicate_across_splits", 0)
+def _file_lines(name: str, counts: Counter[str]) -> FileLines:
+    rejected = sum(n for key, n in counts.items() if key.startswith(_REJECTED))
     return FileLines(
         name=name,
-        read=sum(counts.values()),
-        examples={split: counts.get(f"examples/{split}", 0) for split in _SPLITS},
-        duplicates=duplicates,
-        neutral=counts.get("neutral", 0),
-        over_cap=counts.get("over_max_examples", 0),
-        rejected=sum(n for key, n in counts.items() if key.startswith("rejected/")) - duplicates,
-        lost_bytes=lost_bytes,
+        read=sum(counts.values()) - counts["lost_bytes"],
+        examples={split: counts[f"examples/{split}"] for split in _SPLITS},
+        duplicates=counts[_DUPLICATE],
+        neutral=counts["neutral"],
+        over_cap=counts["over_max_examples"],
+        rejected=rejected - counts[_DUPLICATE],
+        lost_bytes=counts["lost_bytes"],
     )
 
 
-def _reasons(rejected: str, total: Mapping[str, int]) -> list[Reason]:
-    names = [name for name in total if name.startswith("rejected/")]
-    samples: dict[str, list[str]] = {name.removeprefix("rejected/"): [] for name in names}
-    missing = set(samples)
+def _reasons(rejected: str, total: Counter[str]) -> list[Reason]:
+    reasons = {
+        name.removeprefix(_REJECTED): Reason(name.removeprefix(_REJECTED), lines, [])
+        for name, lines in total.most_common()
+        if name.startswith(_REJECTED)
+    }
+    incomplete = set(reasons)
     for path in list_files(rejected, "lines*"):
         for line in _json_lines(path):
-            if not missing:
+            if not incomplete:
                 break
-            of_reason = samples.setdefault(line["reason"], [])
-            if len(of_reason) < _SAMPLES:
+            samples = reasons[line["reason"]].samples
+            if len(samples) < _SAMPLES:
                 name = os.path.basename(line["file"])
-                of_reason.append(f"{name}:{line['position']} {line['detail']}")
+                samples.append(f"{name}:{line['position']} {line['detail']}")
             else:
-                missing.discard(line["reason"])
-    most = heapq.nlargest(len(names), names, key=lambda name: total[name])
-    return [
-        Reason(name.removeprefix("rejected/"), total[name], samples[name.removeprefix("rejected/")])
-        for name in most
-    ]
+                incomplete.discard(line["reason"])
+    return list(reasons.values())
 
 
 def _json_lines(path: str) -> Iterator[dict[str, Any]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfx.utils import path_utils
 
 from components.evaluator.files import read_mistakes
-from components.sample import read_sample
+from components.examples import read_sample
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, ngram_ids, words
 from serving.explain import Part, logit, parts, variants
@@ -21,21 +21,19 @@ from serving.predict_text import PredictText
 from serving.predictor import Predictor
 from trainer_module.export import THRESHOLD
 
-_MOST_REVIEWS = 20_000
-"""Greatest number of test reviews whose n-grams are counted. This takes a second or two."""
-_MOST_FREQUENT = 3000
+_MAX_REVIEWS = 20_000
+"""Maximum number of test reviews whose n-grams are counted. This takes a second or two."""
+_MAX_FREQUENT = 3000
 _SHOWN = 20
 _SHOWN_OF_A_REVIEW = 5
-_BATCH = 1024
+_FIRST = 1024
 
 
 class Mistake(NamedTuple):
     """A review that the model gets wrong.
 
     Attributes:
-      text: the review, shortened.
-      label: its label.
-      probability: the predicted probability of being positive.
+      text, label, probability: see `components.evaluator.files.MISTAKES_FILE`.
       parts: the parts of the text, with the effects of its first words.
       ngrams: (n-gram, its contribution), the largest first, if the model is a sum over n-grams.
     """
@@ -78,7 +76,7 @@ def explain(evaluation: str, examples: str, model: str, *, with_ngrams: bool) ->
         mistakes.append(Mistake(**stored, parts=parts(text, probabilities), ngrams=ngrams))
     weights = []
     if with_ngrams:
-        sample = read_sample(os.path.join(examples, "Split-test"), _MOST_REVIEWS)
+        sample = read_sample(os.path.join(examples, "Split-test"), _MAX_REVIEWS)
         spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}
         texts = tf.io.parse_example(sample.examples, spec)[features.TEXT].numpy().tolist()
         weights = largest_weights(texts, predict)
@@ -102,20 +100,23 @@ def largest_weights(texts: Sequence[bytes], predict: PredictText) -> list[tuple[
     if not predict.is_fast or not texts:
         return []
     longest, buckets, _ = predict.ngram_settings
-    counts = Counter(gram for text in texts for gram in _grams(text) if len(gram) <= longest)
-    frequent = [b" ".join(gram) for gram, _ in counts.most_common(_MOST_FREQUENT)]
+    counts = Counter(
+        gram
+        for text in texts
+        for gram in _grams(words(text), min(longest, 2))
+        if gram.replace(b" ", b"").isalnum()
+    )
+    frequent = [gram for gram, _ in counts.most_common(_MAX_FREQUENT)]
     # The last id of a text is that of its longest n-gram.
     found = ngram_ids(frequent, longest, buckets)
     added = found.ids[np.cumsum(found.row_lengths) - 1]
-    first = ngram_ids(texts[:_BATCH], *predict.ngram_settings)
-    scores = predict.from_ngrams(first)["probability"]
-    undecided = texts[int(np.argmin(np.abs(scores - THRESHOLD)))]
+    first = texts[:_FIRST]
+    scores = predict.from_ngrams(ngram_ids(first, *predict.ngram_settings))["probability"]
+    undecided = first[int(np.argmin(np.abs(scores - THRESHOLD)))]
     base = ngram_ids([undecided], *predict.ngram_settings).ids
     before, *logits = _logits(predict, [base, *(np.append(base, one) for one in added)])
-    names = [gram.decode("utf-8", "replace") for gram in frequent]
-    weights = (after - before for after in logits)
-    ranked = sorted(zip(names, weights, strict=True), key=lambda item: item[1])
-    half = min(_SHOWN // 2, len(ranked) // 2)
+    ranked = sorted(_named(frequent, (after - before for after in logits)), key=itemgetter(1))
+    half = min(_SHOWN, len(ranked)) // 2
     return [*ranked[:half], *ranked[len(ranked) - half :]]
 
 
@@ -134,40 +135,31 @@ def contributions(text: bytes, predict: PredictText) -> list[tuple[str, float]]:
     """
     if not predict.is_fast:
         return []
-    ids = ngram_ids([text], *predict.ngram_settings).ids
-    places: defaultdict[bytes, list[int]] = defaultdict(list)
-    for place, gram in enumerate(_grams_by_id(words(text), predict)):
-        places[gram].append(place)
-    whole, *rests = _logits(predict, [ids, *(np.delete(ids, where) for where in places.values())])
-    names = [gram.decode("utf-8", "replace") for gram in places]
-    effects = (whole - rest for rest in rests)
-    ranked = sorted(zip(names, effects, strict=True), key=lambda item: -abs(item[1]))
-    return ranked[:_SHOWN_OF_A_REVIEW]
-
-
-def _grams_by_id(words: Sequence[bytes], predict: PredictText) -> Iterator[bytes]:
-    """Yield the n-grams of a review in the order of their ids in `NgramIds`."""
     longest, _, openings = predict.ngram_settings
+    places: defaultdict[bytes, list[int]] = defaultdict(list)
+    for place, gram in enumerate(_grams(words(text), longest, openings)):
+        places[gram].append(place)
+    ids = ngram_ids([text], *predict.ngram_settings).ids
+    whole, *rests = _logits(predict, [ids, *(np.delete(ids, where) for where in places.values())])
+    effects = _named(places, (whole - rest for rest in rests))
+    return sorted(effects, key=lambda item: -abs(item[1]))[:_SHOWN_OF_A_REVIEW]
+
+
+def _grams(words: Sequence[bytes], longest: int, openings: Sequence[int] = ()) -> Iterator[bytes]:
+    """Yield the n-grams of a review in the order of their ids in `NgramIds`."""
     for run in (*(words[:size] for size in openings), words):
         for length in range(1, longest + 1):
             for start in range(len(run) - length + 1):
                 yield b" ".join(run[start : start + length])
 
 
-def _grams(text: bytes) -> Iterator[tuple[bytes, ...]]:
-    plain = text.lower().split()
-    yield from ((word,) for word in plain if word.isalnum())
-    for pair in pairwise(plain):
-        if pair[0].isalnum() and pair[1].isalnum():
-            yield pair
+def _named(grams: Iterable[bytes], effects: Iterable[float]) -> list[tuple[str, float]]:
+    names = (gram.decode("utf-8", "replace") for gram in grams)
+    return list(zip(names, effects, strict=True))
 
 
 def _logits(predict: PredictText, rows: Sequence[np.ndarray]) -> list[float]:
     """Return the logit of each review, given the ids of its n-grams."""
-    found: list[float] = []
-    for start in range(0, len(rows), _BATCH):
-        part = rows[start : start + _BATCH]
-        lengths = np.array([len(ids) for ids in part], np.int64)
-        outputs = predict.from_ngrams(NgramIds(np.concatenate(part), lengths))
-        found += [logit(probability) for probability in outputs["probability"].tolist()]
-    return found
+    lengths = np.array([len(ids) for ids in rows], np.int64)
+    outputs = predict.from_ngrams(NgramIds(np.concatenate(rows), lengths))
+    return [logit(probability) for probability in outputs["probability"].tolist()]

@@ -14,7 +14,7 @@ from absl import logging
 from tfx.dsl.io import fileio
 
 from components.properties import CHECK_FILE
-from components.run_report import charts
+from components.run_report.charts import draw
 from components.run_report.evaluation import Evaluation, read_evaluation
 from components.run_report.history import Sources
 from components.run_report.input_data import (
@@ -25,10 +25,10 @@ from components.run_report.input_data import (
     read_input,
 )
 from components.run_report.mistakes import Explanations, Mistake, explain
+from core.errors import UserError
 from core.settings import flat_settings
-from preprocessing.features import LENGTH_BUCKET
-from serving.predictor import LABELS
-from trainer_module.export import THRESHOLD
+from preprocessing.features import CLASSES, LENGTH_BUCKET
+from trainer_module.export import THRESHOLD, UNDECIDED
 from trainer_module.settings import SUMMARY_FILE
 
 _SUM_MODEL = "ngram_linear"
@@ -77,32 +77,32 @@ def collect(sources: Sources) -> Content:
         except Exception as error:
             # A damaged artifact raises the errors of many libraries.
             logging.warning("The report has no %s: %s", what, error)
-            line = (str(error).splitlines() or [""])[0]
-            problems.append(f"{what}: {type(error).__name__}: {line}")
+            line = str(error).partition("\n")[0]
+            kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+            problems.append(f"{what}: {kind}{line}")
             return None
 
-    training = read("training figures", _read_json, sources.model_run, name=SUMMARY_FILE) or {}
+    uri = sources.uris.get
+    training = read("training figures", _read_json, uri("model_run"), name=SUMMARY_FILE) or {}
     explanations = read(
         "mistakes",
         explain,
-        sources.evaluation,
-        sources.examples,
-        sources.model,
+        *map(uri, ("evaluation", "examples", "model")),
         with_ngrams=training.get("model") == _SUM_MODEL,
     )
-    evaluation = read("evaluation", read_evaluation, sources.evaluation)
+    evaluation = read("evaluation", read_evaluation, uri("evaluation"))
     slices = evaluation.slices if evaluation else []
     lengths = {each.value: each.examples for each in slices if each.feature == LENGTH_BUCKET}
     return Content(
         sources=sources,
-        input=read("input", read_input, sources.rejected),
-        balance=read("class balance", read_balance, sources.statistics) or [],
+        input=read("input", read_input, uri("rejected")),
+        balance=read("class balance", read_balance, uri("statistics")) or [],
         lengths=lengths,
-        anomalies=read("anomalies", read_all_anomalies, sources.anomalies),
+        anomalies=read("anomalies", read_all_anomalies, uri("anomalies")),
         training=training,
         evaluation=evaluation,
         explanations=explanations,
-        check=read("serving check", _read_json, sources.check, name=CHECK_FILE),
+        check=read("serving check", _read_json, uri("check"), name=CHECK_FILE),
         problems=problems,
     )
 
@@ -118,16 +118,19 @@ def render(content: Content) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    functions = {"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer}
-    environment.globals |= functions
+    environment.globals |= {
+        **{"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer},
+        **{"CLASSES": CLASSES, "UNDECIDED": UNDECIDED},
+    }
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
         run=sources,
         verdict=_verdict(content),
-        started=_date(sources.started),
+        started=sources.started
+        and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(sources.started)),
         seconds=sum(step.seconds for step in sources.steps),
         settings=flat_settings(sources.settings),
-        charts=_charts(content),
+        charts=draw(content.training, content.evaluation, content.lengths, sources.steps),
     )
 
 
@@ -153,7 +156,7 @@ def answer(probability: float) -> str:
       probability: the predicted probability of being positive.
     """
     label = int(probability > THRESHOLD)
-    return f"answered {LABELS[label]} with probability {max(probability, 1 - probability):.3f}"
+    return f"answered {CLASSES[label]} with probability {max(probability, 1 - probability):.3f}"
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:
@@ -177,30 +180,7 @@ def _verdict(content: Content) -> tuple[str, str]:
     return "neutral", "The model is blessed. It was not pushed."
 
 
-def _charts(content: Content) -> dict[str, str]:
-    """Return the charts as SVG elements; empty where the figures are missing."""
-    training, evaluation, lengths = content.training, content.evaluation, content.lengths
-    steps = content.sources.steps
-    found = dict.fromkeys(("training", "roc", "calibration", "lengths", "timeline"), "")
-    if training.get("curve") and training.get("epoch_metrics"):
-        found["training"] = charts.training_curve(training["curve"], training["epoch_metrics"])
-    if evaluation and evaluation.roc:
-        found["roc"] = charts.roc(evaluation.roc)
-        found["calibration"] = charts.calibration(evaluation.bins)
-    if lengths:
-        found["lengths"] = charts.lengths(list(lengths), list(lengths.values()))
-    if steps:
-        found["timeline"] = charts.timeline(steps)
-    return found
-
-
 def _read_json(folder: str, name: str) -> dict[str, Any]:
     with fileio.open(os.path.join(folder, name)) as file:
         content: dict[str, Any] = json.loads(file.read())
     return content
-
-
-def _date(started: float | None) -> str:
-    if started is None:
-        return ""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(started))

@@ -15,10 +15,9 @@ from tfx.types import artifact_utils
 from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEvaluation
 from tfx.utils import path_utils
 
-from components.evaluator.files import CANDIDATE, read, stored_predictions
-from components.evaluator.metrics import EXAMPLE_COUNT
+from components.evaluator.files import read, stored_predictions
+from components.examples import read_sample
 from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
-from components.sample import read_sample
 from components.serving_check.candidate import try_candidate
 from components.serving_check.results import Evaluated, check
 from components.serving_check.settings import Thresholds
@@ -56,7 +55,7 @@ def ServingCheck(
         path_utils.serving_model_path(model.uri), sample.examples, [text for _, text in sentences]
     )
     evaluated = Evaluated(
-        reviews=round(read(evaluation.uri)[0].models[CANDIDATE].values[EXAMPLE_COUNT]),
+        reviews=read(evaluation.uri).candidate.examples,
         predictions=stored_predictions(evaluation.uri, sample.examples),
     )
     thresholds = Thresholds.model_validate_json(settings)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from components.sample import Sample
+from components.examples import Sample
 from components.serving_check.candidate import EXAMPLE, SIGNATURES, TEXT, Answers
 from components.serving_check.settings import Thresholds
-from serving.predictor import LABELS
+from preprocessing.features import CLASSES
 from trainer_module.export import THRESHOLD
 
 TOLERANCE = 1e-3
@@ -88,7 +88,7 @@ def check(
     mistakes = [
         {"text": text, "label": label, "probability": round(probability, 4)}
         for (label, text), probability in zip(golden, answers.golden, strict=False)
-        if LABELS[probability > THRESHOLD] != label
+        if CLASSES[probability > THRESHOLD] != label
     ]
     results = [Result("process", failure or "finished", cause=failure)]
     if answers.signatures:  # The model was loaded.
@@ -178,7 +178,7 @@ def _golden(
     labels: Sequence[str], mistakes: Sequence[Mapping[str, Any]], least: float
 ) -> Iterator[Result]:
     """Yield whether enough golden sentences of each class are right."""
-    for label in LABELS:
+    for label in CLASSES:
         count = labels.count(label)
         right = count - sum(mistake["label"] == label for mistake in mistakes)
         if not count:

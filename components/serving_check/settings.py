@@ -12,13 +12,13 @@ from pydantic import Field, field_validator
 
 from core.errors import ConfigError, not_utf8
 from core.settings import Fraction, Section
-from serving.predictor import LABELS
+from preprocessing.features import CLASSES
 
 PACKAGED = Path(__file__).with_name("golden.txt")
 MAX_BYTES = 65_536
 """Greatest size of the golden sentences. A compiled pipeline passes them in a command-line
 argument, which Linux limits to 131,072 bytes."""
-_FORM = f"{' or '.join(LABELS)}, a tab and a text"
+_FORM = f"{' or '.join(CLASSES)}, a tab and a text"
 
 _Positive = Annotated[float, Field(gt=0)]
 
@@ -88,7 +88,7 @@ def read_golden(path: str | None) -> list[tuple[str, str]]:
         if not text or text.startswith("#"):
             continue
         label, _, sentence = text.partition("\t")
-        if label not in LABELS or not sentence.strip():
+        if label not in CLASSES or not sentence.strip():
             raise ConfigError(f"{where}, line {number}: {text[:60]!r} is not {_FORM}")
         sentences.append((label, sentence.strip()))
     if not sentences:

@@ -13,7 +13,7 @@ analyzers, or that writes such a graph without Beam.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -31,27 +31,29 @@ from tfx.components.util import examples_utils, udf_utils
 from tfx.dsl.components.base import executor_spec
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2, transform_pb2
-from tfx.types import BaseChannel, artifact_utils, standard_component_specs
-from tfx.utils import io_utils, json_utils
+from tfx.types import BaseChannel, artifact_utils
+from tfx.types.standard_component_specs import (
+    CUSTOM_CONFIG_KEY,
+    EXAMPLES_KEY,
+    PREPROCESSING_FN_KEY,
+    SCHEMA_KEY,
+    SPLITS_CONFIG_KEY,
+    TRANSFORM_GRAPH_KEY,
+    TRANSFORMED_EXAMPLES_KEY,
+)
+from tfx.utils import json_utils
 from tfx_bsl.public import tfxio
 
 from components import tfrecords
-from components.beam_executor import LocalBeamExecutor
+from components.beam import LocalBeamExecutor, read_results, units_of, write_results
 from components.examples import split_files
+from components.schema_gen import read_schema
 from components.transform import stages
-from components.worker_results import read_results, write_results
 from core.files import without_magic
-from trainer_module import content
-from trainer_module.inputs import stored_counts
+from trainer_module.inputs import stored
 
 _FILE_PREFIX = "transformed_examples"
-_FILES_PER_UNIT = 8
-_DECIDING = (
-    standard_component_specs.PREPROCESSING_FN_KEY,
-    standard_component_specs.CUSTOM_CONFIG_KEY,
-    standard_component_specs.SPLITS_CONFIG_KEY,
-    "code",
-)
+_DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
 """The execution properties that determine the output; the pipeline adds the last one."""
 PreprocessingFn = Callable[[Any], dict[str, Any]]
 
@@ -67,55 +69,40 @@ class Executor(LocalBeamExecutor):
     ) -> None:
         """See TFX's BaseExecutor."""
         self._log_startup(input_dict, output_dict, exec_properties)
-        examples = input_dict[standard_component_specs.EXAMPLES_KEY]
-        transformed = artifact_utils.get_single_instance(
-            output_dict[standard_component_specs.TRANSFORMED_EXAMPLES_KEY]
-        )
-        graph = artifact_utils.get_single_uri(
-            output_dict[standard_component_specs.TRANSFORM_GRAPH_KEY]
-        )
+        examples, schema = input_dict[EXAMPLES_KEY], read_schema(input_dict[SCHEMA_KEY])
+        [graph] = output_dict[TRANSFORM_GRAPH_KEY]
+        [transformed] = output_dict[TRANSFORMED_EXAMPLES_KEY]
         splits = executor_utils.ResolveSplitsConfig(
-            exec_properties.get(standard_component_specs.SPLITS_CONFIG_KEY), examples
+            exec_properties.get(SPLITS_CONFIG_KEY), examples
         )
-        transformed.split_names = artifact_utils.encode_split_names(list(splits.transform))
-        schema = io_utils.SchemaReader().read(
-            io_utils.get_only_uri_in_dir(
-                artifact_utils.get_single_uri(input_dict[standard_component_specs.SCHEMA_KEY])
-            )
-        )
-
+        config = json_utils.loads(exec_properties[CUSTOM_CONFIG_KEY])
+        fn = partial(udf_utils.get_fn(exec_properties, PREPROCESSING_FN_KEY), custom_config=config)
         scratch = os.path.join(transformed.uri, "unpublished")
         fileio.makedirs(scratch)
-        config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
-        fn = partial(
-            udf_utils.get_fn(exec_properties, standard_component_specs.PREPROCESSING_FN_KEY),
-            custom_config=config,
-        )
-        self._analyze(fn, schema, split_files(examples, splits.analyze), graph, scratch)
-        spec = _parsing_spec(fn, schema)
-        by_split = {split: split_files(examples, [split]) for split in splits.transform}
+        self._analyze(fn, schema, split_files(examples, splits.analyze), graph.uri, scratch)
+        units = [
+            (split, number, files)
+            for split in splits.transform
+            for number, files in enumerate(units_of(split_files(examples, [split])))
+        ]
         # The splits that are analyzed are those that a model is fitted to.
-        stage = stages.TransformFiles(graph, spec, scratch, config, list(splits.analyze))
-        done = self._transform(by_split, stage, scratch)
-        examples_by_file: dict[str, int] = {}
-        for split in splits.transform:
-            written = {
-                path: count for name, files, _ in done for path, count in files if name == split
-            }
-            folder = artifact_utils.get_split_uri([transformed], split)
-            published = tfrecords.publish(folder, _FILE_PREFIX, list(written))
-            names = [os.path.relpath(path, transformed.uri) for path in published]
-            examples_by_file.update(zip(names, written.values(), strict=True))
-        stored_counts.write_ngram_counts(transformed.uri, _counted(transformed, done))
+        stage = stages.TransformFiles(
+            graph.uri, _parsing_spec(fn, schema), scratch, config, list(splits.analyze)
+        )
+        with self._make_beam_pipeline() as pipeline:
+            done = (
+                pipeline
+                | "Units" >> beam.Create(units, reshuffle=True)
+                | "TransformFiles" >> beam.ParDo(stage)
+            )
+            write_results(pipeline, done, scratch)
+        _publish(transformed, splits.transform, read_results(scratch))
         fileio.rmtree(scratch)
-        stored_counts.write_example_counts(transformed.uri, examples_by_file)
-        content.write(
+        stored.write_content(
             transformed.uri,
             split_files(examples, sorted({*splits.analyze, *splits.transform})),
             [str(exec_properties.get(key)) for key in _DECIDING],
         )
-        examples_utils.set_payload_format(transformed, example_gen_pb2.FORMAT_TF_EXAMPLE)
-        examples_utils.set_file_format(transformed, "tfrecords_gzip")
 
     def _analyze(
         self,
@@ -144,36 +131,23 @@ class Executor(LocalBeamExecutor):
         ):
             batches = (
                 pipeline
-                | "AnalyzedFiles" >> beam.Create(_units(files), reshuffle=True)
+                | "AnalyzedFiles" >> beam.Create(units_of(files), reshuffle=True)
                 | "ReadBatches" >> beam.ParDo(stages.ReadBatches(projected))
             )
             transform_fn = (batches, config) | tft_beam.AnalyzeDataset(fn)
             _ = transform_fn | tft_beam.WriteTransformFn(graph)
 
-    def _transform(
-        self,
-        by_split: dict[str, list[str]],
-        stage: stages.TransformFiles,
-        scratch: str,
-    ) -> list[stages.Done]:
-        """Transform the files of each split, and write the results to `scratch`."""
-        units = [
-            (split, number, files)
-            for split, paths in by_split.items()
-            for number, files in enumerate(_units(paths))
-        ]
-        with self._make_beam_pipeline() as pipeline:
-            done = (
-                pipeline
-                | "Units" >> beam.Create(units, reshuffle=True)
-                | "TransformFiles" >> beam.ParDo(stage)
-            )
-            write_results(pipeline, done, scratch)
-        return read_results(scratch)
-
 
 class ReviewTransform(tfx.components.Transform):
-    """Examples and a schema -> `transform_graph` and `transformed_examples`."""
+    """Examples and a schema -> `transform_graph` and `transformed_examples`.
+
+    Args:
+      examples: raw Examples.
+      schema: their schema.
+      preprocessing_fn: dotted path of the function.
+      splits_config: the splits that are analyzed, and those that are transformed.
+      custom_config: the function's second argument.
+    """
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
@@ -185,15 +159,6 @@ class ReviewTransform(tfx.components.Transform):
         splits_config: transform_pb2.SplitsConfig,
         custom_config: dict[str, Any],
     ):
-        """Construct the component.
-
-        Args:
-          examples: raw Examples.
-          schema: their schema.
-          preprocessing_fn: dotted path of the function.
-          splits_config: the splits that are analyzed, and those that are transformed.
-          custom_config: the function's second argument.
-        """
         super().__init__(
             examples=examples,
             schema=schema,
@@ -218,32 +183,32 @@ def write_graph(
     type_specs: dict[str, tf.TypeSpec],
     folder: str,
 ) -> None:
-    """Write the transform graph of a `preprocessing_fn` without analyzers.
+    """Write the transform graph of a `preprocessing_fn` without analyzers to a folder.
 
-    Args:
-      fn: the `preprocessing_fn`.
-      schema: the schema of the raw Examples.
-      type_specs: feature -> type of the tensor that `fn` gets.
-      folder: the folder of the graph, which `tft.TFTransformOutput` reads.
+    `type_specs` are the features with the types of the tensors that `fn` gets.
     """
     feature_spec = schema_utils.schema_as_feature_spec(schema).feature_spec
     impl_helper.analyze_in_place(fn, False, feature_spec, type_specs, folder)
 
 
-def _counted(transformed: types.Artifact, done: list[stages.Done]) -> dict[str, list[str]]:
-    """Return the name of the folder of each split -> its files with counts of n-grams."""
-    found: dict[str, list[str]] = {}
-    for split, _, file in done:
-        if file:
-            folder = artifact_utils.get_split_uri([transformed], split)
-            found.setdefault(os.path.basename(folder), []).append(file)
-    return found
-
-
-def _units(files: list[str]) -> list[list[str]]:
-    """Divide files into units of work for Beam's workers."""
-    count = -(-len(files) // _FILES_PER_UNIT)
-    return [files[number::count] for number in range(count)]
+def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[stages.Done]) -> None:
+    """Move the transformed files to the folders of their splits, and write their counts."""
+    transformed.split_names = artifact_utils.encode_split_names(list(splits))
+    examples: dict[str, int] = {}
+    ngrams: dict[str, list[str]] = {}
+    for split in splits:
+        folder = artifact_utils.get_split_uri([transformed], split)
+        of_split = [each for each in done if each[0] == split]
+        written = {path: count for _, files, _ in of_split for path, count in files}
+        published = tfrecords.publish(folder, _FILE_PREFIX, list(written))
+        names = [os.path.relpath(path, transformed.uri) for path in published]
+        examples.update(zip(names, written.values(), strict=True))
+        if counted := [file for _, _, file in of_split if file]:
+            ngrams[os.path.basename(folder)] = counted
+    stored.write_class_counts(transformed.uri, ngrams)
+    stored.write_example_counts(transformed.uri, examples)
+    examples_utils.set_payload_format(transformed, example_gen_pb2.FORMAT_TF_EXAMPLE)
+    examples_utils.set_file_format(transformed, "tfrecords_gzip")
 
 
 def _source(schema: schema_pb2.Schema) -> tfxio.TFExampleBeamRecord:

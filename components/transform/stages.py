@@ -16,11 +16,12 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.coders import example_coder
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
-from components.overlapping import OverlappingDoFn
+from components.beam import OverlappingDoFn
+from components.examples import batches
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
 from core.files import without_magic
 from core.progress import Progress
-from trainer_module.inputs import stored_counts
+from trainer_module.inputs import stored
 from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
@@ -30,7 +31,7 @@ counts of single words, so large batches reduce Beam's work."""
 
 Done = tuple[str, list[tuple[str, int]], str | None]
 """A split; its complete files that are not published yet, each with its number of Examples; and the
-file with the counts of their n-grams, if they were counted."""
+file with their counts by class, if they were counted."""
 
 
 class ReadBatches(beam.DoFn):
@@ -43,8 +44,8 @@ class ReadBatches(beam.DoFn):
         self._decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
 
     def process(self, files: list[str]) -> Iterator[pa.RecordBatch]:
-        batches = without_autotune(_records(files, _ANALYZED_BATCH).prefetch(1))
-        for batch in batches.as_numpy_iterator():
+        found = without_autotune(batches(files, _ANALYZED_BATCH).prefetch(1))
+        for batch in found.as_numpy_iterator():
             yield self._decoder.DecodeBatch(batch)
 
 
@@ -58,7 +59,7 @@ class TransformFiles(OverlappingDoFn):
       spec: the parsing spec of the raw features.
       scratch: the folder for the files.
       config: the `custom_config` of `preprocessing_fn`.
-      counted: the splits whose n-grams are counted.
+      counted: the splits that are counted by class.
     """
 
     def __init__(
@@ -78,22 +79,22 @@ class TransformFiles(OverlappingDoFn):
     def result(self, element: tuple[str, int, list[str]]) -> Done:
         """See `OverlappingDoFn`."""
         split, number, files = element
-        batches = without_autotune(
-            _records(files, _BATCH).map(self._transform, cores(), deterministic=True).prefetch(2)
+        transformed = without_autotune(
+            batches(files, _BATCH).map(self._transform, cores(), deterministic=True).prefetch(2)
         )
-        converter = TensorsToRecordBatchConverter(batches.element_spec)
+        converter = TensorsToRecordBatchConverter(transformed.element_spec)
         encoder = example_coder.RecordBatchToExamplesEncoder()
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
         paths = [f"{name}-{index:03d}.gz" for index in range(len(files))]
-        counter = stored_counts.NgramCounter.of(self._config) if split in self._counted else None
+        counter = stored.ClassCounter.of(self._config) if split in self._counted else None
         with (
             ThreadPoolExecutor(1) as pool,
             Progress("reviews", f"{split} {number}") as progress,
         ):
             writers = [ShardWriter(path, ID_LEVEL, pool) for path in paths]
             counts = [0] * len(paths)
-            for index, tensors in enumerate(batches):
+            for index, tensors in enumerate(transformed):
                 examples = encoder.encode(converter.convert(tensors))
                 place = index % len(writers)
                 writers[place].write(examples)
@@ -105,7 +106,7 @@ class TransformFiles(OverlappingDoFn):
                 writer.close()
         counted = None
         if counter:
-            counted = f"{name}-ngrams.npy"
+            counted = f"{name}-classes.npz"
             counter.save(counted)
         return split, list(zip(paths, counts, strict=True)), counted
 
@@ -113,13 +114,3 @@ class TransformFiles(OverlappingDoFn):
     @tf.autograph.experimental.do_not_convert
     def _transform(self, serialized: tf.Tensor) -> dict[str, Any]:
         return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
-
-
-def _records(files: list[str], size: int) -> tf.data.Dataset:
-    """Return batches of serialized Examples, always in the same order."""
-    return tf.data.Dataset.from_tensor_slices(files).interleave(
-        lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP").batch(size),
-        cycle_length=2,
-        num_parallel_calls=2,
-        deterministic=True,
-    )

@@ -10,8 +10,8 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 
-from components.evaluator.files import BASELINE, CANDIDATE, read, read_checks
-from components.evaluator.metrics import ACCURACY, constant_answer
+from components.evaluator.files import read
+from components.evaluator.metrics import ACCURACY, AUC, METRICS, constant_answer
 from components.properties import CAUSE_PROPERTY, READING_PROPERTY
 from components.run_report.component import REPORT_FILE
 from components.run_report.history import read_runs
@@ -37,6 +37,7 @@ class Outcome:
       pushed_to: folder of the pushed model; empty if no model was pushed.
       report: file of the run's report.
       strategy: class of the strategy that trained; empty if it is unknown.
+      metrics: title -> value of every metric of the candidate.
     """
 
     lines: dict[str, int]
@@ -52,6 +53,7 @@ class Outcome:
     pushed_to: str
     report: str
     strategy: str
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
 class NoOutcomeError(RuntimeError):
@@ -87,9 +89,8 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
         raise NoOutcomeError(
             f"the model pushed to {found.pushed_to} was deleted; run again to push it"
         )
-    models = read(evaluation)[0].models
-    own = models[CANDIDATE]
-    base = models.get(BASELINE, own)
+    results = read(evaluation)
+    own, base = results.candidate, results.baseline or results.candidate
     return Outcome(
         lines={
             name: value.int_value
@@ -97,20 +98,19 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
             if value.HasField("int_value")
         },
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
-        accuracy=own.values[ACCURACY],
-        auc=own.values["auc"],
-        constant_answer=constant_answer(own.confusion),
+        accuracy=ACCURACY.value(own),
+        auc=AUC.value(own),
+        constant_answer=constant_answer(own),
         baseline=found.baseline,
-        accuracy_change=own.values[ACCURACY] - base.values[ACCURACY],
+        accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
         blessed=bool(found.blessed),
         reasons=[
-            check.sentence
-            for check in read_checks(evaluation)
-            if not (found.blessed or check.passed)
+            check.sentence for check in results.checks() if not (found.blessed or check.passed)
         ],
         refused=refused,
         pushed_to=found.pushed_to,
-        strategy=_strategy(found.model_run or ""),
+        strategy=_strategy(found.uris.get("model_run", "")),
+        metrics={metric.title: metric.value(own) for metric in METRICS if metric.title},
         report=report,
     )
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
+from preprocessing.features import CLASSES
 from preprocessing.reading.files import delete_file, open_raw
 from serving.batch import work
 from serving.batch.work import Unit
-from serving.predictor import LABELS
 
 FORMATS = ("csv", "jsonl", "parquet")
 _NAMES = pa.dictionary(pa.int32(), pa.string())
@@ -126,7 +126,7 @@ def _batches(
                     pa.DictionaryArray.from_arrays(same, [name]),
                     position,
                     probability,
-                    pa.DictionaryArray.from_arrays(label, LABELS),
+                    pa.DictionaryArray.from_arrays(label, CLASSES),
                     id.fill_null(""),  # Files without columns have no ids.
                 ]
                 yield pa.record_batch(columns, schema=_SCHEMA)

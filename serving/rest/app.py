@@ -29,6 +29,7 @@ from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel
 from serving.rest.settings import MODEL_NAME
 from serving.rest.versions import ServedVersions
+from trainer_module.export import UNDECIDED
 
 VERSION_HEADER = "x-model-version"
 """The header with the version that answered, which TensorFlow Serving does not have."""
@@ -193,7 +194,8 @@ class _Handlers:
 
 
 def _file(name: str, kind: str) -> Handler:
-    content = (files("serving.rest") / "page" / name).read_bytes()
+    page = (files("serving.rest") / "page" / name).read_text()
+    content = page.replace("{{ UNDECIDED }}", str(UNDECIDED))
 
     async def answer(_: Request) -> Response:
         return Response(content, media_type=kind, headers=_PAGE_HEADERS)

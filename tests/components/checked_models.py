@@ -1,7 +1,12 @@
 """Small models with the three signatures of a pushed model, some of them broken on purpose."""
 
+import numpy as np
 import tensorflow as tf
-from tensorflow_model_analysis.proto import metrics_for_slice_pb2
+
+from components.evaluator import files
+from components.evaluator.files import CANDIDATE, WHOLE, Results
+from components.evaluator.metrics import Counts
+from components.evaluator.settings import Evaluation
 
 GOOD, BAD = ("great", "good", "love"), ("awful", "bad", "hate")
 
@@ -74,11 +79,6 @@ def example(text, label):
 
 def write_evaluation(folder, accuracy, count):
     """Write metrics as an Evaluator does."""
-    metrics = metrics_for_slice_pb2.MetricsForSlice()
-    for name, value in {"binary_accuracy": accuracy, "example_count": count}.items():
-        item = metrics.metric_keys_and_values.add()
-        item.key.name = name
-        item.value.double_value.value = value
-    folder.mkdir(parents=True)
-    with tf.io.TFRecordWriter(str(folder / "metrics-00000-of-00001.tfrecord")) as writer:
-        writer.write(metrics.SerializeToString())
+    right = np.arange(count) < round(accuracy * count)
+    counts = Counts.of(np.ones(count, np.int64), np.where(right, 0.9, 0.1))
+    files.write(str(folder), Results(Evaluation(), {WHOLE: {CANDIDATE: counts}}))

@@ -1,5 +1,6 @@
 """The metrics of an evaluation: those of TFMA, whose functions read our files."""
 
+import json
 import math
 import pickle
 
@@ -13,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from components.evaluator import files, metrics
-from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
-from components.evaluator.metrics import ACCURACY, METRICS, Counts, Metric
+from components.evaluator import files, metrics, tfma_files
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
+from components.evaluator.metrics import ACCURACY, AUC, METRICS, Counts, Metric
 from components.evaluator.settings import Evaluation
 from components.run_report.evaluation import read_evaluation
+from core.errors import InputError
 
 pytestmark = pytest.mark.both_stacks
 
@@ -31,6 +33,20 @@ PAIRS = st.lists(
 def counts(pairs):
     labels, predictions = zip(*pairs, strict=True) if pairs else ((), ())
     return Counts.of(np.array(labels, np.int64), np.array(predictions, np.float64))
+
+
+def results(own, base=None, slices=None, **thresholds):
+    """Return results on all reviews, and on slices of the candidate."""
+    models = {CANDIDATE: own} | ({BASELINE: base} if base else {})
+    of_slices = {of_slice: {CANDIDATE: each} for of_slice, each in (slices or {}).items()}
+    return Results(Evaluation(**thresholds), {WHOLE: models, **of_slices})
+
+
+def written(folder, found):
+    """Write the files of an evaluation as the Evaluator does; return the results that are read."""
+    files.write(str(folder), found)
+    tfma_files.write(str(folder), found, dict.fromkeys(found.slices[WHOLE], "/model"))
+    return files.read(str(folder))
 
 
 def of_accuracy(right, examples=1000):
@@ -62,7 +78,7 @@ def oracle(tmp_path_factory):
     # The minimum is reached exactly, up to the last bit of a float.
     accuracy = ((reviews["probability"] > 0.5) == reviews["label"]).mean()
     settings = Evaluation(min_accuracy=accuracy, min_class_recall=0.3)
-    config = files.eval_config(settings, has_baseline=False)
+    config = tfma_files.eval_config(settings.slices, has_baseline=False)
     # TFMA calls no model here.
     config.model_specs[0].ClearField("preprocessing_function_names")
     config.model_specs[0].ClearField("signature_name")
@@ -71,13 +87,13 @@ def oracle(tmp_path_factory):
         pipeline = beam.Pipeline
         patch.setattr(beam, "Pipeline", lambda: pipeline(runner=fn_runner.FnApiRunner()))
         tfma.analyze_raw_data(reviews, config, output_path=theirs)
-    found = {}
-    for name, part in [("", reviews), *reviews.groupby("length_bucket")]:
-        labels = part["label"].to_numpy()
-        found[("length_bucket", name) if name else WHOLE] = {
-            CANDIDATE: Counts.of(labels, part["probability"].to_numpy())
+    found = {
+        ("length_bucket", name) if name else WHOLE: {
+            CANDIDATE: Counts.of(part["label"].to_numpy(), part["probability"].to_numpy())
         }
-    files.write(ours, found, settings, {CANDIDATE: "/candidate"})
+        for name, part in [("", reviews), *reviews.groupby("length_bucket")]
+    }
+    written(ours, Results(settings, found))
     return reviews, theirs, ours
 
 
@@ -93,7 +109,7 @@ def double_values(folder):
 
 
 def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
-    _, theirs, ours = oracle
+    reviews, theirs, ours = oracle
     wanted, found = double_values(theirs), double_values(ours)
     assert len(found) > 50 * len(METRICS)
     assert wanted.keys() == found.keys()
@@ -103,62 +119,48 @@ def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
             assert value == 0, key
         else:
             assert found[key] == pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True), key
-
-
-def test_confusion_matrices_and_thresholds_are_those_of_tfma(oracle):
-    reviews, theirs, ours = oracle
-    wanted, found = (
-        {each.slice: each.models[CANDIDATE].confusion for each in files.read(folder)}
-        for folder in (theirs, ours)
-    )
-    assert wanted == found
-    # Both readers get the same from the files that TFMA wrote in earlier versions.
-    assert files.read_checks(theirs) == files.read_checks(ours)
-    assert [check.passed for check in files.read_checks(ours)] == [True, True, True]
-    assert tfma.load_validation_result(theirs).validation_ok
-    assert tfma.load_validation_result(ours).validation_ok
-    earlier, now = read_evaluation(theirs), read_evaluation(ours)
-    assert [each.name for each in earlier.metrics] == [each.name for each in now.metrics]
-    assert earlier._replace(metrics=[]) == now._replace(metrics=[], roc=[], bins=[], undecided=None)
-    near = reviews[(reviews["probability"] >= 0.3) & (reviews["probability"] < 0.7)]
-    assert now.undecided.examples == pytest.approx(len(near), abs=3)
-    right = ((near["probability"] > 0.5) == near["label"]).mean()
-    assert now.undecided.accuracy == pytest.approx(right, abs=0.02)
-
-
-def test_functions_of_tfma_read_our_files(oracle):
-    _, _, ours = oracle
+    assert [check.passed for check in files.read(ours).checks()] == [True, True, True]
     [result] = tfma.load_eval_results(ours).get_results()
-    assert result.model_location == "/candidate"
-    [whole] = [values for key, values in result.slicing_metrics if key == ()]
-    assert set(whole[""][""]) >= {metric.name for metric in METRICS}
-    [(_, plots)] = result.plots
-    assert plots[""][""]["calibrationHistogramBuckets"]["buckets"]
+    assert result.model_location == "/model"
+    near = reviews[(reviews["probability"] >= 0.3) & (reviews["probability"] < 0.7)]
+    examples, accuracy = read_evaluation(ours).undecided
+    assert examples == pytest.approx(len(near), abs=3)
+    right = ((near["probability"] > 0.5) == near["label"]).mean()
+    assert accuracy == pytest.approx(right, abs=0.02)
 
 
 def test_functions_of_tfma_find_the_candidate_beside_a_baseline(tmp_path):
-    models = {CANDIDATE: of_accuracy(900), BASELINE: of_accuracy(800)}
-    files.write(str(tmp_path), {WHOLE: models}, Evaluation(), dict.fromkeys(models, "/model"))
+    found = written(tmp_path, results(of_accuracy(900), of_accuracy(800)))
     for name, accuracy in ((CANDIDATE, 0.9), (BASELINE, 0.8)):
         [(_, values)] = tfma.load_eval_result(str(tmp_path), model_name=name).slicing_metrics
-        assert values[""][""][ACCURACY] == {"doubleValue": accuracy}
-        assert files.read(str(tmp_path))[0].models[name].values[ACCURACY] == accuracy
+        assert values[""][""][ACCURACY.name] == {"doubleValue": accuracy}
+        assert ACCURACY.value(found.slices[WHOLE][name]) == accuracy
     [(_, values)] = tfma.load_eval_result(str(tmp_path)).slicing_metrics
-    assert values[""][""][f"{ACCURACY}_diff"]["doubleValue"] == pytest.approx(0.1)
+    assert values[""][""][f"{ACCURACY.name}_diff"]["doubleValue"] == pytest.approx(0.1)
+
+
+def test_an_evaluation_by_an_earlier_version_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"has no counts\.json: an earlier version evaluated"):
+        files.read(str(tmp_path))
+    assert files.stored_predictions(str(tmp_path), [b"a"]) == {}
+    assert files.read_mistakes(str(tmp_path)) == []
 
 
 @given(PAIRS, st.lists(st.integers(0, 2)))
-def test_counts_of_parts_add_up(pairs, parts):
+def test_counts_of_parts_add_up_and_are_stored_exactly(pairs, parts):
     whole = counts(pairs)
     numbers = [*parts, *[0] * len(pairs)]
     divided = [
         counts([pair for pair, number in zip(pairs, numbers, strict=False) if number == part])
         for part in (0, 1, 2)
     ]
-    found = divided[0] + divided[1] + divided[2]
-    assert (found.histogram != whole.histogram).nnz == 0
-    assert found.confusion.tolist() == whole.confusion.tolist()
-    assert found.total == pytest.approx(whole.total)
+    added = divided[0] + divided[1] + divided[2]
+    stored = Counts.from_json(json.loads(json.dumps(whole.to_json())))
+    for found in (added, stored):
+        assert (found.histogram != whole.histogram).nnz == 0
+        assert found.confusion.tolist() == whole.confusion.tolist()
+    assert added.total == pytest.approx(whole.total)
+    assert stored.total == whole.total
 
 
 @given(PAIRS.filter(lambda pairs: len({label for label, _ in pairs}) == 2))
@@ -166,13 +168,12 @@ def test_the_curve_and_its_area(pairs):
     pairs = [(label, round(value, 3)) for label, value in pairs]
     found = counts(pairs)
     labels, scores = zip(*pairs, strict=True)
-    assert metrics.measure(found).values["auc"] == pytest.approx(roc_auc_score(labels, scores))
-    points = list(found.curve())
-    assert [threshold for threshold, _ in points] == sorted((t for t, _ in points), reverse=True)
-    positive = np.array([confusion[:, 1] for _, confusion in points])
-    assert positive[0].tolist() == [0, 0]
-    assert positive[-1].tolist() == found.confusion.sum(axis=1).tolist()
-    assert (np.diff(positive, axis=0) >= 0).all()
+    assert AUC.value(found) == pytest.approx(roc_auc_score(labels, scores))
+    thresholds, *rates, _ = np.array(list(found.curve())).T
+    assert (np.diff(thresholds) <= 0).all()
+    for rate in rates:
+        assert (rate[0], rate[-1]) == (0, 1)
+        assert (np.diff(rate) >= 0).all()
 
 
 def test_a_long_curve_has_few_points():
@@ -182,14 +183,17 @@ def test_a_long_curve_has_few_points():
 
 @given(PAIRS)
 def test_the_calibration_is_that_of_the_tenths(pairs):
-    found = list(counts(pairs).calibration())
-    assert sum(examples for *_, examples, _ in found) == len(pairs)
-    for lower, total, examples, positive in found:
+    found = list(counts(pairs).tenths())
+    assert sum(each.negative + each.positive for each in found) == len(pairs)
+    for each in found:
         # TFMA's histogram rounds in single bits.
-        inside = [pair for pair in pairs if min(int(pair[1] * 10 + 1e-9), 9) == round(lower * 10)]
-        if len(inside) == examples:
-            assert total == pytest.approx(sum(value for _, value in inside), abs=1.6e-4 * examples)
-            assert positive == sum(label for label, _ in inside)
+        inside = [
+            pair for pair in pairs if min(int(pair[1] * 10 + 1e-9), 9) == round(each.lower * 10)
+        ]
+        if len(inside) == each.negative + each.positive:
+            mean = sum(value for _, value in inside) / len(inside)
+            assert each.mean == pytest.approx(mean, abs=1.6e-4)
+            assert each.positive == sum(label for label, _ in inside)
 
 
 @pytest.mark.parametrize(
@@ -229,14 +233,14 @@ def test_counts_do_not_grow_with_the_reviews():
     ],
 )
 def test_a_model_is_blessed_if_it_reaches_every_threshold(tmp_path, own, base, passed):
-    models = {CANDIDATE: of_accuracy(own)}
-    if base is not None:
-        models[BASELINE] = of_accuracy(base)
-    # A slice decides nothing.
-    sliced = {WHOLE: models, ("length_bucket", "1-19"): dict.fromkeys(models, of_accuracy(0, 1))}
-    settings = Evaluation(min_class_recall=0.0)
-    files.write(str(tmp_path), sliced, settings, dict.fromkeys(models, "/model"))
-    found = files.read_checks(str(tmp_path))
+    compared = results(
+        of_accuracy(own),
+        base and of_accuracy(base),
+        # A slice decides nothing.
+        {} if base else {("length_bucket", "1-19"): of_accuracy(0, 1)},
+        min_class_recall=0.0,
+    )
+    found = written(tmp_path, compared).checks()
     assert [check.passed for check in found] == passed
     sentences = [f"accuracy is {own / 1000:.4f}, evaluation.min_accuracy requires 0.8"]
     if base is not None:
@@ -246,33 +250,12 @@ def test_a_model_is_blessed_if_it_reaches_every_threshold(tmp_path, own, base, p
             "evaluation.max_accuracy_drop allows 0.01"
         )
     assert [check.sentence for check in found] == sentences
-    validation = tfma.load_validation_result(str(tmp_path))
-    assert validation.validation_ok == all(passed)
-    failures = [each for part in validation.metric_validations_per_slice for each in part.failures]
-    assert [failure.metric_key.is_diff for failure in failures] == [
-        is_change for is_change, ok in zip((False, True), passed, strict=False) if not ok
-    ]
-
-
-def test_a_check_that_cannot_be_made_is_not_passed(tmp_path):
-    with pytest.raises(KeyError):
-        files.write(str(tmp_path), {WHOLE: {CANDIDATE: of_accuracy(1)}}, Evaluation(), {
-            CANDIDATE: "/model", BASELINE: "/model",
-        })  # fmt: skip
-    one = metrics.measure(of_accuracy(1))
-    unknown = one._replace(values={ACCURACY: math.nan})
-    [check] = metrics.checks(unknown, None, {"min_accuracy": 0.1})
-    assert not check.passed
-    with pytest.raises(KeyError):
-        metrics.checks(one, one._replace(values={}), {"max_accuracy_drop": 0.5})
 
 
 def test_a_threshold_that_no_model_misses_is_none(tmp_path):
-    settings = Evaluation(min_accuracy=0.0, min_class_recall=0.0, max_accuracy_drop=1.0)
-    models = dict.fromkeys((CANDIDATE, BASELINE), of_accuracy(1))
-    files.write(str(tmp_path), {WHOLE: models}, settings, dict.fromkeys(models, "/model"))
-    assert files.read_checks(str(tmp_path)) == []
-    assert tfma.load_validation_result(str(tmp_path)).validation_ok
+    models = of_accuracy(1), of_accuracy(1)
+    none = {"min_accuracy": 0.0, "min_class_recall": 0.0, "max_accuracy_drop": 1.0}
+    assert written(tmp_path, results(*models, **none)).checks() == []
 
 
 REMEDY = (
@@ -294,18 +277,18 @@ def test_a_model_that_knows_one_class_is_not_blessed(found, sentence):
     negative, positive = found
     pairs = [(0, 0.1)] * negative + [(0, 0.9)] * (92 - negative)
     pairs += [(1, 0.9)] * positive + [(1, 0.1)] * (3255 - positive)
-    model = metrics.measure(counts(pairs))
-    checks = metrics.checks(model, None, Evaluation(min_accuracy=0.0).model_dump())
+    model = counts(pairs)
+    checks = results(model, min_accuracy=0.0).checks()
     missed = [check.sentence for check in checks if not check.passed]
     assert missed == ([sentence] if sentence else [])
     assert all("; set " not in check.sentence for check in checks if check.passed)
-    assert metrics.constant_answer(model.confusion) == "always answering positive would give 0.9725"
+    assert metrics.constant_answer(model) == "always answering positive would give 0.9725"
 
 
-def test_a_test_split_of_one_class_blesses_no_model():
-    *_, check = metrics.checks(metrics.measure(counts([(0, 0.1)])), None, {"min_class_recall": 0.5})
-    assert not check.passed
-    assert check.sentence.startswith("recall of positive reviews is undefined (0 of 0), evaluation")
+def test_a_value_that_is_not_defined_reaches_no_threshold():
+    found = results(counts([(0, 0.1)]), min_class_recall=0.5).checks()
+    assert [check.passed for check in found] == [True, True, False]
+    assert found[-1].sentence.startswith("recall of positive reviews is undefined (0 of 0), eval")
 
 
 def test_a_new_metric_is_one_row(tmp_path, monkeypatch):
@@ -313,25 +296,28 @@ def test_a_new_metric_is_one_row(tmp_path, monkeypatch):
         "balanced_accuracy",
         "balanced accuracy",
         "BalancedAccuracy",
-        value=lambda counts: (counts.confusion.diagonal() / counts.confusion.sum(axis=1)).mean(),
+        function=lambda counts: (counts.confusion.diagonal() / counts.confusion.sum(axis=1)).mean(),
         minimum="min_accuracy",
     )
-    for module in (metrics, files):
-        monkeypatch.setattr(module, "METRICS", (*METRICS, row))
-    monkeypatch.setattr("components.run_report.evaluation.METRICS", (*METRICS, row))
-    models = {CANDIDATE: counts([(0, 0.1), (0, 0.2), (0, 0.9), (1, 0.9)])}
-    files.write(str(tmp_path), {WHOLE: models}, Evaluation(), {CANDIDATE: "/model"})
+    for module in ("evaluator.metrics", "evaluator.tfma_files", "run_report.evaluation"):
+        monkeypatch.setattr(f"components.{module}.METRICS", (*METRICS, row))
+    written(tmp_path, results(counts([(0, 0.1), (0, 0.2), (0, 0.9), (1, 0.9)])))
     found = read_evaluation(str(tmp_path))
     assert (found.metrics[-1].name, found.metrics[-1].value) == (row.title, pytest.approx(5 / 6))
-    assert found.checks[-1].metric is row
+    assert (
+        found.checks[-1].sentence
+        == "balanced accuracy is 0.8333, evaluation.min_accuracy requires 0.8"
+    )
+    [(_, values)] = tfma.load_eval_result(str(tmp_path)).slicing_metrics
+    assert values[""][""][row.name]["doubleValue"] == pytest.approx(5 / 6)
 
 
 def test_metrics_that_are_not_defined():
-    found = metrics.measure(counts([(0, 0.1)])).values
-    assert {name for name, value in found.items() if math.isnan(value)} == {
-        *("auc", "precision", "recall", "calibration")
-    }
-    assert found[ACCURACY] == 1.0
+    found = counts([(0, 0.1)])
+    undefined = {metric.name for metric in METRICS if math.isnan(metric.value(found))}
+    assert undefined == {"auc", "precision", "recall", "calibration"}
+    assert [metric.interval(found) for metric in METRICS if metric.name in undefined] == [None] * 4
+    assert ACCURACY.value(found) == 1.0
 
 
 def test_the_interval_of_a_fraction_is_wilsons():
@@ -349,6 +335,6 @@ def test_the_interval_of_a_difference_is_newcombes():
 
 def test_the_interval_of_an_auc_is_that_of_hanley_and_mcneil():
     # The example of their paper: an AUC of 0.893, 51 positive and 58 negative cases, SE 0.0317.
-    low, high = metrics.auc_interval(0.893, [[58, 0], [51, 0]])
+    low, high = metrics.auc_interval(0.893, counts([(0, 0.1)] * 58 + [(1, 0.9)] * 51))
     assert (high - low) / 2 / 1.96 == pytest.approx(0.0317, abs=2e-3)
-    assert metrics.auc_interval(1.0, [[50, 0], [50, 0]]) == (1.0, 1.0)
+    assert metrics.auc_interval(1.0, counts([(0, 0.1), (1, 0.9)])) == (1.0, 1.0)

@@ -34,7 +34,7 @@ from components.transform.component import Executor as TransformExecutor
 from core.errors import InputError
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
-from trainer_module.inputs.stored_counts import read_ngram_counts
+from trainer_module.inputs.stored import LABELS, NGRAMS, read_class_counts
 
 pytestmark = pytest.mark.slow
 
@@ -209,14 +209,16 @@ def test_ngrams_equal_those_of_the_reference(by_format, tmp_path):
         np.add.at(counts[label], ngram_ids(words_of(text_of(example))), 1)
     pattern = f"{transformed.uri}/Split-{{}}/*"
     np.testing.assert_array_equal(
-        read_ngram_counts([pattern.format("train")], SETTINGS["ngram_buckets"]), counts
+        read_class_counts([pattern.format("train")], NGRAMS, SETTINGS["ngram_buckets"]), counts
     )
-    assert read_ngram_counts([pattern.format("eval")], SETTINGS["ngram_buckets"]) is None
+    assert read_class_counts([pattern.format("eval")], LABELS) is None
 
 
 def test_words_equal_those_of_the_reference_and_the_vocabulary_is_of_train(by_format, tmp_path):
     output, transformed = transform(by_format["gz"], tmp_path, ["tokens"])
-    assert not Path(transformed.uri, "ngram_counts.npz").exists()
+    train = [f"{transformed.uri}/Split-train/*"]
+    assert read_class_counts(train, LABELS).sum() == len(list(records(by_format["gz"], "train")))
+    assert read_class_counts(train, NGRAMS, SETTINGS["ngram_buckets"]) is None
     frequency = Counter()
     for example in records(by_format["gz"], "train"):
         frequency.update(words_of(text_of(example))[: SETTINGS["max_tokens"]])
@@ -252,7 +254,9 @@ def test_the_vocabulary_and_the_words_on_flink(tmp_path, flink_jars):
     assert len(vocabulary) == SETTINGS["vocabulary_size"]
     for split in ("train", "eval"):
         assert features_of(transformed, split) == features_of(wanted, split)
-    counts = [read_ngram_counts([f"{e.uri}/Split-train/*"], 1000) for e in (wanted, transformed)]
+    counts = [
+        read_class_counts([f"{e.uri}/Split-train/*"], NGRAMS, 1000) for e in (wanted, transformed)
+    ]
     np.testing.assert_array_equal(*counts)
 
 

@@ -12,7 +12,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
 
-from components.beam_executor import LocalBeamExecutor
+from components.beam import LocalBeamExecutor
 from components.review_example_gen.executor import Executor
 from core.local_beam import make_pipeline
 from pipeline.config import PipelineConfig
@@ -24,26 +24,20 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "named",
+    ("named", "runner"),
     [
-        [],
-        ["--runner=DirectRunner"],
-        ["--runner=direct"],
-        ["--runner=apache_beam.runners.direct.direct_runner.SwitchingDirectRunner"],
+        (None, FnApiRunner),
+        ("DirectRunner", FnApiRunner),
+        ("apache_beam.runners.direct.direct_runner.SwitchingDirectRunner", FnApiRunner),
+        ("FlinkRunner", FlinkRunner),
+        ("PrismRunner", PrismRunner),
     ],
 )
-def test_pipelines_run_in_this_process(named):
-    assert isinstance(make_pipeline(named).runner, FnApiRunner)
+def test_pipelines_run_in_this_process_unless_the_arguments_name_another_runner(named, runner):
+    assert isinstance(make_pipeline([f"--runner={named}"] if named else []).runner, runner)
 
 
-@pytest.mark.parametrize(
-    ("named", "runner"), [("FlinkRunner", FlinkRunner), ("PrismRunner", PrismRunner)]
-)
-def test_the_arguments_can_name_another_runner(named, runner):
-    assert type(make_pipeline([f"--runner={named}"]).runner) is runner
-
-
-@pytest.mark.parametrize("mode", ["in_memory", "multi_threading", "multi_processing"])
+@pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
 def test_the_running_mode_is_applied(mode):
     here = os.getpid()
     with make_pipeline(arguments_of(mode)) as pipeline:
@@ -62,28 +56,16 @@ def direct_options(pipeline):
     return options.direct_running_mode, options.direct_num_workers
 
 
-def test_an_executor_without_arguments_runs_beam_in_this_process():
-    executor = Executor(BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=""))
-    assert isinstance(executor._make_beam_pipeline().runner, FnApiRunner)
-
-
 def test_an_executor_gives_beam_its_arguments():
     args = arguments_of("multi_threading")
-    executor = Executor(BaseBeamExecutor.Context(beam_pipeline_args=args, tmp_dir=""))
-    assert direct_options(executor._make_beam_pipeline()) == ("multi_threading", 2)
+    for given, expected in ((args, "multi_threading"), ([], "in_memory")):
+        executor = Executor(BaseBeamExecutor.Context(beam_pipeline_args=given, tmp_dir=""))
+        pipeline = executor._make_beam_pipeline()
+        assert isinstance(pipeline.runner, FnApiRunner)
+        assert direct_options(pipeline)[0] == expected
 
 
-def test_every_beam_component_of_the_pipeline_is_one_of_ours(tmp_path):
-    config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}})
-    specs = [
-        component.executor_spec for component in create_pipeline(config, Local(config)).components
-    ]
-    on_beam = [spec.executor_class for spec in specs if isinstance(spec, BeamExecutorSpec)]
-    assert len(on_beam) >= 4
-    assert [executor for executor in on_beam if not issubclass(executor, LocalBeamExecutor)] == []
-
-
-def test_every_beam_component_of_the_pipeline_gets_the_settings(tmp_path):
+def test_every_beam_component_of_the_pipeline_is_ours_and_gets_the_settings(tmp_path):
     beam_settings = {
         "args": [*arguments_of("multi_threading"), "--direct_num_workers=3"],
         "runner": "dataflow",
@@ -93,12 +75,11 @@ def test_every_beam_component_of_the_pipeline_gets_the_settings(tmp_path):
         {"paths": {"root": str(tmp_path)}, "beam": beam_settings, "vertex": vertex}
     )
     components = create_pipeline(config, Local(config)).components
-    given = {
-        component.id: component.executor_spec.beam_pipeline_args
-        for component in components
-        if isinstance(component.executor_spec, BeamExecutorSpec)
-    }
-    assert len(given) >= 4
+    specs = {component.id: component.executor_spec for component in components}
+    on_beam = {name: spec for name, spec in specs.items() if isinstance(spec, BeamExecutorSpec)}
+    assert len(on_beam) >= 4
+    assert all(issubclass(spec.executor_class, LocalBeamExecutor) for spec in on_beam.values())
+    given = {name: spec.beam_pipeline_args for name, spec in on_beam.items()}
     # The arguments of the settings come last, and override the others.
     common = beam_settings["args"]
     assert {name: args[-3:] for name, args in given.items()} == dict.fromkeys(given, common)

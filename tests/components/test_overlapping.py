@@ -6,7 +6,7 @@ import apache_beam as beam
 import pytest
 from apache_beam.testing.util import assert_that, equal_to
 
-from components.overlapping import OverlappingDoFn
+from components.beam import OverlappingDoFn
 from core.local_beam import make_pipeline
 
 # The DoFn is pickled, so what its threads share is in the module.

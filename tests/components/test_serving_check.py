@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfx.types import artifact_utils, standard_artifacts
 
 from components.evaluator import files
-from components.sample import Sample, read_sample
+from components.examples import Sample, read_sample
 from components.serving_check import candidate, results
 from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck

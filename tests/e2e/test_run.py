@@ -87,7 +87,6 @@ def test_the_evaluation_has_every_metric_overall_and_by_text_length(finished):
         "specificity",
         "negative_predictive_value",
         "calibration",
-        "confusion_matrix_at_thresholds",
     }
     assert all(values.keys() >= expected for values in metrics.values())
 

@@ -18,7 +18,7 @@ CHECKOUT = Path(code_version.__file__).parents[1]
 DEPENDS_ON = {
     "ReviewExampleGen": (
         "components/review_example_gen/executor.py",
-        "components/worker_results.py",
+        "components/beam.py",
         "preprocessing/reading/labels.py",
     ),
     "SchemaGen": ("components/schema_gen.py",),

@@ -6,7 +6,7 @@ const PAUSE = 150; // milliseconds between the last key press and a request
 const EXPLAINED = 20; // reviews whose words are shown
 const LONGEST = 5000; // characters of a review that /explain accepts
 const LISTED = 6; // words in the table of a review
-const UNDECIDED = 0.7; // probability of an answer below which the model is undecided
+const UNDECIDED = {{ UNDECIDED }}; // probability of an answer below which the model is undecided
 const NOTABLE = 0.05; // least effect of a word that is marked
 
 const $ = (id) => document.getElementById(id);

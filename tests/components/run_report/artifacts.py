@@ -6,10 +6,10 @@ import numpy as np
 import tensorflow as tf
 
 from components.evaluator import files
-from components.evaluator.files import CANDIDATE, WHOLE
-from components.evaluator.metrics import METRICS, Check, Counts, Interval
+from components.evaluator.files import CANDIDATE, WHOLE, Results
+from components.evaluator.metrics import Check, Counts, Interval, Point, Tenth
 from components.evaluator.settings import Evaluation as EvaluationSettings
-from components.run_report.evaluation import Bin, Evaluation, Figure, SliceAccuracy, Undecided
+from components.run_report.evaluation import Evaluation, Figure, SliceAccuracy
 from components.run_report.history import Sources, Step
 from components.run_report.input_data import Balance
 from components.run_report.mistakes import Explanations, Mistake
@@ -90,13 +90,13 @@ def write_run(folder, reviews=REVIEWS):
         run_id="2026-11-22T10:00:00.000001",
         started=1_795_000_000.0,
         settings={"cache": True, "training": {"model": "ngram_linear"}},
+        changed=["training.model"],
         versions={"python": "3.10.13", "tfx": "1.16.0"},
         steps=[Step("ReviewExampleGen", "cached", 0.0, 0.1), Step("Trainer", "done", 0.2, 3.5)],
-        rejected=str(folder / "rejected"),
-        examples=str(folder / "examples"),
-        model=str(folder / "model"),
-        model_run=str(folder / "model_run"),
-        evaluation=str(folder / "evaluation"),
+        uris={
+            name: str(folder / name)
+            for name in ("rejected", "examples", "model", "model_run", "evaluation")
+        },
         blessed=True,
         pushed_to="/models/1",
     )
@@ -114,13 +114,13 @@ EVALUATION = Evaluation(
         SliceAccuracy("length_bucket", "20-49", 950, 0.91, Interval(0.89, 0.93)),
     ],
     checks=[
-        Check(METRICS[1], False, 0.95, 0.9, "accuracy < 0.95"),
-        Check(METRICS[1], True, -0.1, 0.05, "drop < 0.1"),
+        Check("accuracy < 0.95", False),
+        Check("drop < 0.1", True),
     ],
     confusion=[[450, 50], [40, 460]],
-    roc=[(n / 400, min(1.0, n / 100), 1 - n / 400) for n in range(401)],
-    bins=[Bin(n / 10 + 0.05, n / 10) for n in range(10)],
-    undecided=Undecided(40, 0.6),
+    curve=[Point(1 - n / 400, n / 400, min(1.0, n / 100), 0.9) for n in range(401)],
+    tenths=[Tenth(n / 10, n / 10 + 0.05, 10 - n, n) for n in range(10)],
+    undecided=(40, 0.6),
 )
 CHECK = {
     "passed": False,
@@ -167,7 +167,7 @@ def write_evaluation(folder, reviews=REVIEWS):
     predictions = np.array([0.9 if "good" in text else 0.1 for text, _ in reviews])
     counts = {CANDIDATE: Counts.of(labels, predictions)}
     slices = {WHOLE: counts, ("length_bucket", "1-19"): counts}
-    files.write(str(folder), slices, EvaluationSettings(), {CANDIDATE: "/model"})
+    files.write(str(folder), Results(EvaluationSettings(), slices))
     mistakes = [
         {"text": text, "label": label, "probability": probability}
         for (text, label), probability in zip(reviews, predictions.tolist(), strict=True)

@@ -90,16 +90,17 @@ def test_an_n_gram_is_left_out_wherever_it_occurs():
 
 def test_the_evaluation_and_the_mistakes_are_those_of_the_evaluator(tmp_path):
     run = write_run(tmp_path)
-    found = read_evaluation(run.evaluation)
+    found = read_evaluation(run.uris["evaluation"])
     assert found.examples == len(REVIEWS)
     assert found.confusion == [[2, 1], [1, 2]]
-    assert found.roc[0][:2] == (0.0, 0.0)
-    assert found.roc[-1][:2] == (1.0, 1.0)
-    assert [(round(b.predicted, 3), round(b.observed, 3)) for b in found.bins] == [
-        (0.1, 0.333),
-        (0.9, 0.667),
+    assert found.curve[0][:3] == (1.0, 0.0, 0.0)
+    assert found.curve[-1] == (0.0, 1.0, 1.0, 0.5)
+    assert found.tenths == [
+        (0.1, pytest.approx(0.1, abs=1e-4), 2, 1),
+        (0.9, pytest.approx(0.9, abs=1e-4), 1, 2),
     ]
-    explained = explain(run.evaluation, run.examples, run.model, with_ngrams=True)
+    uris = [run.uris[name] for name in ("evaluation", "examples", "model")]
+    explained = explain(*uris, with_ngrams=True)
     assert {each.text for each in explained.mistakes} == {f"good {HOSTILE}", REVIEWS[-1][0]}
     assert {each.probability for each in explained.mistakes} == {0.9, 0.1}
     [mistake] = [each for each in explained.mistakes if each.label == 0]
@@ -110,7 +111,7 @@ def test_the_evaluation_and_the_mistakes_are_those_of_the_evaluator(tmp_path):
 
 
 def test_the_lines_of_each_file_and_the_reasons(tmp_path):
-    found = read_input(write_run(tmp_path).rejected)
+    found = read_input(write_run(tmp_path).uris["rejected"])
     first, second = found.files
     assert (first.name, first.read, first.rejected, first.duplicates) == ("a.csv", 18, 2, 0)
     assert (second.name, second.read, second.neutral, second.duplicates) == ("b.csv", 14, 3, 1)
@@ -129,7 +130,7 @@ def test_the_lines_of_each_file_and_the_reasons(tmp_path):
 
 def test_many_files_are_listed_in_part(tmp_path, monkeypatch):
     monkeypatch.setattr("components.run_report.input_data._FILES_SHOWN", 1)
-    found = read_input(write_run(tmp_path).rejected)
+    found = read_input(write_run(tmp_path).uris["rejected"])
     assert (len(found.files), found.more_files, found.total.read) == (1, 1, 32)
 
 

@@ -1,14 +1,14 @@
-"""The page of a report: the verdict, what a failed run lacks, and hostile text."""
+"""The page of a report: each figure in its section, the verdict, failed runs, hostile text."""
 
 import dataclasses
+import html
 import re
-import shutil
 
 import pytest
 
 from components.run_report.history import Sources
 from components.run_report.page import collect, render
-from tests.components.run_report.artifacts import write_run
+from tests.components.run_report.artifacts import with_every_part, write_run
 
 LARGEST = 5_000_000  # bytes
 
@@ -19,24 +19,192 @@ def sources(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page(sources):
-    return render(collect(sources))
+def small(sources):
+    """The content of the run of `write_run`."""
+    return collect(sources)
 
 
-def test_the_page_needs_no_other_file(page):
-    assert len(page.encode()) < LARGEST
+@pytest.fixture(scope="module")
+def content(small):
+    return with_every_part(small)
+
+
+@pytest.fixture(scope="module")
+def without_charts(content):
+    """The content without the parts that have charts, which take seconds to draw."""
+    sources = dataclasses.replace(content.sources, steps=())
+    return content._replace(sources=sources, training={}, evaluation=None, lengths={})
+
+
+@pytest.fixture(scope="module")
+def page(content):
+    return render(content)
+
+
+@pytest.fixture(scope="module")
+def sections(page):
+    """The id of each section -> its text, with one space between two cells."""
+    found = re.findall(r'<section aria-labelledby="(\w+)">(.*?)</section>', page, re.DOTALL)
+    return {name: text_of(body) for name, body in found}
+
+
+def text_of(markup):
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
+
+
+def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
+    assert list(sections) == [
+        *("key", "mistakes", "ngrams", "check", "evaluation"),
+        *("training", "input", "timeline", "settings"),
+    ]
+    assert re.findall('<a href="#(.*?)">', page) == list(sections)
+    head = text_of(page[page.index("<header>") : page.index("<section")])
+    verdict = "The model is blessed, but failed the serving check. It was not pushed."
+    assert head.index(verdict) < head.index("accuracy < 0.95") < head.index("drop < 0.1")
+    assert "Serving check: the p99 latency of single requests is 310 ms" in head
+
+
+@pytest.mark.parametrize(
+    ("section", "parts"),
+    [
+        (
+            "key",
+            [
+                "The accuracy to compare with: always answering positive would give 0.5000.",
+                "accuracy 0.9000 0.8800 – 0.9200 0.8500 +0.0500 +0.0212 – +0.0788",
+                "trained on, 16 reviews of a.csv, b.csv. It also answers a text in another",
+                "of the 40 test reviews from 0.3 to 0.7, 60 % are answered correctly.",
+            ],
+        ),
+        (
+            "check",
+            [
+                "process finished passed",
+                "p99_ms 310.4 ms 250 failed",
+                "golden_positive 0.975 0.6 passed",
+                "It <b>lasts</b> (labelled positive, answered negative with probability 0.687)",
+            ],
+        ),
+        (
+            "input",
+            [
+                "duplicates neutral over data.max_examples rejected",
+                "a.csv 18 10 0 6 0 0 0 2",
+                "b.csv 14 6 0 0 1 3 4 0",
+                "all files 32 16 0 6 1 3 4 2",
+                "1,000 bytes of damaged files are lost",
+                "bad_label 2 a.csv:7 no label <b>9</b> a.csv:9 no label",
+                "duplicate_across_splits 1",
+                "train 40.0 % 60.0 %",
+                "Words per review in the test split.",
+                "train: label: Unexpected values",
+            ],
+        ),
+        (
+            "training",
+            [
+                "strategy OneDeviceStrategy (auto: one device)",
+                "processes, replicas 1, 2",
+                "devices of each process GPU:0, GPU:1",
+                "examples a second 1,234",
+                "batch size per replica 2",
+                "peak memory 100 MiB",
+                "loss",
+                "accuracy",
+                "learning rate",
+                "step",
+            ],
+        ),
+        (
+            "evaluation",
+            [
+                "length_bucket 1-19 50 0.7000 0.5600 – 0.8100",
+                "false positive rate",
+                "precision of positive reviews",
+                "predicted probability of positive",
+                "negative 450 50 positive 40 460",
+            ],
+        ),
+        ("ngrams", ["worst a<&'\" -3.50", "dull -1.00", "best +3.25", "fine +1.00"]),
+        (
+            "mistakes",
+            [
+                "labelled negative, answered positive with probability 0.987 fine a<&'\" dull",
+                "N-grams: not fine +1.25, dull -0.50",
+            ],
+        ),
+        (
+            "timeline",
+            ["ReviewExampleGen cached 0.1", "Trainer done 3.5", "0.1 s, cached", "seconds since"],
+        ),
+        (
+            "settings",
+            [
+                "python 3.10.13 tfx 1.16.0",
+                "Settings that differ from the defaults training.model ngram_linear All settings "
+                "cache True training.model ngram_linear",
+            ],
+        ),
+    ],
+)
+def test_a_section_has_its_figures(sections, section, parts):
+    assert [part for part in parts if part not in sections[section]] == []
+
+
+def test_the_colour_of_a_word_is_its_share_of_the_largest_effect(page):
+    assert '<span class="positive" style="--share: 0.60">fine</span>' in page
+    assert '<span class="negative" style="--share: 0.30">dull</span>' in page
+    assert page.count('<div class="review">') == 20
+
+
+@pytest.mark.parametrize(
+    ("anomalies", "sentence"),
+    [(None, "The data was not validated."), ([], "The data fits the schema.")],
+)
+def test_data_that_was_not_validated_is_not_called_valid(without_charts, anomalies, sentence):
+    found = render(without_charts._replace(anomalies=anomalies))
+    assert re.findall("<p>(The data .*?)</p>", found) == [sentence]
+
+
+def test_without_a_cap_and_lost_bytes_the_page_does_not_mention_them(without_charts):
+    lines = without_charts.input
+    total = lines.total._replace(over_cap=0, lost_bytes=0)
+    found = render(without_charts._replace(input=lines._replace(total=total)))
+    assert "over data.max_examples" not in found
+    assert "damaged files" not in found
+
+
+def test_a_page_with_long_texts_is_small(content):
+    # Twenty mistakes of 2,000 characters, each of which becomes five bytes.
+    large = with_every_part(content, size=400)
+    file = content.input.files[0]._replace(name="f" * 255)
+    reason = content.input.reasons[0]._replace(samples=["&" * 500] * 3)
+    large = large._replace(
+        input=content.input._replace(files=[file] * 50, reasons=[reason] * 20),
+        anomalies=["&" * 1000] * 20,
+    )
+    assert len(render(large).encode()) < LARGEST
+
+
+def quick_page(sources, uris=None, **changes):
+    """Return the page of a run of which only some artifacts are left."""
+    uris = {"rejected": sources.uris["rejected"], **(uris or {})}
+    return render(collect(dataclasses.replace(sources, uris=uris, steps=(), **changes)))
+
+
+def test_the_page_needs_no_other_file_and_the_text_of_a_review_is_no_markup(small):
+    page = render(small)
     assert "<script" not in page
     references = re.findall(r"(?:src|href)=[\"']?([^\"' >]+)", page.replace("&#34;", '"'))
     assert {reference for reference in references if not reference.startswith(("#", "data:"))} <= {
         "x"  # In the text of the hostile review.
     }
     assert not re.findall(r"url\((?!#)", page)
-
-
-def test_the_text_of_a_review_is_no_markup(page):
     assert "<script>document" not in page
     assert "<img" not in page
     assert "<b>9</b>" not in page
+    # Without a baseline there are no columns for it.
+    assert ">difference<" not in page
 
 
 @pytest.mark.parametrize(
@@ -50,8 +218,7 @@ def test_the_text_of_a_review_is_no_markup(page):
     ],
 )
 def test_the_verdict(sources, change, verdict):
-    # Without a model the report is ready quickly.
-    page = render(collect(dataclasses.replace(sources, model=None, **change)))
+    page = quick_page(sources, **change)
     assert f'id="verdict">{verdict}<' in page
 
 
@@ -63,10 +230,8 @@ def test_the_verdict(sources, change, verdict):
     ],
 )
 def test_the_page_names_the_baseline(sources, baseline, sentence):
-    page = render(collect(dataclasses.replace(sources, model=None, baseline=baseline)))
+    page = quick_page(sources, baseline=baseline)
     assert f">{sentence}<" in page
-    # The evaluation itself has no values of a baseline.
-    assert ">difference<" not in page
 
 
 def test_a_run_that_failed_in_its_first_component_has_a_report():
@@ -78,18 +243,11 @@ def test_a_damaged_artifact_is_named_and_the_rest_is_shown(sources, tmp_path):
     broken = tmp_path / "model_run"
     broken.mkdir()
     (broken / "training.json").write_text('{"model": ')
-    page = render(collect(dataclasses.replace(sources, model_run=str(broken), model=None)))
+    page = quick_page(sources, {"model_run": str(broken)})
     assert "Not available: training figures: JSONDecodeError" in page
     assert "a.csv" in page
 
 
-def test_an_older_training_has_no_curve(sources, tmp_path):
-    import json
-
-    folder = shutil.copytree(sources.model_run, tmp_path / "model_run")
-    figures = json.loads((folder / "training.json").read_text())
-    for name in ("curve", "devices", "epoch_metrics", "strategy_reason"):
-        del figures[name]
-    (folder / "training.json").write_text(json.dumps(figures))
-    page = render(collect(dataclasses.replace(sources, model_run=str(folder), model=None)))
-    assert "OneDeviceStrategy" in page
+def test_an_evaluation_by_an_earlier_version_is_named(sources, tmp_path):
+    page = quick_page(sources, {"evaluation": str(tmp_path)})
+    assert "counts.json: an earlier version evaluated" in page

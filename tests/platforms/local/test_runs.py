@@ -23,6 +23,7 @@ NODES = ("Trainer", "RunReport")
 COMMAND = "from cli.command import main; main()"
 OUTCOME_OF_FIRST = {
     "accuracy": 0.91234,
+    "metrics": {"accuracy": 0.91234, "AUC": 0.95},
     "blessed": True,
     "pushed_to": "/models/1",
     "strategy": "OneDeviceStrategy",
@@ -75,9 +76,9 @@ def test_the_runs_are_listed_newest_first(metadata, call):
 def test_a_run_has_its_components_and_outputs_but_not_its_report(metadata):
     newest, _ = read_runs(metadata.store)
     assert [(step.name, step.state) for step in newest.steps] == [("Trainer", "done")]
-    assert newest.uri("Trainer", "model") == "/2026-01-02T10:00:00/Trainer"
-    assert newest.uri("Evaluator", "evaluation") is None
     sources = newest.sources("amazon_reviews")
+    assert sources.uris["model"] == "/2026-01-02T10:00:00/Trainer"
+    assert "evaluation" not in sources.uris
     assert (sources.failure, sources.blessed) == ("Trainer: out of [memory]", None)
 
 
@@ -85,7 +86,7 @@ def test_the_outputs_of_a_failed_component_are_not_used(metadata):
     metadata.add_run("2026-01-03", {}, nodes=["Trainer"], state="FAILED")
     newest = read_runs(metadata.store)[0]
     assert newest.steps[0].state == "failed"
-    assert newest.uri("Trainer", "model") is None
+    assert newest.outputs == {}
 
 
 def test_a_run_of_an_older_version_or_a_killed_one_is_listed(metadata, call):
@@ -119,6 +120,7 @@ def test_two_runs_are_compared_in_settings_and_results(metadata, call):
     rows = {line.split()[0]: line.split()[1:] for line in output.splitlines()[1:]}
     assert rows["training.epochs"] == ["2", "3"]
     assert rows["accuracy"] == ["0.9123", "–"]
+    assert rows["AUC"] == ["0.9500", "–"]
     assert rows["tfx"] == ["1.16.0", "1.21.0"]
     assert "python" not in rows
     assert "training.model" not in rows

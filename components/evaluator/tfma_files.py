@@ -1,0 +1,84 @@
+"""The metrics of an evaluation for functions of TFMA, such as `tfma.load_eval_result`.
+
+TFMA's own writers are Beam stages whose inputs are private types; its messages are public.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from google.protobuf import json_format
+from tensorflow_model_analysis.proto import config_pb2, metrics_for_slice_pb2
+from tfx.dsl.io import fileio
+
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results, Slice
+from components.evaluator.metrics import METRICS, Counts
+from preprocessing import features
+
+
+def eval_config(slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalConfig:
+    """Return the configuration with which TFMA computes the same metrics."""
+    model = {
+        "signature_name": "serving_default",
+        "prediction_key": "probability",
+        "label_key": features.LABEL,
+        "preprocessing_function_names": ["transform_features"],
+    }
+    models = [{"name": CANDIDATE, **model}, {"name": BASELINE, "is_baseline": True, **model}]
+    return config_pb2.EvalConfig(
+        model_specs=models[: 1 + has_baseline],
+        metrics_specs=[{"metrics": [{"class_name": metric.tfma} for metric in METRICS]}],
+        slicing_specs=[{}, *({"feature_keys": [key]} for key in slices)],
+    )
+
+
+def write(folder: str, results: Results, models: Mapping[str, str]) -> None:
+    """Write the metrics and their configuration to the folder of an evaluation.
+
+    Args:
+      folder: of the ModelEvaluation.
+      results: the results.
+      models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+    """
+    run = config_pb2.EvalRun(
+        eval_config=eval_config(results.settings.slices, BASELINE in models),
+        version=tfma.version.VERSION,
+        # TFMA has no name for the only model.
+        model_locations=models if BASELINE in models else {"": models[CANDIDATE]},
+    )
+    with fileio.open(os.path.join(folder, "eval_config.json"), "w") as file:
+        file.write(json_format.MessageToJson(run))
+    with tf.io.TFRecordWriter(os.path.join(folder, "metrics-00000-of-00001.tfrecord")) as writer:
+        for of_slice, counts in results.slices.items():
+            writer.write(_metrics(of_slice, counts).SerializeToString())
+
+
+def _metrics(
+    of_slice: Slice, models: Mapping[str, Counts]
+) -> metrics_for_slice_pb2.MetricsForSlice:
+    values = {}
+    for metric in METRICS:
+        for model, counts in models.items():
+            values[metric.name, model, False] = metric.value(counts)
+        if BASELINE in models:
+            change = metric.value(models[CANDIDATE]) - metric.value(models[BASELINE])
+            values[metric.name, CANDIDATE, True] = change
+    feature, text = of_slice
+    key = [{"column": feature, "bytes_value": text.encode()}] if of_slice != WHOLE else []
+    return metrics_for_slice_pb2.MetricsForSlice(
+        slice_key={"single_slice_keys": key},
+        metric_keys_and_values=[
+            {
+                "key": {
+                    "name": name,
+                    "model_name": model if BASELINE in models else "",
+                    "is_diff": is_diff,
+                },
+                "value": {"double_value": {"value": value}},
+            }
+            for (name, model, is_diff), value in values.items()
+        ],
+    )
