@@ -12,11 +12,6 @@ from core.files import without_magic
 from preprocessing import features
 from preprocessing.settings import Transform
 
-THRESHOLD = 0.5
-"""The probability above which a review is labelled positive."""
-UNDECIDED = 0.7
-"""The probability of the answer below which a model is undecided."""
-
 
 def _signature(**dtypes: tf.DType) -> Any:
     """Return a decorator for functions of tensors with one axis."""
@@ -54,7 +49,10 @@ class ServedModel(tf.Module):
 
     def _answer(self, inputs: dict[str, Any]) -> dict[str, tf.Tensor]:
         probability = tf.sigmoid(tf.squeeze(self._logit(inputs), axis=1))
-        return {"probability": probability, "label": tf.cast(probability > THRESHOLD, tf.int64)}
+        return {
+            "probability": probability,
+            "label": tf.cast(probability > features.THRESHOLD, tf.int64),
+        }
 
     @_signature(examples=tf.string)
     def serving_default(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
