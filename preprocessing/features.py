@@ -13,6 +13,10 @@ TEXT = "text"
 LABEL = "label"
 CLASSES = ("negative", "positive")
 """The names of the labels 0 and 1."""
+THRESHOLD = 0.5
+"""The probability above which a review is labelled positive."""
+UNDECIDED = 0.7
+"""The probability of the answer below which a model is undecided."""
 
 
 class Column(NamedTuple):

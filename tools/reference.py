@@ -292,8 +292,7 @@ a cluster.
 _CONTENT = {
     "ExampleAnomalies": "`SchemaDiff.pb` for each split: the anomalies that were found.",
     "Examples": "Gzipped TFRecords of `tf.train.Example`, a folder `Split-NAME` for each split. "
-    "Those of Transform also have `example_counts.json` and, if the model reads n-grams, "
-    "`ngram_counts.npz`.",
+    "Those of Transform also have `example_counts.json` and `class_counts.npz`.",
     "ExampleStatistics": "`FeatureStats.pb` for each split.",
     "HyperParameters": "`best_hyperparameters.txt`, the best trial as JSON.",
     "InfraBlessing": "`check.json`, the results of [the serving check]"

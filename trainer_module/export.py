@@ -12,10 +12,11 @@ from core.files import without_magic
 from preprocessing import features
 from preprocessing.settings import Transform
 
-THRESHOLD = 0.5
-"""The probability above which a review is labelled positive."""
-UNDECIDED = 0.7
-"""The probability of the answer below which a model is undecided."""
+
+def _signature(**dtypes: tf.DType) -> Any:
+    """Return a decorator for functions of tensors with one axis."""
+    specs = [tf.TensorSpec([None], dtype, name=name) for name, dtype in dtypes.items()]
+    return tf.function(autograph=False, input_signature=specs)
 
 
 class ServedModel(tf.Module):
@@ -50,25 +51,21 @@ class ServedModel(tf.Module):
         probability = tf.sigmoid(tf.squeeze(self._logit(inputs), axis=1))
         return {
             "probability": probability,
-            "label": tf.cast(probability > THRESHOLD, tf.int64),
+            "label": tf.cast(probability > features.THRESHOLD, tf.int64),
         }
 
-    @tf.function(
-        autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
-    )
+    @_signature(examples=tf.string)
     def serving_default(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        return self._predict(_parsed(examples))
+        return self._predict(tf.io.parse_example(examples, features.raw_feature_spec()))
 
-    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
+    @_signature(texts=tf.string)
     def predict_text(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         return self._predict(features.raw_features(texts))
 
-    @tf.function(
-        autograph=False, input_signature=[tf.TensorSpec([None], tf.string, name="examples")]
-    )
+    @_signature(examples=tf.string)
     def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        transformed = self._transform(_parsed(examples))
-        return {name: _dense(value) for name, value in transformed.items()}
+        raw = tf.io.parse_example(examples, features.raw_feature_spec())
+        return {name: _dense(value) for name, value in self._transform(raw).items()}
 
 
 class ServedNgramModel(ServedModel):
@@ -91,27 +88,14 @@ class ServedNgramModel(ServedModel):
             dtype=tf.int64,
         )
 
-    @tf.function(
-        autograph=False,
-        input_signature=[
-            tf.TensorSpec([None], tf.int64, name="ngrams"),
-            tf.TensorSpec([None], tf.int64, name="row_lengths"),
-        ],
-    )
+    @_signature(ngrams=tf.int64, row_lengths=tf.int64)
     def predict_ngrams(self, ngrams: tf.Tensor, row_lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         rows = tf.RaggedTensor.from_row_lengths(ngrams, row_lengths, validate=False)
         return self._answer({features.NGRAMS: rows})
 
 
 def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform) -> None:
-    """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`.
-
-    Args:
-      model: the trained model.
-      transform_graph: folder of the graph that computes the features of the model.
-      folder: the folder that is written to.
-      settings: the settings of the features.
-    """
+    """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`."""
     # Two classes, because TensorFlow traces every function of the object that it saves.
     served = (
         ServedNgramModel(model, transform_graph, settings)
@@ -129,11 +113,6 @@ def _reads_only_ngrams(model: tf_keras.Model) -> bool:
     return set(inputs) == {features.NGRAMS} and isinstance(
         inputs[features.NGRAMS].type_spec, tf.RaggedTensorSpec
     )
-
-
-def _parsed(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-    parsed: dict[str, tf.Tensor] = tf.io.parse_example(examples, features.raw_feature_spec())
-    return parsed
 
 
 def _as_model_input(value: Any, spec: Any) -> Any:

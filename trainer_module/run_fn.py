@@ -14,14 +14,10 @@ from trainer_module.training import train
 
 
 def run_fn(fn_args: Any) -> None:
-    """Train and export the model.
+    """Train and export the model; `training.train` and `cluster.local.run` document the errors.
 
     Args:
       fn_args: TFX's FnArgs; see `make_job`.
-
-    Raises:
-      InputError: a setting is wrong.
-      Exception: see `training.train` and `cluster.local.run`.
     """
     job = make_job(fn_args)
     try:

@@ -33,13 +33,9 @@ class Training(Section):
     }
     """See `Section`."""
 
-    model: Literal[
-        "ngram_linear",
-        "cnn_lstm",
-        "text_cnn",
-        "transformer",
-        "wide_and_deep",
-    ] = "ngram_linear"
+    model: Literal["ngram_linear", "cnn_lstm", "text_cnn", "transformer", "wide_and_deep"] = (
+        "ngram_linear"
+    )
     """Architecture; one file in `trainer_module/models/` each."""
     hyperparameters: dict[str, bool | int | float | str] = {}
     """Hyperparameters of the model: the fields of `Hyperparameters` in its file, including the
@@ -121,14 +117,11 @@ class Training(Section):
         return self
 
     def check(self, strategy: str, reason: str = "") -> None:
-        """Check that `strategy` supports these settings.
+        """Raise ValueError with one line if `strategy` does not support these settings.
 
         Args:
           strategy: the strategy; `self.strategy` may be `auto`.
           reason: the reason why `auto` means this strategy, for the message.
-
-        Raises:
-          ValueError: it does not; the message is one line.
         """
         named = f"{strategy} ({reason})" if reason else strategy
         devices = self.devices or 1
@@ -161,11 +154,7 @@ class Training(Section):
             )
 
     def check_gpus(self, gpus: int) -> None:
-        """Check that a machine has `devices` GPUs; without GPUs it splits the CPU instead.
-
-        Raises:
-          ValueError: it has some, but fewer; the message is one line.
-        """
+        """Raise ValueError if a machine has GPUs, but not `devices` of them."""
         if gpus and (self.devices or 1) > gpus:
             raise ValueError(
                 f"training.devices: {self.devices} devices, but only {gpus} GPUs are available"
@@ -184,12 +173,8 @@ class Training(Section):
         """
         hyperparameters = {**values, **self.hyperparameters}
         rate = hyperparameters.pop("learning_rate", None)
-        return self.model_copy(
-            update={
-                "learning_rate": self.learning_rate or rate,
-                "hyperparameters": hyperparameters,
-            }
-        )
+        update = {"learning_rate": self.learning_rate or rate, "hyperparameters": hyperparameters}
+        return self.model_copy(update=update)
 
 
 class TrainingJob(Section):

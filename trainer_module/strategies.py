@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import tensorflow as tf
 from absl import logging
@@ -11,12 +12,12 @@ from trainer_module.cluster.resources import NO_TPU, tpu_address
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import ONE_PROCESS, Training
 
-_SMALLEST_SHARD = 256 << 10
+_MIN_SHARD_BYTES = 256 << 10
 """Minimum bytes of a shard of a variable; smaller shards cost more than they save."""
 
-_FEWEST_ROWS = 4096
+_MIN_ROWS = 4096
 """Minimum rows of a table that is sharded. Smaller matrices are not: an LSTM cannot read shards."""
-_FEWEST_THREADS = 4
+_MIN_THREADS = 4
 """Minimum inter-op threads of a server.
 
 On a single core TensorFlow's default is one. Then a step that waits for its input occupies the only
@@ -59,9 +60,6 @@ def make_strategy(
 
     Returns:
       The strategy, and the reason for it.
-
-    Raises:
-      ValueError: the cluster or devices that the settings require do not exist.
     """
     name, reason = _choose(training, cluster)
     _check_cluster(name, cluster)
@@ -86,7 +84,7 @@ def make_strategy(
 def serve(cluster: Cluster) -> None:
     """Run the server of a parameter server or of its workers; this never returns."""
     _let_grpc_wait_for_restarted_peers()
-    threads = max(_FEWEST_THREADS, len(os.sched_getaffinity(0)))
+    threads = max(_MIN_THREADS, len(os.sched_getaffinity(0)))
     server = tf.distribute.Server(
         tf.train.ClusterSpec(cluster.spec),
         job_name=cluster.task_type,
@@ -139,59 +137,37 @@ def _devices(training: Training) -> list[str]:
     return [f"CPU:{i}" for i in range(wanted)]
 
 
-def _one_device(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    return tf.distribute.OneDeviceStrategy(f"/{_devices(training)[0]}")
-
-
-def _mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    return tf.distribute.MirroredStrategy(_devices(training))
-
-
-def _central_storage(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    return tf.distribute.experimental.CentralStorageStrategy(
-        compute_devices=_devices(training), parameter_device="CPU:0"
-    )
-
-
-def _multi_worker_mirrored(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    return tf.distribute.MultiWorkerMirroredStrategy()
-
-
 def _parameter_server(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
     assert cluster is not None
     _let_grpc_wait_for_restarted_peers()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     by_size = tf.distribute.experimental.partitioners.MinSizePartitioner(
-        min_shard_bytes=_SMALLEST_SHARD, max_shards=len(cluster.spec["ps"])
+        min_shard_bytes=_MIN_SHARD_BYTES, max_shards=len(cluster.spec["ps"])
     )
 
     def only_tables(shape: tf.TensorShape, dtype: tf.DType, axis: int = 0) -> list[int]:
         whole = [1] * len(shape)
-        return by_size(shape, dtype, axis) if whole and shape[0] >= _FEWEST_ROWS else whole
+        return by_size(shape, dtype, axis) if whole and shape[0] >= _MIN_ROWS else whole
 
     return tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=only_tables)
 
 
-def _tpu(training: Training, cluster: Cluster | None) -> tf.distribute.Strategy:
-    return tf.distribute.TPUStrategy(_connect_to_tpu(tpu_address(training, os.environ)))
-
-
-_MAKERS = {
-    "one_device": _one_device,
-    "mirrored": _mirrored,
-    "central_storage": _central_storage,
-    "multi_worker_mirrored": _multi_worker_mirrored,
+_MAKERS: dict[str, Callable[[Training, Cluster | None], tf.distribute.Strategy]] = {
+    "one_device": lambda training, _: tf.distribute.OneDeviceStrategy(f"/{_devices(training)[0]}"),
+    "mirrored": lambda training, _: tf.distribute.MirroredStrategy(_devices(training)),
+    "central_storage": lambda training, _: tf.distribute.experimental.CentralStorageStrategy(
+        compute_devices=_devices(training), parameter_device="CPU:0"
+    ),
+    "multi_worker_mirrored": lambda *_: tf.distribute.MultiWorkerMirroredStrategy(),
     "parameter_server": _parameter_server,
-    "tpu": _tpu,
+    "tpu": lambda training, _: tf.distribute.TPUStrategy(
+        _connect_to_tpu(tpu_address(training, os.environ))
+    ),
 }
 
 
 def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUClusterResolver:
-    """Connect to the TPU and initialise it, unless an earlier call has done so.
-
-    Raises:
-      ValueError: there is no TPU, or it is not reachable.
-    """
+    """Connect to the TPU and initialise it, unless an earlier call has done so."""
     if address is None:
         raise ValueError(NO_TPU)
     try:

@@ -42,7 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     A failure with a self-explanatory message is one line on stderr; any other failure is a
     traceback.
     """
-    exits.end_at_sigterm()
     parent = local.attach()
     logging.set_verbosity(logging.INFO)
     options = _parser().parse_args(arguments)
@@ -52,7 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cluster = Cluster.from_environ(os.environ)
         job = read_job(options.job, options.set)
         if options.output:
-            job = with_output(job, options.output)
+            names = {"serving_model_dir": "model", "model_run_dir": "run"}
+            names["checkpoint_dir"] = "checkpoints"
+            outputs = {key: os.path.join(options.output, name) for key, name in names.items()}
+            job = job.model_copy(update=outputs)
         elif options.set:
             raise ValueError(
                 f"--set: the model of these settings would replace {job.serving_model_dir}; add "
@@ -86,11 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
-    """Read a job from a JSON file, local or gs://, and apply overrides like `training.epochs=1`.
-
-    Raises:
-      ValueError: the file, a key or a value is wrong; the message is one line.
-    """
+    """Read a job from a JSON file, local or gs://, and apply overrides like `training.epochs=1`."""
     try:
         values = json.loads(_read(path))
     except OSError as error:
@@ -104,17 +102,6 @@ def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
         return TrainingJob.model_validate(values)
     except ValidationError as error:
         raise ValueError(f"{path}: {first_problem(error, TrainingJob)}") from None
-
-
-def with_output(job: TrainingJob, folder: str) -> TrainingJob:
-    """Return the job with the folders `model`, `run` and `checkpoints` of `folder` as outputs."""
-    return job.model_copy(
-        update={
-            "serving_model_dir": os.path.join(folder, "model"),
-            "model_run_dir": os.path.join(folder, "run"),
-            "checkpoint_dir": os.path.join(folder, "checkpoints"),
-        }
-    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -175,6 +162,7 @@ def is_self_explanatory(error: Exception) -> bool:
 
 
 if __name__ == "__main__":
+    exits.end_at_sigterm()
     # From the first line on, the log has times and source lines.
     logging.use_absl_handler()
     code = main()

@@ -32,11 +32,7 @@ class TrialTuner(keras_tuner.Tuner):
         super().__init__(**kwargs)
 
     def search(self, *args: Any, **kwargs: Any) -> None:
-        """Train all trials; three failures in a row end the search.
-
-        Raises:
-          ValueError: every trial failed. KerasTuner would only mark them as failed.
-        """
+        """Train all trials; three failures in a row end the search."""
         try:
             super().search(*args, **kwargs)
         except RuntimeError:

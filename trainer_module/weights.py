@@ -30,9 +30,6 @@ def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
     Args:
       plain: the model outside any strategy.
       model: the same architecture, whose variables may be mirrored, or sharded over servers.
-
-    Raises:
-      ValueError: the architectures differ.
     """
     for whole, parts in _tables(plain, model):
         value, row = whole.read_value(), 0
@@ -44,7 +41,7 @@ def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
 
 
 def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
-    """Copy the weights of `model` to `plain`; for the arguments and errors see `spread`.
+    """Copy the weights of `model` to `plain`, see `spread`.
 
     Reading a variable can be a collective operation, so every synchronous process calls this.
     """
@@ -77,13 +74,7 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
 def warm_start(
     job: TrainingJob, feature_names: tuple[str, ...], plain: tf_keras.Model, model: tf_keras.Model
 ) -> bool:
-    """Set the weights of `model` to those of `job.base_model`.
-
-    Args:
-      job: the training; its `base_model` is the folder of a SavedModel.
-      feature_names: the features that the model reads.
-      plain: the same model outside any strategy; its weights are overwritten.
-      model: the model to train, whose variables may be sharded over parameter servers.
+    """Set the weights of `plain` and `model`, see `spread`, to those of `job.base_model`.
 
     Returns:
       Whether the weights fit. If not, a line is logged and the weights are unchanged.

@@ -16,8 +16,7 @@ from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 
 from components.evaluator.settings import Evaluation
-from preprocessing.features import CLASSES
-from trainer_module.export import THRESHOLD
+from preprocessing.features import CLASSES, THRESHOLD
 
 BUCKETS = 10_000
 """Buckets of a prediction, those of TFMA's AUC: two ten-thousandths, then one each, then 1."""

@@ -35,8 +35,8 @@ from core.files import without_magic
 from core.progress import Progress
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
+from preprocessing.features import THRESHOLD
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, NgramSettings, predict_text_of
-from trainer_module.export import THRESHOLD
 from trainer_module.inputs.autotune import without_autotune
 
 SAMPLE_SIZE = 1000

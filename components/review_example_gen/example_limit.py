@@ -23,7 +23,6 @@ from components.tfrecords import cores
 from preprocessing.reading.read import read_batches
 
 _BITS = 16
-_RANGES = 1 << _BITS
 
 Limits = Mapping[str, int]
 """Limited split -> the number of ranges that are kept."""
@@ -55,41 +54,31 @@ def find_limits(
         return {}
     return beam.pvalue.AsDict(
         units
-        | "CountRanges" >> beam.ParDo(CountRanges(named, frozenset(max_examples)), held_out)
+        | "CountRanges" >> beam.FlatMap(_count_unit, held_out, named, frozenset(max_examples))
         | "SumRanges" >> beam.CombinePerKey(_sum)
         | "FindLimits"
         >> beam.MapTuple(lambda split, n: (split, find_limit(n, max_examples[split])))
     )
 
 
-class CountRanges(beam.DoFn):
-    """Unit -> (split, number of its reviews in each range) for each split with a limit."""
-
-    def __init__(self, named: frozenset[str], limited: frozenset[str]):
-        """Construct the function.
-
-        Args:
-          named: the groups that have files of their own.
-          limited: the splits that have a limit.
-        """
-        self._named, self._limited = named, limited
-
-    def process(self, unit: Unit, held_out: splits.HeldOut) -> Iterator[tuple[str, np.ndarray]]:
-        """Read the unit for the keys alone; see `ReadUnit.process`."""
-        counts = {split: np.zeros(_RANGES, np.int64) for split in self._limited}
-        with ThreadPoolExecutor(cores()) as pool:
-            for group, piece in unit.sources:
-                for batch in read_batches(piece, pool):
-                    routed = splits.route(batch, group, self._named, held_out)
-                    for split, total in counts.items():
-                        chosen = (routed.split == split) & (routed.duplicate_in == "")
-                        total += count_ranges(routed.keys[chosen])
-        yield from counts.items()
+def _count_unit(
+    unit: Unit, held_out: splits.HeldOut, named: frozenset[str], limited: frozenset[str]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield each limited split, and the number of its reviews of the unit in each range."""
+    counts = {split: count_ranges(splits.text_keys([])) for split in limited}
+    with ThreadPoolExecutor(cores()) as pool:
+        for group, piece in unit.sources:
+            for batch in read_batches(piece, pool):
+                assigned = splits.assign_batch(batch, group, named, held_out)
+                for split, total in counts.items():
+                    chosen = (assigned.split == split) & (assigned.duplicate_in == "")
+                    total += count_ranges(assigned.keys[chosen])
+    yield from counts.items()
 
 
 def count_ranges(keys: np.ndarray) -> np.ndarray:
-    """Return the number of keys in each range, int64 of shape [_RANGES]."""
-    return np.bincount(_ranges(keys), minlength=_RANGES)
+    """Return the number of keys in each range."""
+    return np.bincount(_ranges(keys), minlength=1 << _BITS)
 
 
 def find_limit(counts: np.ndarray, max_examples: int) -> int:
@@ -98,7 +87,7 @@ def find_limit(counts: np.ndarray, max_examples: int) -> int:
 
 
 def _sum(counts: Iterable[np.ndarray]) -> np.ndarray:
-    return sum(counts, np.zeros(_RANGES, np.int64))
+    return sum(counts, count_ranges(splits.text_keys([])))
 
 
 def _ranges(keys: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import heapq
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,7 +26,7 @@ from components.review_example_gen import splits
 from components.review_example_gen.example_limit import find_limits
 from components.review_example_gen.held_out import find_held_out
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
-from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, ReadUnit, UnitResult
+from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
 from core.files import list_files
@@ -36,6 +36,7 @@ from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import (
     BAD_LABEL,
     CORRUPT_ARCHIVE,
+    INVALID_UTF8,
     NO_TEXT,
     OTHER_SCALE,
     ReadOptions,
@@ -46,7 +47,11 @@ SUMMARY_FILE = "summary.json"
 FILES_FILE = "files.jsonl"
 LINES_PREFIX = "lines"
 
-_BAD_LABELS = f"rejected/{BAD_LABEL}"
+_REMEDIES = {
+    BAD_LABEL: "data.labels can set the meaning of labels",
+    INVALID_UTF8: "for files in another encoding: `iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE`",
+}
+"""Reason of a rejected line -> what to do about it."""
 _FILE_PREFIX = "data_tfrecord"
 _FILES_AT_ONCE = 16
 _SHOWN = 5
@@ -97,12 +102,11 @@ class Executor(LocalBeamExecutor):
         for unit in done:
             for path, of_file in unit.counts.items():
                 by_file[path].update(of_file)
-        counts: Counter[str] = Counter()
-        for of_file in by_file.values():
-            counts.update(of_file)
+        counts = sum(by_file.values(), Counter[str]())
         logging.info("Lines read: %s", dict(counts))
         _publish_summary(counts, by_file, rejected)
-        _check(counts, files, options.max_rejected_fraction, rejected.uri)
+        size = sum(file.size for file in files)
+        _check(counts, size, options.max_rejected_fraction, rejected.uri)
 
     def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
         named = frozenset(source.group for source in sources) & set(splits.SPLITS)
@@ -110,8 +114,7 @@ class Executor(LocalBeamExecutor):
             units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
             held_out = find_held_out(pipeline, sources)
             limits = find_limits(units, held_out, named, options.max_examples)
-            read_unit = ReadUnit(named, scratch)
-            done = units | "ReadUnit" >> beam.ParDo(read_unit, held_out, limits)
+            done = units | "ReadUnit" >> beam.FlatMap(read_unit, held_out, limits, named, scratch)
             write_results(pipeline, done, scratch)
 
 
@@ -127,22 +130,22 @@ def _source_files(exec_properties: dict[str, Any]) -> list[SourceFile]:
 
 def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
     layouts = decide_layouts(files, options)
-
-    def pieces(number: int) -> list[Source]:
-        file = files[number]
-        return [Source(file.group, piece) for piece in cut_file(file.path, layouts[number])]
-
     # In threads, because opening a remote file takes a moment.
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        return [source for found in pool.map(pieces, range(len(files))) for source in found]
+        cut = pool.map(cut_file, (file.path for file in files), layouts)
+        return [
+            Source(file.group, piece)
+            for file, pieces in zip(files, cut, strict=True)
+            for piece in pieces
+        ]
 
 
 def _publish_rejected(done: list[UnitResult], uri: str) -> None:
     """Write the rejected lines in the order of the units, with their positions in the files."""
     before = lines_before(line for unit in done for line in unit.lines)
     with fileio.open(os.path.join(uri, f"{LINES_PREFIX}-00000-of-00001.jsonl"), "w") as target:
-        for path in (unit.rejected for unit in done if unit.rejected):
-            with fileio.open(path) as source:
+        for unit in done:
+            with fileio.open(unit.rejected) as source:
                 for line in source:
                     file, piece, position, reason, detail = json.loads(line)
                     record = {
@@ -167,10 +170,7 @@ def _publish_summary(
 
 
 def _check(
-    counts: Counter[str],
-    files: list[SourceFile],
-    max_rejected_fraction: float,
-    rejected_uri: str,
+    counts: Counter[str], size: int, max_rejected_fraction: float, rejected_uri: str
 ) -> None:
     """Raise InputError if too much of the input is unusable; lines without text and duplicates do
     not count.
@@ -178,60 +178,50 @@ def _check(
     A single label that contradicts a guessed scale is too much, because it makes every other label
     doubtful.
     """
-    if counts[f"rejected/{OTHER_SCALE}"]:
+    by_reason: Counter[str] = Counter()
+    for name, count in counts.items():
+        if name.startswith("rejected/"):
+            by_reason[name.removeprefix("rejected/")] = count
+    if by_reason[OTHER_SCALE]:
         raise InputError(
-            f"{counts[f'rejected/{OTHER_SCALE}']} of the labels contradict the scale of samples of "
-            "the files: set data.labels to the meaning of all labels, such as {1: 0, 2: 0, 3: "
-            "null, 4: 1, 5: 1}; the first: " + "; ".join(_first_rejected(rejected_uri, OTHER_SCALE))
+            f"{by_reason[OTHER_SCALE]} of the labels contradict the scale of samples of the files: "
+            "set data.labels to the meaning of all labels, such as {1: 0, 2: 0, 3: null, 4: 1, 5: "
+            f"1}}; the first: {_first_rejected(rejected_uri, {OTHER_SCALE})}"
         )
     lost = counts[LOST_BYTES]
-    empty = counts[f"rejected/{NO_TEXT}"]
-    total = counts.total() - lost - empty
-    duplicates = counts[f"rejected/{DUPLICATE}"]
-    rejected = sum(n for name, n in counts.items() if name.startswith("rejected/"))
-    rejected -= duplicates + empty
+    total = counts.total() - lost - by_reason[NO_TEXT]
+    unusable = by_reason.keys() - {DUPLICATE, NO_TEXT}
+    rejected = sum(by_reason[reason] for reason in unusable)
+    excess = f"more than data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
     if rejected > max_rejected_fraction * total:
+        remedies = [remedy for reason, remedy in _REMEDIES.items() if by_reason[reason]]
         raise InputError(
-            f"{rejected} of {total} lines ({rejected / total:.1%}) cannot be used, more than "
-            f"data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
-            + "; ".join(_first_rejected(rejected_uri))
-            + ("; data.labels can set the meaning of labels" if counts[_BAD_LABELS] else "")
+            f"{rejected} of {total} lines ({rejected / total:.1%}) cannot be used, {excess}"
+            + "; ".join([_first_rejected(rejected_uri, unusable), *remedies])
         )
-    size = sum(file.size for file in files)
     if lost > max_rejected_fraction * size:
         raise InputError(
-            f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, more than "
-            f"data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
-            + "; ".join(_first_rejected(rejected_uri, CORRUPT_ARCHIVE))
+            f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, {excess}"
+            + _first_rejected(rejected_uri, {CORRUPT_ARCHIVE})
         )
     if not counts["examples/train"]:
         raise InputError(
             f"no review is left for training: of {total} lines with text {rejected} were rejected, "
-            f"{counts['neutral']} neutral, {duplicates} duplicates of held-out reviews, "
+            f"{counts['neutral']} neutral, {by_reason[DUPLICATE]} duplicates of held-out reviews, "
             f"{counts['over_max_examples']} over data.max_examples"
         )
 
 
-def _first_rejected(rejected_uri: str, reason: str | None = None) -> list[str]:
+def _first_rejected(rejected_uri: str, reasons: Set[str]) -> str:
     """Return the first few rejected lines, by file and position, in constant memory."""
-    first = heapq.nsmallest(
-        _SHOWN,
-        (
-            line
-            for line in _read_rejected(rejected_uri)
-            if line["reason"] == reason
-            or (reason is None and line["reason"] not in (DUPLICATE, NO_TEXT))
-        ),
-        key=lambda line: (line["file"], line["position"]),
+    lines = (
+        json.loads(line)
+        for path in list_files(rejected_uri, f"{LINES_PREFIX}*")
+        for line in fileio.open(path)
     )
-    return [
+    found = (line for line in lines if line["reason"] in reasons)
+    first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line["file"], line["position"]))
+    return "; ".join(
         f"{os.path.basename(line['file'])}:{line['position']} {line['reason']} ({line['detail']})"
         for line in first
-    ]
-
-
-def _read_rejected(uri: str) -> Iterator[dict[str, Any]]:
-    for path in list_files(uri, LINES_PREFIX + "*"):
-        with fileio.open(path) as file:
-            for line in file:
-                yield json.loads(line)
+    )

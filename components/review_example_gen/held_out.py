@@ -32,7 +32,7 @@ def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
     keys = (
         pipeline
         | "HeldOutUnits" >> beam.Create(in_units(held_out), reshuffle=True)
-        | "HeldOutKeys" >> beam.ParDo(ReadKeys())
+        | "HeldOutKeys" >> beam.FlatMap(_read_keys)
     )
     return beam.pvalue.AsSingleton(
         pipeline
@@ -42,14 +42,11 @@ def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
     )
 
 
-class ReadKeys(beam.DoFn):
-    """Unit -> (group, `text_keys` of some of its reviews)."""
-
-    def process(self, unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
-        """Read the unit for the keys alone."""
-        with ThreadPoolExecutor(cores()) as pool:
-            for group, piece in unit.sources:
-                found = [splits.text_keys(batch.texts) for batch in read_batches(piece, pool)]
-                keys = np.unique(np.concatenate([splits.text_keys([]), *found]))
-                for start in range(0, len(keys), _KEYS_AT_ONCE):
-                    yield group, keys[start : start + _KEYS_AT_ONCE]
+def _read_keys(unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield groups, and the `text_keys` of some of their reviews in the unit."""
+    with ThreadPoolExecutor(cores()) as pool:
+        for group, piece in unit.sources:
+            found = [splits.text_keys(batch.texts) for batch in read_batches(piece, pool)]
+            keys = np.unique(np.concatenate([splits.text_keys([]), *found]))
+            for start in range(0, len(keys), _KEYS_AT_ONCE):
+                yield group, keys[start : start + _KEYS_AT_ONCE]

@@ -20,26 +20,11 @@ SPLITS = ("train", "eval", "test")
 ALL_FILES = "all"
 """The group of files that are read when no split is named."""
 
-HIGHER_GROUPS = {
-    group: tuple(
-        sorted(
-            (name for name, priority in HELD_OUT.items() if priority > HELD_OUT.get(group, 0)),
-            key=HELD_OUT.__getitem__,
-        )
-    )
-    for group in (*SPLITS, ALL_FILES)
-}
-"""Group -> the held-out groups whose files have priority over it, the highest last."""
-
 HeldOut = Mapping[str, np.ndarray]
 """Named held-out group -> the sorted, unique `text_keys` of reviews in its files (uint64)."""
 
-_EVAL_BUCKET, _TEST_BUCKET, _BUCKETS = 0, 1, 10
-
-
-def text_key(text: bytes) -> int:
-    """Return 64 bits of the BLAKE2b hash of a text, which determine its split."""
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+_BUCKETS = {"eval": 0, "test": 1}
+"""Split -> its tenth of the texts of a group that contains all splits."""
 
 
 def text_keys(texts: Sequence[bytes]) -> np.ndarray:
@@ -48,7 +33,7 @@ def text_keys(texts: Sequence[bytes]) -> np.ndarray:
     return np.frombuffer(b"".join([digest(t, digest_size=8).digest() for t in texts]), "<u8")
 
 
-class Routed(NamedTuple):
+class AssignedBatch(NamedTuple):
     """A batch, and the key, the split and the duplicate of each of its reviews.
 
     Attributes:
@@ -65,7 +50,9 @@ class Routed(NamedTuple):
     duplicate_in: np.ndarray
 
 
-def route(batch: Batch, group: str, named: frozenset[str], held_out: HeldOut) -> Routed:
+def assign_batch(
+    batch: Batch, group: str, named: frozenset[str], held_out: HeldOut
+) -> AssignedBatch:
     """Assign a split to each review of a batch.
 
     Args:
@@ -76,17 +63,12 @@ def route(batch: Batch, group: str, named: frozenset[str], held_out: HeldOut) ->
     """
     keys = text_keys(batch.texts)
     duplicate_in = np.full(len(keys), "", "U5")
-    for name in HIGHER_GROUPS[group]:
-        if name in held_out:
-            duplicate_in[are_in(keys, held_out[name])] = name
-    return Routed(batch, keys, assign_splits(keys, group, named), duplicate_in)
-
-
-def are_in(keys: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return for each key whether the sorted array `found` contains it."""
-    if not len(found):
-        return np.zeros(len(keys), bool)
-    return found[np.minimum(np.searchsorted(found, keys), len(found) - 1)] == keys
+    for name, priority in HELD_OUT.items():  # the highest priority last
+        found = held_out.get(name, keys[:0])
+        if priority > HELD_OUT.get(group, 0) and len(found):
+            place = np.minimum(np.searchsorted(found, keys), len(found) - 1)
+            duplicate_in[found[place] == keys] = name
+    return AssignedBatch(batch, keys, assign_splits(keys, group, named), duplicate_in)
 
 
 def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.ndarray:
@@ -101,10 +83,9 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
     if group in HELD_OUT:
         return np.full(len(keys), group)
     split = np.full(len(keys), "train")
-    bucket = keys % np.uint64(_BUCKETS)
-    for name, number in (("eval", _EVAL_BUCKET), ("test", _TEST_BUCKET)):
+    for name, tenth in _BUCKETS.items():
         if name not in named:
-            split[bucket == number] = name
+            split[keys % np.uint64(10) == tenth] = name
     return split
 
 

@@ -18,7 +18,7 @@ from components.evaluator.metrics import (
     constant_answer,
     difference_interval,
 )
-from trainer_module.export import THRESHOLD, UNDECIDED
+from preprocessing.features import THRESHOLD, UNDECIDED
 
 
 class Figure(NamedTuple):

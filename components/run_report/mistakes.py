@@ -16,10 +16,10 @@ from components.evaluator.files import read_mistakes
 from components.examples import read_sample
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, ngram_ids, words
+from preprocessing.features import THRESHOLD
 from serving.explain import Part, logit, parts, variants
 from serving.predict_text import PredictText
 from serving.predictor import Predictor
-from trainer_module.export import THRESHOLD
 
 _MAX_REVIEWS = 20_000
 """Maximum number of test reviews whose n-grams are counted. This takes a second or two."""

@@ -27,8 +27,7 @@ from components.run_report.input_data import (
 from components.run_report.mistakes import Explanations, Mistake, explain
 from core.errors import UserError
 from core.settings import flat_settings
-from preprocessing.features import CLASSES, LENGTH_BUCKET
-from trainer_module.export import THRESHOLD, UNDECIDED
+from preprocessing.features import CLASSES, LENGTH_BUCKET, THRESHOLD, UNDECIDED
 from trainer_module.settings import SUMMARY_FILE
 
 _SUM_MODEL = "ngram_linear"

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from components.examples import Sample
 from components.serving_check.candidate import EXAMPLE, SIGNATURES, TEXT, Answers
 from components.serving_check.settings import Thresholds
-from preprocessing.features import CLASSES
-from trainer_module.export import THRESHOLD
+from preprocessing.features import CLASSES, THRESHOLD
 
 TOLERANCE = 1e-3
 """Greatest difference of two probabilities by rounding, which is that of half precision."""

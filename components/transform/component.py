@@ -50,8 +50,7 @@ from components.examples import split_files
 from components.schema_gen import read_schema
 from components.transform import stages
 from core.files import without_magic
-from trainer_module import content
-from trainer_module.inputs import stored_counts
+from trainer_module.inputs import stored
 
 _FILE_PREFIX = "transformed_examples"
 _DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
@@ -99,7 +98,7 @@ class Executor(LocalBeamExecutor):
             write_results(pipeline, done, scratch)
         _publish(transformed, splits.transform, read_results(scratch))
         fileio.rmtree(scratch)
-        content.write(
+        stored.write_content(
             transformed.uri,
             split_files(examples, sorted({*splits.analyze, *splits.transform})),
             [str(exec_properties.get(key)) for key in _DECIDING],
@@ -206,8 +205,8 @@ def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[stag
         examples.update(zip(names, written.values(), strict=True))
         if counted := [file for _, _, file in of_split if file]:
             ngrams[os.path.basename(folder)] = counted
-    stored_counts.write_ngram_counts(transformed.uri, ngrams)
-    stored_counts.write_example_counts(transformed.uri, examples)
+    stored.write_class_counts(transformed.uri, ngrams)
+    stored.write_example_counts(transformed.uri, examples)
     examples_utils.set_payload_format(transformed, example_gen_pb2.FORMAT_TF_EXAMPLE)
     examples_utils.set_file_format(transformed, "tfrecords_gzip")
 

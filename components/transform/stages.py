@@ -21,7 +21,7 @@ from components.examples import batches
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
 from core.files import without_magic
 from core.progress import Progress
-from trainer_module.inputs import stored_counts
+from trainer_module.inputs import stored
 from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
@@ -31,7 +31,7 @@ counts of single words, so large batches reduce Beam's work."""
 
 Done = tuple[str, list[tuple[str, int]], str | None]
 """A split; its complete files that are not published yet, each with its number of Examples; and the
-file with the counts of their n-grams, if they were counted."""
+file with their counts by class, if they were counted."""
 
 
 class ReadBatches(beam.DoFn):
@@ -59,7 +59,7 @@ class TransformFiles(OverlappingDoFn):
       spec: the parsing spec of the raw features.
       scratch: the folder for the files.
       config: the `custom_config` of `preprocessing_fn`.
-      counted: the splits whose n-grams are counted.
+      counted: the splits that are counted by class.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class TransformFiles(OverlappingDoFn):
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
         paths = [f"{name}-{index:03d}.gz" for index in range(len(files))]
-        counter = stored_counts.NgramCounter.of(self._config) if split in self._counted else None
+        counter = stored.ClassCounter.of(self._config) if split in self._counted else None
         with (
             ThreadPoolExecutor(1) as pool,
             Progress("reviews", f"{split} {number}") as progress,
@@ -106,7 +106,7 @@ class TransformFiles(OverlappingDoFn):
                 writer.close()
         counted = None
         if counter:
-            counted = f"{name}-ngrams.npy"
+            counted = f"{name}-classes.npz"
             counter.save(counted)
         return split, list(zip(paths, counts, strict=True)), counted
 

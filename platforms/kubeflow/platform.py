@@ -11,8 +11,8 @@ from components.review_example_gen.inputs import SAMPLE
 from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled
+from platforms.training_jobs.executor import KubernetesTrainer
 from platforms.training_jobs.settings import KubernetesJobSettings
-from platforms.training_jobs.trainers import KubernetesTrainer
 
 
 class Kubeflow(Compiled):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import urllib3
@@ -18,12 +16,23 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
 from core.errors import InputError, ServerError
-from platforms.training_jobs.kind import JobKind
+from platforms.training_jobs.job_kind import JobKind
 from platforms.training_jobs.pods import Event, Pod
 
+SECONDS = 300.0
+"""Seconds after which a call fails, all its attempts included."""
+FIRST_PAUSE = 1.0
+"""Seconds before the second attempt; each further pause is twice as long."""
+REQUEST_SECONDS = 30.0
+"""Timeout of one attempt."""
+LOG_SECONDS = 60.0
+"""Seconds without a new line of a log after which the request for the log is repeated."""
+_LONGEST_PAUSE = 30.0
 # Status codes after which a request is repeated, of the server or of a proxy. The Python client
 # uses 0 for TLS errors.
 _TRANSIENT = (0, 408, 429, 500, 502, 503, 504)
+_EXPECTED = {"create": "AlreadyExists", "get": "NotFound", "delete": "NotFound"}
+"""Verb -> the reason of the API for an error that is a result."""
 
 
 class Forbidden(InputError):
@@ -36,33 +45,6 @@ class Unreachable(ServerError, RuntimeError):
 
 class NotServed(InputError):
     """A request for a kind that the cluster does not have; the message is one line."""
-
-
-class NotFound(Exception):
-    """A request for an object that does not exist."""
-
-
-class AlreadyExists(Exception):
-    """A request to create a job with the name of an existing job."""
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """Timeouts and pauses of requests, in seconds.
-
-    Attributes:
-      timeout: time after which a call fails, all its attempts included.
-      first_pause: pause before the second attempt; each further pause is twice as long.
-      longest_pause: longest pause between two attempts.
-      request_timeout: timeout of one attempt.
-      log_timeout: time without a new line of a log after which the request for the log is repeated.
-    """
-
-    timeout: float = 300.0
-    first_pause: float = 1.0
-    longest_pause: float = 30.0
-    request_timeout: float = 30.0
-    log_timeout: float = 60.0
 
 
 def connect() -> ApiClient:
@@ -99,99 +81,76 @@ class JobClient:
 
     Every method but `log` retries after transient errors, and logs each retry. It raises InputError
     if the server refuses the request, Forbidden if permissions are missing, and Unreachable if the
-    server does not respond before the timeout.
+    server does not respond before the timeout. `urllib3.Retry` would repeat requests too, but not
+    after the error 401 of an expired token, and it has no timeout for all attempts.
     """
 
-    def __init__(
-        self, api: ApiClient, kind: JobKind, namespace: str, retries: RetryPolicy | None = None
-    ):
+    def __init__(self, api: ApiClient, kind: JobKind, namespace: str):
         self.kind = kind
         self.namespace = namespace
-        self._api = api
-        self._retries = retries or RetryPolicy()
         self._custom = CustomObjectsApi(api)
         self._core = CoreV1Api(api)
-        self._accepted = False
-        # A pair, because the package ignores a single timeout that is not an integer.
-        request_timeout = self._retries.request_timeout
-        self._timeouts = (min(10.0, request_timeout), request_timeout)
+        self._authenticated = False
+        self._place = (kind.group, kind.version, namespace, kind.plural)
 
     def get(self, name: str) -> dict[str, Any] | None:
         """Return the job; None: there is no job with this name."""
         get = self._custom.get_namespaced_custom_object
-        try:
-            return self._call("get", self.kind.plural, get, *self._place, name)
-        except NotFound:
-            return None
+        return self._call("get", self.kind.plural, get, *self._place, name)
 
     def create(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
         """Create the job and return it; None: a job with this name exists already."""
         create = self._custom.create_namespaced_custom_object
-        try:
-            return self._call("create", self.kind.plural, create, *self._place, manifest)
-        except AlreadyExists:
-            return None
+        return self._call("create", self.kind.plural, create, *self._place, manifest)
 
-    def delete(self, name: str, timeout: float | None = None) -> None:
-        """Delete the job, if it exists; the API server removes it after its pods.
-
-        Args:
-          name: the name of the job.
-          timeout: seconds, all attempts included; None: that of the RetryPolicy.
-        """
+    def delete(self, name: str, seconds: float | None = None) -> None:
+        """Delete the job, if it exists; the API server removes it after its pods."""
         delete = self._custom.delete_namespaced_custom_object
         # Background deletion removes the job at once and its pods later, but the pods of the next
         # job have the same names.
         body = {"propagationPolicy": "Foreground"}
-        with contextlib.suppress(NotFound):
-            self._call(
-                "delete", self.kind.plural, delete, *self._place, name, timeout=timeout, body=body
-            )
+        place = (*self._place, name)
+        self._call("delete", self.kind.plural, delete, *place, seconds=seconds, body=body)
 
     def is_served(self) -> bool:
         """Return whether the API has the kind. This request requires no permissions."""
         try:
-            found = self._call_path("APIs", "")
-        except (NotServed, NotFound):
+            found = self._call("get", "APIs", self._custom.get_api_resources, *self._place[:2])
+        except NotServed:
             return False
-        return any(each["name"] == self.kind.plural for each in found.get("resources") or [])
+        resources = (found or {}).get("resources") or []
+        return any(each["name"] == self.kind.plural for each in resources)
 
     def has_cluster_object(self, plural: str, name: str) -> bool:
         """Return whether a cluster-scoped object exists in the API group of the kind."""
+        get = self._custom.get_cluster_custom_object
         try:
-            self._call_path(plural, f"/{plural}/{name}")
-        except (NotServed, NotFound):
+            return self._call("get", plural, get, *self._place[:2], plural, name) is not None
+        except NotServed:
             return False
-        return True
 
     def pods(self, job: dict[str, Any]) -> list[Pod]:
         """Return all pods of a job that exist, including those that were replaced."""
+        list_pods = self._core.list_namespaced_pod
         selector = f"{self.kind.pod_label}={job['metadata']['name']}"
-        found = self._call(
-            "list", "pods", self._core.list_namespaced_pod, self.namespace, label_selector=selector
-        )
+        found = self._call("list", "pods", list_pods, self.namespace, label_selector=selector)
         return [
             Pod.read(item, self.kind.replica_of(item, job), self.kind.container)
             for item in found["items"]
         ]
 
-    def warnings(self, **of: str) -> list[Event]:
-        """Return the warnings about one object, which Kubernetes keeps for an hour.
+    def warnings(self, job_name: str) -> list[Event]:
+        """Return the warnings about a job and its objects, which Kubernetes keeps for an hour.
 
-        Args:
-          of: `uid`, or `kind` and `name` of the object.
+        The names of the objects that the controllers create begin with that of the job.
         """
-        fields = [*(f"involvedObject.{key}={value}" for key, value in of.items()), "type=Warning"]
-        list_events, selector = self._core.list_namespaced_event, ",".join(fields)
+        list_events, selector = self._core.list_namespaced_event, "type=Warning"
         found = self._call("list", "events", list_events, self.namespace, field_selector=selector)
-        return [Event.read(item) for item in found["items"]]
+        events = [Event.read(item) for item in found["items"]]
+        return [event for event in events if event.name.startswith(job_name)]
 
     def log(self, pod: str, since_seconds: int | None) -> urllib3.HTTPResponse:
         """Stream the log of a pod, with a time stamp before each line, in a single attempt.
-
-        Args:
-          pod: the name of the pod.
-          since_seconds: age of the first line; None: the whole log.
 
         Raises:
           Forbidden: permissions are missing.
@@ -206,30 +165,13 @@ class JobClient:
                 follow=True,
                 timestamps=True,
                 _preload_content=False,
-                _request_timeout=(self._timeouts[0], self._retries.log_timeout),
+                _request_timeout=(10.0, LOG_SECONDS),
                 **since,
             )
         except ApiException as error:
             if error.status == 403 or self._has_no_credentials(error):
-                raise _refusal(error, self.kind, "get", "pods/log", self.namespace) from None
+                self._check_refusal(error, "get", "pods/log")
             raise
-
-    @property
-    def _place(self) -> tuple[str, str, str, str]:
-        return self.kind.group, self.kind.version, self.namespace, self.kind.plural
-
-    def _call_path(self, resource: str, path: str) -> Any:
-        """Get a path below that of the API group of the kind."""
-        return self._call(
-            "get",
-            resource,
-            self._api.call_api,
-            f"/apis/{self.kind.group}/{self.kind.version}{path}",
-            "GET",
-            header_params={"Accept": "application/json"},
-            auth_settings=["BearerToken"],
-            _return_http_data_only=True,
-        )
 
     def _call(
         self,
@@ -237,43 +179,40 @@ class JobClient:
         resource: str,
         request: Callable[..., Any],
         *arguments: Any,
-        timeout: float | None = None,
+        seconds: float | None = None,
         **options: Any,
     ) -> Any:
-        """Return the JSON of the response, with retries after transient errors."""
-        options |= {"_preload_content": False, "_request_timeout": self._timeouts}
-        timeout = self._retries.timeout if timeout is None else timeout
-        deadline = time.monotonic() + timeout
-        pause = self._retries.first_pause
+        """Return the JSON of the response; None: the API responds with the error in `_EXPECTED`."""
+        seconds = SECONDS if seconds is None else seconds
+        deadline = time.monotonic() + seconds
+        pause = FIRST_PAUSE
+        # A pair, because the package ignores a single timeout that is not an integer.
+        options |= {"_preload_content": False, "_request_timeout": (10.0, REQUEST_SECONDS)}
         while True:
-            requested_pause = 0.0
             try:
                 response = json.loads(request(*arguments, **options).data)
-                self._accepted = True
+                self._authenticated = True
                 return response
             except ApiException as error:
                 refused = error.status not in (*_TRANSIENT, 401)
                 if refused or self._has_no_credentials(error):
-                    raise _refusal(error, self.kind, verb, resource, self.namespace) from None
+                    self._check_refusal(error, verb, resource)
+                    return None
                 last_error = f"{error.status} {_message_of(error)}"
-                requested_pause = min(_retry_after(error), self._retries.longest_pause)
             except (urllib3.exceptions.HTTPError, json.JSONDecodeError) as error:
                 last_error = f"{type(error).__name__}: {one_line(error)}"
-            seconds = max(pause, requested_pause)
             action = f"{verb} {resource} in namespace {self.namespace}"
-            if time.monotonic() + seconds > deadline:
-                text = f"for {timeout:.0f} s: {action} (last error: {last_error})"
+            if time.monotonic() + pause > deadline:
+                text = f"for {seconds:.0f} s: {action} (last error: {last_error})"
                 if "failed calling webhook" in last_error:
                     raise Unreachable(
                         f"{self.kind.title} refused {text}: check that {self.kind.controller} runs "
                         "in this cluster"
                     )
                 raise Unreachable(f"Kubernetes API unreachable {text}")
-            logging.warning(
-                "Kubernetes API: %s: %s; retrying in %.1f s", action, last_error, seconds
-            )
-            time.sleep(seconds)
-            pause = min(2 * pause, self._retries.longest_pause)
+            logging.warning("Kubernetes API: %s: %s; retrying in %.1f s", action, last_error, pause)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _has_no_credentials(self, error: ApiException) -> bool:
         """Return whether the server rejects the credentials and has never accepted them.
@@ -281,65 +220,44 @@ class JobClient:
         After a first success, 401 is a transient error: an expired token is replaced in its file,
         which the client reads again every minute, and a starting API server may reject tokens.
         """
-        return error.status == 401 and not self._accepted
+        return error.status == 401 and not self._authenticated
 
+    def _check_refusal(self, error: ApiException, verb: str, resource: str) -> None:
+        """Raise an error of one line for an error after which a retry is useless.
 
-def _refusal(
-    error: ApiException, kind: JobKind, verb: str, resource: str, namespace: str
-) -> Exception:
-    """Convert an error after which a retry is useless.
-
-    Args:
-      error: the error of the client library.
-      kind: the kind of the job.
-      verb, resource: the request, such as `create` and `tfjobs`.
-      namespace: the namespace of the request.
-
-    Returns:
-      A NotFound, NotServed, AlreadyExists, Forbidden or InputError.
-    """
-    status, message = _status(error), _message_of(error)
-    request = f"{verb} {resource} in namespace {namespace}"
-    if error.status == 401:
-        return Forbidden(
-            f"Kubernetes rejects the credentials to {request}: {message}; {kind.permissions}"
-        )
-    # Quotas and admission webhooks also respond with 403, and no Role would help.
-    if error.status == 403 and "cannot" in message:
-        return Forbidden(
-            f"Kubernetes does not allow this step to {request}: {message}; {kind.permissions}"
-        )
-    if error.status == 404:
-        if status.get("details", {}).get("kind") == "namespaces":
-            return InputError(f"there is no namespace {namespace} in this cluster")
-        if verb != "create" and status.get("reason") == "NotFound":
-            return NotFound()
-        return NotServed(
-            f"no {kind.title} CRD in this cluster: install {kind.controller} "
-            f"({request}: {error.status} {message})"
-        )
-    if error.status == 409 and status.get("reason") == "AlreadyExists":
-        return AlreadyExists()
-    return InputError(
-        f"Kubernetes refuses to {request}: {error.status} {message}{kind.remedy(message)}"
-    )
+        Return if the error is the expected one of the verb.
+        """
+        status, message = _status(error), _message_of(error)
+        request = f"{verb} {resource} in namespace {self.namespace}"
+        if error.status == 401:
+            raise Forbidden(
+                f"Kubernetes rejects the credentials to {request}: {message}; "
+                f"{self.kind.permissions}"
+            ) from None
+        # Quotas and admission webhooks also respond with 403, and no Role would help.
+        if error.status == 403 and "cannot" in message:
+            raise Forbidden(
+                f"Kubernetes does not allow this step to {request}: {message}; "
+                f"{self.kind.permissions}"
+            ) from None
+        if error.status == 404 and status.get("details", {}).get("kind") == "namespaces":
+            raise InputError(f"there is no namespace {self.namespace} in this cluster") from None
+        if status.get("reason") == _EXPECTED.get(verb, "none"):
+            return
+        if error.status == 404:
+            raise NotServed(
+                f"no {self.kind.title} CRD in this cluster: install {self.kind.controller} "
+                f"({request}: {error.status} {message})"
+            ) from None
+        raise InputError(
+            f"Kubernetes refuses to {request}: {error.status} {message}{self.kind.remedy(message)}"
+        ) from None
 
 
 def _message_of(error: ApiException) -> str:
     """Return the server's explanation of an error in one line."""
     body = error.body.decode(errors="replace") if error.body else ""
     return " ".join(str(_status(error).get("message") or body or error.reason).split())[:1000]
-
-
-def _retry_after(error: ApiException) -> float:
-    """Return the seconds in the header Retry-After of an error; 0.0 without the header."""
-    text = (error.headers or {}).get("Retry-After", "")
-    return float(text) if text.isdigit() else 0.0
-
-
-def one_line(error: Exception) -> str:
-    """Return the message of an exception without line breaks and without a period at the end."""
-    return " ".join(str(error).split()).rstrip(".")
 
 
 def _status(error: ApiException) -> dict[str, Any]:
@@ -349,3 +267,8 @@ def _status(error: ApiException) -> dict[str, Any]:
     except ValueError:
         return {}
     return status if isinstance(status, dict) and status.get("kind") == "Status" else {}
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an exception without line breaks and without a period at the end."""
+    return " ".join(str(error).split()).rstrip(".")

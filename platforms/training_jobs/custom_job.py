@@ -1,11 +1,10 @@
-"""A training as a CustomJob of Vertex AI: make it or find it, follow it, and cancel it."""
+"""Run a training as a CustomJob of Vertex AI: create it or find it, follow it, and cancel it."""
 
 from __future__ import annotations
 
 import math
 import re
 import time
-from collections.abc import Callable
 from typing import Any
 
 from absl import logging
@@ -17,13 +16,20 @@ from core import exit_codes
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, one_line, retrying
+from platforms.training_jobs.job import (
+    JobAborted,
+    JobFailed,
+    JobLimits,
+    command,
+    job_ends_with_step,
+    job_name,
+    replica_groups,
+)
 from platforms.training_jobs.settings import CustomJobSettings
-from platforms.training_jobs.step import job_name, sigterm_raises
-from trainer_module.settings import Training, TrainingJob
+from trainer_module.settings import TrainingJob
 
 LABEL = "training"
 """The label by which a retried step finds the CustomJob of an earlier attempt."""
-_COMMAND = ("python", "-m", "trainer_module.task")
 _ENDED = (
     JobState.JOB_STATE_SUCCEEDED,
     JobState.JOB_STATE_PARTIALLY_SUCCEEDED,
@@ -39,32 +45,22 @@ _REJECTED_SETTING = re.compile(rf"non-zero status of {exit_codes.BAD_INPUT}\b")
 """The exit code for wrong settings in the message of a failed CustomJob."""
 
 
-class CustomJobFailed(RuntimeError):
-    """A training that failed or exceeded its timeout; the message is one line."""
-
-
-class _TimedOut(CustomJobFailed):
-    """A CustomJob that exceeded its timeout and still runs."""
-
-
-def make_custom_job(
-    job: TrainingJob, job_file: str, settings: CustomJobSettings
-) -> types.CustomJob:
-    """Return the CustomJob of a training.
-
-    Args:
-      job: the training; its strategy determines the replicas.
-      job_file: path of `job` as JSON, which every replica reads.
-      settings: the settings of the replicas.
-
-    Raises:
-      InputError: the GPU in the settings is not an accelerator of Vertex AI.
-    """
-    return types.CustomJob(
+def make_custom_job(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> CustomJob:
+    """Return the CustomJob of a training; every replica reads `job_file`."""
+    container = types.ContainerSpec(image_uri=settings.image, command=command(job_file))
+    return CustomJob(
         display_name=settings.display_name,
         labels={"managed_by": "amazon-reviews", LABEL: job_name(job)},
         job_spec=types.CustomJobSpec(
-            worker_pool_specs=_worker_pools(job, job_file, settings),
+            # Vertex AI derives TF_CONFIG from the order: chief, workers, parameter servers.
+            worker_pool_specs=[
+                types.WorkerPoolSpec(
+                    machine_spec=_machine(settings, group.gpus),
+                    replica_count=group.count,
+                    container_spec=container,
+                )
+                for group in replica_groups(job.training, settings.gpus)
+            ],
             scheduling=types.Scheduling(
                 timeout=Duration(seconds=math.ceil(settings.timeout_seconds)),
                 # If workers sum their gradients, the loss of one worker requires a restart of all
@@ -77,127 +73,64 @@ def make_custom_job(
     )
 
 
-def _worker_pools(
-    job: TrainingJob, job_file: str, settings: CustomJobSettings
-) -> list[types.WorkerPoolSpec]:
-    """Return the pools of the chief, the workers and the parameter servers.
-
-    The order matters: Vertex AI derives TF_CONFIG from it.
-    """
-    container = types.ContainerSpec(image_uri=settings.image, command=[*_COMMAND, job_file])
-    pools = []
-    for replicas, gpus in _replicas(job.training, settings.gpus):
-        machine = types.MachineSpec(machine_type=settings.machine_type)
-        if gpus:
-            machine.accelerator_type = _accelerator(settings.gpu_type)
-            machine.accelerator_count = gpus
-        pools.append(
-            types.WorkerPoolSpec(
-                machine_spec=machine, replica_count=replicas, container_spec=container
+def _machine(settings: CustomJobSettings, gpus: int) -> types.MachineSpec:
+    machine = types.MachineSpec(machine_type=settings.machine_type)
+    if gpus:
+        known = types.AcceleratorType.__members__
+        if settings.gpu_type not in known:
+            raise InputError(
+                f"cluster.resources.Trainer.gpu_type: {settings.gpu_type} is not an accelerator of "
+                f"Vertex AI; known are {', '.join(list(known)[1:])}"
             )
-        )
-    return pools
+        machine.accelerator_type = known[settings.gpu_type]
+        machine.accelerator_count = gpus
+    return machine
 
 
-def _accelerator(name: str) -> types.AcceleratorType:
-    known = types.AcceleratorType.__members__
-    if name not in known:
-        raise InputError(
-            f"cluster.resources.Trainer.gpu_type: {name} is not an accelerator of Vertex AI; known "
-            f"are {', '.join(list(known)[1:])}"
-        )
-    return known[name]
-
-
-def _replicas(training: Training, gpus: int) -> list[tuple[int, int]]:
-    """Return the number of replicas in each pool, and the GPUs of each replica.
-
-    With `parameter_server` the chief only coordinates, and the servers only store variables.
-    Otherwise the chief is one of the workers.
-    """
-    if training.strategy == "parameter_server":
-        return [(1, 0), (training.workers, gpus), (training.parameter_servers, 0)]
-    return [(1, gpus), (training.workers - 1, gpus)]
-
-
-def run(
-    client: Any,
-    parent: str,
-    job: CustomJob,
-    *,
-    timeout_seconds: float,
-    poll_seconds: float,
-    is_done: Callable[[], bool],
-) -> None:
+def run(client: Any, parent: str, job: CustomJob, limits: JobLimits) -> None:
     """Run a CustomJob; return when it has succeeded.
 
     A CustomJob with the same label belongs to an earlier attempt of the step. If it still runs,
-    this function follows it. If it succeeded and `is_done`, this function returns. Otherwise this
-    function creates a new CustomJob. It cancels the CustomJob after SIGTERM in the main thread,
-    after SIGINT, and after the timeout.
-
-    Args:
-      client: a JobServiceClient.
-      parent: `projects/PROJECT/locations/REGION`.
-      job: the CustomJob to create; its label LABEL is unique to one execution.
-      timeout_seconds: timeout from now on, including the time in the queue.
-      poll_seconds: seconds between two requests for the state of the CustomJob.
-      is_done: returns whether the result of the training exists.
+    this function follows it. If it succeeded and `limits.is_done`, this function returns. Otherwise
+    this function creates a new CustomJob. It cancels the CustomJob after SIGTERM in the main
+    thread, after SIGINT, and after the timeout.
 
     Raises:
       InputError: Vertex AI or the training refuses a setting.
-      CustomJobFailed: the training failed, was cancelled by somebody else, or took too long.
+      JobFailed: the training failed, was cancelled by somebody else, or took too long.
       ApiError: the API did not respond for minutes; the CustomJob is not cancelled.
       SystemExit, KeyboardInterrupt: after SIGTERM or SIGINT.
     """
-    with sigterm_raises():
-        try:
-            deadline = time.monotonic() + timeout_seconds
-            name = _create_or_find(client, parent, job, poll_seconds, is_done)
-            logging.info("Log of the CustomJob: %s", _log_command(name))
-            _follow(client, name, deadline, poll_seconds)
-        except _TimedOut as error:
-            _cancel(client, parent, job.labels[LABEL])
-            raise CustomJobFailed(
-                f"{error} within {timeout_seconds / 3600:g} hours "
-                "(cluster.training_timeout_hours); run again to continue from the last checkpoint"
-            ) from None
-        except (SystemExit, KeyboardInterrupt):
-            _cancel(client, parent, job.labels[LABEL])
-            raise
+    with job_ends_with_step(lambda: _cancel(client, parent, job.labels[LABEL])):
+        deadline = time.monotonic() + limits.timeout_seconds
+        name = _create_or_find(client, parent, job, limits)
+        logging.info("Log of the CustomJob: %s", _log_command(name))
+        _follow(client, name, deadline, limits)
 
 
-def _create_or_find(
-    client: Any, parent: str, job: CustomJob, poll_seconds: float, is_done: Callable[[], bool]
-) -> str:
+def _create_or_find(client: Any, parent: str, job: CustomJob, limits: JobLimits) -> str:
     """Return the resource name of the CustomJob to follow."""
+    options = {"retry": None, "timeout": vertex_api.REQUEST_SECONDS}
     for attempt in range(1, _ATTEMPTS + 1):
-        found = _find(client, parent, job.labels[LABEL], poll_seconds)
-        if found and (
-            found.state not in _ENDED or (found.state == JobState.JOB_STATE_SUCCEEDED and is_done())
-        ):
-            logging.info("Following CustomJob %s of an earlier attempt", found.name)
-            return str(found.name)
+        found = _find(client, parent, job.labels[LABEL], limits.poll_seconds)
+        if found:
+            succeeded = found.state == JobState.JOB_STATE_SUCCEEDED
+            if found.state not in _ENDED or (succeeded and limits.is_done()):
+                logging.info("Following CustomJob %s of an earlier attempt", found.name)
+                return str(found.name)
         try:
             with errors_in_one_line("start the training"):
-                name = _create(client, parent, job)
+                created = client.create_custom_job(parent=parent, custom_job=job, **options)
         except ApiError as error:
             if attempt == _ATTEMPTS:
                 raise
             # Vertex AI may have received the request; then `_find` returns the CustomJob.
             logging.warning("%s; retrying", error)
-            time.sleep(poll_seconds)
+            time.sleep(limits.poll_seconds)
         else:
-            logging.info("Created CustomJob %s", name)
-            return name
+            logging.info("Created CustomJob %s", created.name)
+            return str(created.name)
     raise AssertionError("unreachable")
-
-
-def _create(client: Any, parent: str, job: CustomJob) -> str:
-    created = client.create_custom_job(
-        parent=parent, custom_job=job, retry=None, timeout=vertex_api.REQUEST_SECONDS
-    )
-    return str(created.name)
 
 
 def _find(client: Any, parent: str, label: str, poll_seconds: float) -> CustomJob | None:
@@ -219,39 +152,36 @@ def _with_label(client: Any, parent: str, label: str, **options: Any) -> list[Cu
     return [job for job in jobs if job.labels.get(LABEL) == label]
 
 
-def _follow(client: Any, name: str, deadline: float, poll_seconds: float) -> None:
+def _follow(client: Any, name: str, deadline: float, limits: JobLimits) -> None:
     state = None
     while True:
         with errors_in_one_line("read the state of the training"):
             job = client.get_custom_job(name=name, **retrying())
+        # `failed` for `JOB_STATE_FAILED`.
+        words = JobState(job.state).name.removeprefix("JOB_STATE_").lower().replace("_", " ")
         if job.state != state:
             state = job.state
-            logging.info("CustomJob %s: %s", name, _in_words(state))
+            logging.info("CustomJob %s: %s", name, words)
         if state == JobState.JOB_STATE_SUCCEEDED:
             return
         if state in _ENDED:
-            raise _failure(job)
+            raise _failure(job, words)
         if time.monotonic() > deadline:
-            raise _TimedOut(f"CustomJob {name} ({_in_words(state)}) did not end")
-        time.sleep(poll_seconds)
+            raise JobAborted(limits.timeout_message(f"CustomJob {name} ({words})"))
+        time.sleep(limits.poll_seconds)
 
 
-def _failure(job: CustomJob) -> Exception:
+def _failure(job: CustomJob, state: str) -> Exception:
     message = " ".join(job.error.message.split()) or "no error message from Vertex AI"
     log = _log_command(job.name)
     if _REJECTED_SETTING.search(message):
         return InputError(
             f"the training rejected a setting: {message}; the log names the setting: {log}"
         )
-    return CustomJobFailed(
-        f"CustomJob {job.name} {_in_words(job.state)}: {message}; log: {log}; run again to "
-        "continue from the last checkpoint"
+    return JobFailed(
+        f"CustomJob {job.name} {state}: {message}; log: {log}; run again to continue from the last "
+        "checkpoint"
     )
-
-
-def _in_words(state: JobState) -> str:
-    """Return `failed` for `JOB_STATE_FAILED`."""
-    return JobState(state).name.removeprefix("JOB_STATE_").lower().replace("_", " ")
 
 
 def _log_command(name: str) -> str:

@@ -6,23 +6,14 @@ import json
 import math
 from typing import Any
 
-from platforms.training_jobs.kind import (
-    SUCCEEDED,
-    Condition,
-    ExpectedPod,
-    JobKind,
-    replica_name,
-    true_conditions,
-)
+from platforms.training_jobs.job import ReplicaGroup, replica_groups
+from platforms.training_jobs.job_kind import JobKind, replica_name
 from platforms.training_jobs.pod_template import (
-    MOST_RESTARTS,
+    MAX_RESTARTS,
     PERMANENT,
     PORT,
     SECONDS_KEPT,
-    Replicas,
-    job_metadata,
     pod_template,
-    replicas_of,
 )
 from platforms.training_jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import INDEX_VARIABLE, VARIABLE
@@ -42,57 +33,38 @@ class JobSet(JobKind):
     group, version, plural = "jobset.x-k8s.io", "v1alpha2", "jobsets"
     container = CONTAINER
     pod_label = POD_LABEL
+    success = "Completed"
     controller = "the JobSet controller"
 
-    def make_manifest(
-        self, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
+    def _spec(
+        self, name: str, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
     ) -> dict[str, Any]:
-        groups = replicas_of(job.training, settings.gpus)
-        metadata = job_metadata(job, settings)
-        cluster = {
-            group.task: host_names(metadata["name"], group.task, group.count) for group in groups
-        }
+        groups = replica_groups(job.training, settings.gpus)
+        cluster = {group.task: host_names(name, group.task, group.count) for group in groups}
         return {
-            "apiVersion": f"{self.group}/{self.version}",
-            "kind": self.title,
-            "metadata": metadata,
-            "spec": {
-                **job_set_policies(chief=groups[0].task),
-                "replicatedJobs": [
-                    _replicated_job(group, cluster, job_file, settings) for group in groups
-                ],
-            },
+            **job_set_policies(chief=groups[0].task),
+            "replicatedJobs": [_job(group, cluster, job_file, settings) for group in groups],
         }
 
-    def conditions(self, job: dict[str, Any]) -> list[Condition]:
-        return conditions(job, "Completed")
-
-    def accepted(self, job: dict[str, Any]) -> bool:
-        status = job.get("status", {})
-        return bool(status.get("replicatedJobsStatus") or status.get("conditions"))
-
-    def expected_pods(self, job: dict[str, Any]) -> list[ExpectedPod]:
+    def replicas(self, job: dict[str, Any]) -> list[str]:
         return [
-            expected_pod(
-                replica_name(each["name"], index), job["metadata"]["name"], each["name"], index
-            )
+            replica_name(each["name"], index)
             for each in job["spec"]["replicatedJobs"]
             for index in range(each["template"]["spec"]["parallelism"])
         ]
+
+    def owner_of(self, replica: str, job: dict[str, Any]) -> str:
+        return f"{job['metadata']['name']}-{replica.split()[0]}-0"
 
     def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
         labels = pod["metadata"].get("labels", {})
         return replica_name(labels.get(REPLICATED_JOB_LABEL, ""), pod_index(pod))
 
-    def chief_of(self, job: dict[str, Any]) -> str:
-        return replica_name(job["spec"]["replicatedJobs"][0]["name"], 0)
-
 
 def job_set_policies(chief: str) -> dict[str, Any]:
     """Return the fields of a JobSet's spec for its network, its success and its failure.
 
-    Args:
-      chief: the replicated job whose success is that of the JobSet.
+    The success of the replicated job `chief` is that of the JobSet.
     """
     return {
         # A headless service with the name of the JobSet. TensorFlow connects to its peers while
@@ -101,7 +73,7 @@ def job_set_policies(chief: str) -> dict[str, Any]:
         # Parameter servers, and workers beside them, never end by themselves.
         "successPolicy": {"operator": "All", "targetReplicatedJobs": [chief]},
         "failurePolicy": {
-            "maxRestarts": MOST_RESTARTS,
+            "maxRestarts": MAX_RESTARTS,
             "rules": [
                 {
                     "name": "permanent",
@@ -119,16 +91,13 @@ def job_policies(container: str) -> dict[str, Any]:
 
     An exit code in `PERMANENT` fails the Job. After any other code, or an eviction, the
     pod is replaced. The new pod has the same host name. The other pods continue.
-
-    Args:
-      container: the container whose exit code counts.
     """
     codes = {"containerName": container, "values": [*PERMANENT]}
     return {
         "completionMode": "Indexed",
         # The limit concerns only failures without an exit code: pods that a rule ignores do not
         # count.
-        "backoffLimit": MOST_RESTARTS,
+        "backoffLimit": MAX_RESTARTS,
         "podReplacementPolicy": "Failed",
         "podFailurePolicy": {
             "rules": [
@@ -152,12 +121,18 @@ def host_names(job_set: str, replicated_job: str, count: int) -> list[str]:
     return [f"{job_set}-{replicated_job}-0-{index}.{job_set}:{PORT}" for index in range(count)]
 
 
-def _replicated_job(
-    group: Replicas,
+def pod_index(pod: dict[str, Any]) -> str:
+    """Return the index of a pod in its Job."""
+    return str(pod["metadata"].get("annotations", {}).get(INDEX_ANNOTATION, ""))
+
+
+def _job(
+    group: ReplicaGroup,
     cluster: dict[str, list[str]],
     job_file: str,
     settings: KubernetesJobSettings,
 ) -> dict[str, Any]:
+    """Return the replicated job of a group of replicas."""
     template = pod_template(CONTAINER, job_file, settings, group.gpus)
     [container] = template["spec"]["containers"]
     if sum(map(len, cluster.values())) > 1:
@@ -166,35 +141,11 @@ def _replicated_job(
         config = json.dumps({"cluster": cluster, "task": task})
         container["env"] += [index_variable(), {"name": VARIABLE, "value": config}]
     template["spec"]["restartPolicy"] = "Never"
-    return {
-        "name": group.task,
-        "replicas": 1,
-        "template": {
-            "spec": {
-                **job_policies(CONTAINER),
-                "parallelism": group.count,
-                "completions": group.count,
-                "activeDeadlineSeconds": math.ceil(settings.timeout_seconds),
-                "template": template,
-            }
-        },
+    spec = {
+        **job_policies(CONTAINER),
+        "parallelism": group.count,
+        "completions": group.count,
+        "activeDeadlineSeconds": math.ceil(settings.timeout_seconds),
+        "template": template,
     }
-
-
-def conditions(job: dict[str, Any], success: str) -> list[Condition]:
-    """Return the true conditions of an object; `success` is the type with which it succeeds."""
-    return [
-        Condition(SUCCEEDED if each["type"] == success else each["type"], each.get("message", ""))
-        for each in true_conditions(job)
-    ]
-
-
-def pod_index(pod: dict[str, Any]) -> str:
-    """Return the index of a pod in its Job."""
-    return str(pod["metadata"].get("annotations", {}).get(INDEX_ANNOTATION, ""))
-
-
-def expected_pod(replica: str, job_set: str, replicated_job: str, index: int) -> ExpectedPod:
-    """Return a pod of a replicated job. The Job of the pod adds a random suffix to its name."""
-    job = f"{job_set}-{replicated_job}-0"
-    return ExpectedPod(replica, f"{job}-{index}", whole=False, owner=("Job", job))
+    return {"name": group.task, "replicas": 1, "template": {"spec": spec}}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from platforms.training_jobs.pod_template import PERMANENT
 from trainer_module.cluster import exits
@@ -15,19 +14,15 @@ _SECONDS = len("2026-11-22T09:00:00")
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing")
 
 
-@dataclass(frozen=True)
-class Pod:
-    """One pod at one moment.
+class Pod(NamedTuple):
+    """One pod at one moment. Times are in RFC 3339.
 
     Attributes:
-      name: name of the pod; its successor may have the same name.
-      uid: uid of the pod; its successor has another uid.
+      name: name of the pod; its successor may have the same name, but has another uid.
       replica: the replica that runs in the pod, `chief` or `worker 1`.
       phase: Kubernetes's phase: Pending, Running, Succeeded, Failed or Unknown.
       exit_code: exit code of the training; None: it has not ended, or the pod was evicted.
       reason: Kubernetes's reason for the end of the pod, such as OOMKilled or Evicted.
-      created_at: time of creation, in RFC 3339.
-      finished_at: time of the end, in RFC 3339.
       blocked_by: reason why the pod does not run; empty if it runs or starts normally.
     """
 
@@ -43,44 +38,34 @@ class Pod:
 
     @classmethod
     def read(cls, pod: dict[str, Any], replica: str, container: str) -> Pod:
-        """Read a Pod of the Kubernetes API.
-
-        Args:
-          pod: the Pod.
-          replica: the replica that runs in it.
-          container: the name of the container that trains.
-        """
+        """Read a Pod of the Kubernetes API; `container` is the name of the one that trains."""
         metadata, status = pod["metadata"], pod.get("status", {})
         containers = status.get("containerStatuses") or []
-        state: dict[str, Any] = next(
-            (each.get("state", {}) for each in containers if each["name"] == container), {}
-        )
-        terminated = state.get("terminated", {})
+        states = [each.get("state", {}) for each in containers if each["name"] == container]
+        ended = (states[0] if states else {}).get("terminated", {})
         return cls(
             name=metadata["name"],
             uid=metadata["uid"],
             replica=replica,
             phase=status.get("phase", "Unknown"),
-            exit_code=terminated.get("exitCode"),
-            reason=status.get("reason") or terminated.get("reason") or _disruption(status),
+            exit_code=ended.get("exitCode"),
+            reason=status.get("reason") or ended.get("reason") or _disruption(status),
             created_at=metadata.get("creationTimestamp") or "",
-            finished_at=terminated.get("finishedAt") or "",
+            finished_at=ended.get("finishedAt") or "",
             blocked_by=_blocked_by(status),
         )
 
     @property
     def started(self) -> bool:
-        """True if the pod has a log."""
-        return self.phase in ("Running", "Succeeded", "Failed")
+        return self.phase == "Running" or self.ended
 
     @property
     def ended(self) -> bool:
-        """True if the log of the pod is complete."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
     def failed(self) -> bool:
-        """True if the pod ended without success: an error, a kill or an eviction."""
+        """True after an error, a kill or an eviction."""
         return self.phase == "Failed"
 
     @property
@@ -101,20 +86,18 @@ class Pod:
         if self.exit_code is None:
             return f"was terminated ({self.reason or 'no reason from Kubernetes'})"
         reason = f", {self.reason}" if self.reason not in ("", "Error", "Completed") else ""
+        if self.reason == "OOMKilled":
+            reason += " (increase cluster.resources.Trainer.memory)"
         verb = "was killed," if self.exit_code - 128 in _SIGNALS else "ended with"
         return f"{verb} exit code {self.exit_code}{reason}"
 
 
-@dataclass(frozen=True)
-class Event:
-    """An event of Kubernetes about an object.
+class Event(NamedTuple):
+    """A warning about an object; `last_at` is in RFC 3339 without a fraction."""
 
-    Attributes:
-      reason: the reason in one word, such as FailedCreatePod.
-      message: the reason in whole sentences.
-      last_at: time of the last occurrence, in RFC 3339 without a fraction.
-    """
-
+    kind: str
+    name: str
+    uid: str
     reason: str
     message: str
     last_at: str
@@ -122,15 +105,18 @@ class Event:
     @classmethod
     def read(cls, event: dict[str, Any]) -> Event:
         """Read an Event of the Kubernetes API."""
-        series = event.get("series") or {}
         last_at = (
             event.get("lastTimestamp")
-            or series.get("lastObservedTime")
+            or (event.get("series") or {}).get("lastObservedTime")
             or event.get("eventTime")
             or event["metadata"].get("creationTimestamp")
             or ""
         )
+        of = event["involvedObject"]
         return cls(
+            kind=of.get("kind", ""),
+            name=of.get("name", ""),
+            uid=of.get("uid", ""),
             reason=event.get("reason") or "",
             message=" ".join((event.get("message") or "").split()),
             last_at=f"{last_at[:_SECONDS]}Z",
@@ -139,17 +125,9 @@ class Event:
 
 def latest(pods: Iterable[Pod]) -> list[Pod]:
     """Return the newest pod of each replica: a Job keeps the failed pods that it has replaced."""
-    newest: dict[str, Pod] = {}
-    for pod in pods:
-        known = newest.get(pod.replica)
-        if known is None or _age_order(known) <= _age_order(pod):
-            newest[pod.replica] = pod
-    return list(newest.values())
-
-
-def _age_order(pod: Pod) -> tuple[str, bool]:
     # Times of creation have no fractions of a second.
-    return pod.created_at, not pod.failed
+    by_age = sorted(pods, key=lambda pod: (pod.created_at, not pod.failed))
+    return list({pod.replica: pod for pod in by_age}.values())
 
 
 def _disruption(status: dict[str, Any]) -> str:
@@ -168,7 +146,6 @@ def _blocked_by(status: dict[str, Any]) -> str:
     for statuses in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(statuses) or []:
             waiting = container.get("state", {}).get("waiting") or {}
-            reason = waiting.get("reason") or ""
-            if reason and reason not in _USUAL_WAITS:
-                return f"{reason}: {waiting.get('message', '')}"
+            if waiting.get("reason") and waiting["reason"] not in _USUAL_WAITS:
+                return f"{waiting['reason']}: {waiting.get('message', '')}"
     return ""

@@ -18,8 +18,8 @@ from pipeline.inputs import input_files
 from pipeline.nodes import PUSHER, TRAINER
 from platforms.checks import cluster_name
 from platforms.compiled import Compiled
+from platforms.training_jobs.executor import CustomJobTrainer
 from platforms.training_jobs.settings import CustomJobSettings
-from platforms.training_jobs.trainers import CustomJobTrainer
 from platforms.vertex.pusher import EndpointSettings, VertexPusher
 
 _DEFAULT_GPU = "NVIDIA_TESLA_T4"

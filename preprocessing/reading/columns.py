@@ -80,28 +80,24 @@ class Layout:
     labels: str = "required"
 
 
-# In the order in which they are tried: special names before general ones.
+_LABEL, _TITLE, _TEXT = "label", "title", "text"
+HEADERLESS = Columns(_LABEL, _TITLE, _TEXT)  # names for the columns of a file without a header
+# In lower case, special names before general ones.
 _CONVENTIONS = (
-    ("overall", "summary", "reviewText"),  # Amazon reviews until 2018
+    ("overall", "summary", "reviewtext"),  # Amazon reviews until 2018
     ("reviews.rating", "reviews.title", "reviews.text"),  # Datafiniti
     ("star_rating", "review_headline", "review_body"),  # Amazon's own open data
     ("stars", "review_title", "review_body"),  # the multilingual reviews corpus
-    ("Score", "Summary", "Text"),  # Amazon fine food reviews
+    ("score", "summary", "text"),  # Amazon fine food reviews
     ("rating", "title", "text"),  # Amazon reviews 2023
     ("rating", "title", "review"),
-    ("label", "title", "content"),  # amazon_polarity
-    ("label", "title", "text"),
+    (_LABEL, _TITLE, "content"),  # amazon_polarity
+    (_LABEL, _TITLE, _TEXT),
 )
-_LOWER_CONVENTIONS = [
-    (label.lower(), title.lower(), text.lower()) for label, title, text in _CONVENTIONS
-]
-_KNOWN_NAMES = {name for convention in _LOWER_CONVENTIONS for name in convention}
-_LABEL, _TITLE, _TEXT = "label", "title", "text"
-HEADERLESS = Columns(_LABEL, _TITLE, _TEXT)  # names for the columns of a file without a header
-_SHOWN = 30
 # A label column with one of these names holds stars. The scale of other columns is inferred from
 # their labels.
-STAR_COLUMNS = {label for label, _, _ in _LOWER_CONVENTIONS} - {_LABEL}
+STAR_COLUMNS = {label for label, _, _ in _CONVENTIONS} - {_LABEL}
+_MAX_SHOWN = 30
 
 
 def find_columns(
@@ -109,9 +105,9 @@ def find_columns(
 ) -> Columns:
     """Return the columns to read: those set in `options`, others by their names in known datasets.
 
-    Names are compared first with and then without regard to case. The label may be missing if
-    `options.labels` is optional, and further columns may always be missing. `separated` describes
-    the separator of the columns, for messages.
+    Names are compared without regard to case. The label may be missing if `options.labels` is
+    optional, and further columns may always be missing. `separated` describes the separator of the
+    columns, for messages.
 
     Raises:
         NoReviews: a column that `options` names is not among `present`; or `options` does not name
@@ -122,19 +118,12 @@ def find_columns(
     columns_are = f"its columns{separated} are {_shown(present)}"
     if optional and chosen.get(_LABEL) not in present:
         chosen.pop(_LABEL, None)
-    for setting, name in chosen.items():
+    wanted = {f"data.columns.{part}": name for part, name in chosen.items()}
+    for setting, name in (wanted | ({"--id": options.id} if options.id else {})).items():
         if name not in present:
-            raise NoReviews(
-                f"{path} has no column '{name}' (data.columns.{setting}): {columns_are}"
-            )
-    any_case = {name.lower(): name for name in reversed(present)}
-    found = _by_convention({name: name for name in present}, _CONVENTIONS, chosen)
-    if found is None:
-        found = _by_convention(any_case, _LOWER_CONVENTIONS, chosen)
-    if found is None and _LABEL in chosen and _TEXT in chosen:
-        found = Columns(chosen[_LABEL], chosen.get(_TITLE), chosen[_TEXT])
-    if found is None and optional:
-        found = _by_text(any_case, chosen)
+            raise NoReviews(f"{path} has no column '{name}' ({setting}): {columns_are}")
+    by_name = {name.lower(): name for name in reversed(present)}
+    found = _by_convention(by_name, chosen, optional)
     if found is None:
         needed = (_TEXT,) if optional else (_LABEL, _TEXT)
         settings = " and ".join(f"data.columns.{name}" for name in needed if name not in chosen)
@@ -142,60 +131,46 @@ def find_columns(
     if options.columns.get(_TITLE, _TITLE) is None:
         found = found._replace(title=None)
     further = [
-        chosen.get(name) or next((any_case[known] for known in names if known in any_case), None)
+        chosen.get(name) or next((by_name[known] for known in names if known in by_name), None)
         for name, _, names in features.further_columns()
     ]
-    if options.id is not None:
-        if options.id not in present:
-            raise NoReviews(f"{path} has no column '{options.id}' (--id): {columns_are}")
-        further.append(options.id)
-    return found._replace(further=tuple(further))
+    return found._replace(further=(*further, options.id) if options.id else tuple(further))
 
 
 def _by_convention(
-    names: Mapping[str, str],
-    conventions: Sequence[tuple[str, str, str]],
-    chosen: Mapping[str, str],
+    by_name: Mapping[str, str], chosen: Mapping[str, str], optional: bool
 ) -> Columns | None:
-    """Return the columns of the first convention whose label and text are in `names`.
+    """Return the columns of the first convention that has most of them; None without a text.
 
     Args:
-        names: name as it is compared -> name as it is in the file.
-        conventions: the names of label, title and text in known datasets.
-        chosen: the columns that are set, which replace those of the convention.
+        by_name: name in lower case -> name in the file.
+        chosen: the columns that are set, which replace those of a convention.
+        optional: whether a text without a label is sufficient.
     """
-    for convention in conventions:
-        known = dict(zip((_LABEL, _TITLE, _TEXT), map(names.get, convention), strict=True))
+    found = []
+    parts = (_LABEL, _TITLE, _TEXT)
+    for convention in _CONVENTIONS:
+        known = dict(zip(parts, map(by_name.get, convention), strict=True))
+        label, title, text = ({**known, **chosen}.get(part) for part in parts)
         # If the label and the text are set, the convention provides only the title. Then it must
         # have the name of at least one of the two.
-        if {_LABEL, _TEXT} <= {part for part in chosen if chosen[part] != known.get(part)}:
-            continue
-        label, title, text = (chosen.get(part) or name for part, name in known.items())
-        if label and text:
-            return Columns(label, None if title in (label, text) else title, text)
-    return None
-
-
-def _by_text(any_case: Mapping[str, str], chosen: Mapping[str, str]) -> Columns | None:
-    """Return the columns of a file without a known label; see `_by_convention`."""
-    known = [name for _, _, name in _LOWER_CONVENTIONS if name in any_case]
-    text = chosen.get(_TEXT) or (any_case[known[0]] if known else None)
-    if text is None:
-        return None
-    # Several conventions share the name of the text, and differ in that of the title.
-    titles = (title for _, title, name in _LOWER_CONVENTIONS if name == text.lower())
-    known_title = next((any_case[name] for name in titles if name in any_case), None)
-    title = chosen.get(_TITLE) or known_title
-    return Columns(chosen.get(_LABEL), None if title == text else title, text)
+        if text and (known[_TEXT] == text or (label and known[_LABEL] == label)):
+            found.append(Columns(label, None if title in (label, text) else title, text))
+    if _TEXT in chosen:
+        found.append(Columns(chosen.get(_LABEL), chosen.get(_TITLE), chosen[_TEXT]))
+    # Several conventions share the name of the text, and differ in the other names.
+    complete = [columns for columns in found if columns.label or optional]
+    return max(complete, key=lambda found: (bool(found.label), bool(found.title)), default=None)
 
 
 def unused_columns(present: Sequence[str], columns: Columns) -> tuple[str, ...]:
     """Return the columns that are not read although they have the name of a part of a review."""
+    known = {name for convention in _CONVENTIONS for name in convention}
     read = {*columns[:3], *columns.further}
-    return tuple(name for name in present if name.lower() in _KNOWN_NAMES and name not in read)
+    return tuple(name for name in present if name.lower() in known and name not in read)
 
 
 def _shown(present: Sequence[str]) -> str:
-    shown = ", ".join(name[:60] for name in present[:_SHOWN]) or "none"
-    more = f" and {len(present) - _SHOWN} more" if len(present) > _SHOWN else ""
+    shown = ", ".join(name[:60] for name in present[:_MAX_SHOWN]) or "none"
+    more = f" and {len(present) - _MAX_SHOWN} more" if len(present) > _MAX_SHOWN else ""
     return f"{shown}{more}"

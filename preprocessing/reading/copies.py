@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from itertools import islice
 
 from core.errors import InputError
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.files import REMEDY, SourceFile
+from preprocessing.reading.files import SourceFile
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 
@@ -40,9 +40,15 @@ def refuse_copies(
     also in the files of a held-out split.
     """
     # A task may not wait for another task of its pool. The reader of a whole file starts none.
-    starts = list(pool.map(partial(_starts, pool=pool), files, layouts))
-    for of_files in zip(*starts, strict=True):
-        _refuse(files, of_files)
+    texts = list(pool.map(partial(_first_texts, pool=pool), files, layouts))
+    _refuse(
+        files,
+        [
+            _start(map(_body, found) if _has_titles(layout) else found)
+            for found, layout in zip(texts, layouts, strict=True)
+        ],
+    )
+    _refuse(files, [_start(found) for found in texts])
 
 
 def _refuse(files: Sequence[SourceFile], starts: Sequence[_Start]) -> None:
@@ -55,24 +61,9 @@ def _refuse(files: Sequence[SourceFile], starts: Sequence[_Start]) -> None:
             if other != number and is_copy:
                 raise InputError(
                     f"{files[other].path} and {file.path} contain the same reviews ({len(common)} "
-                    f"of the first {most} are equal): {REMEDY}"
+                    f"of the first {most} are equal): remove one of them, or write a glob in "
+                    "data.splits that matches only one"
                 )
-
-
-def _starts(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> tuple[_Start, _Start]:
-    """Return the first reviews of a file, without and with their titles."""
-    texts = _first_texts(file, layout, pool)
-    columns = layout.columns
-    if columns is None:  # the title of a fastText review ends at the first `: `
-        bodies = [text.partition(b": ")[2] or text for text in texts]
-    elif columns.title is None:
-        bodies = texts
-    else:
-        # The names of all columns, which a CSV file without a header does not have.
-        header = layout.header or tuple(name for name in columns[:3] if name)
-        without = replace(layout, columns=columns._replace(title=None), header=header)
-        bodies = _first_texts(file, without, pool)
-    return _start(bodies), _start(texts)
 
 
 def _first_texts(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> list[bytes]:
@@ -81,7 +72,15 @@ def _first_texts(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> 
     return list(islice(texts, _REVIEWS))
 
 
-def _start(reviews: Sequence[bytes]) -> _Start:
+def _has_titles(layout: Layout) -> bool:
+    return layout.columns is None or layout.columns.title is not None
+
+
+def _body(text: bytes) -> bytes:
+    return text.partition(b": ")[2] or text
+
+
+def _start(reviews: Iterable[bytes]) -> _Start:
     words = [b" ".join(review.split()) for review in reviews]
     found = frozenset((hash(review), len(review) >= _MIN_BYTES) for review in words)
     return found if len(found) >= _VARIED * len(words) else frozenset()

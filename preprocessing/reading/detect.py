@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -34,13 +33,13 @@ from preprocessing.reading.formats.csv import sampled_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import check_types, label_values, open_parquet
 from preprocessing.reading.labels import NUMBERS, STARS, canonical, is_headerless, labels_among
-from preprocessing.reading.records import ReadOptions, Rejected, printable
+from preprocessing.reading.records import ReadOptions, printable
 from preprocessing.reading.samples import csv_sample, samples
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
 _LINES_INSPECTED = 20
-_LONGEST_NAME = 60
+_MAX_NAME = 60
 """Characters of the name of a column; a longer field of the first record is a text."""
 _PARQUET = b"PAR1"
 _NAMES = {
@@ -93,12 +92,15 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     head = _read_head(path)
     layout, labels = _detect(path, head, options)
     layout = replace(layout, labels=options.labels)
-    seen = None if labels is None else frozenset(labels_among(labels))
-    return Inspection(path, layout, seen, head.is_all)
+    column = (layout.columns and layout.columns.label) or ""
+    has_stars = column.lower() in STAR_COLUMNS and not options.label_map
+    if has_stars or options.labels == "optional":
+        return Inspection(path, replace(layout, label_scale=STARS), None, head.is_all)
+    return Inspection(path, layout, frozenset(labels_among(labels)), head.is_all)
 
 
-_Detected = tuple[Layout, Iterable[object] | None]
-"""The layout of a file, and some of its labels; None instead of labels if the scale is known."""
+_Detected = tuple[Layout, Iterable[object]]
+"""The layout of a file, and some of its labels, which are read only if they are used."""
 
 
 def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
@@ -109,7 +111,7 @@ def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
         wanted = _format_of_name(path) if options.format == "auto" else options.format
         if wanted == "parquet":
             return _parquet_layout(path, options)
-        return _fasttext_layout(path, head, options)
+        return _fasttext_layout(path, head)
     head = head._replace(data=data.removeprefix(codecs.BOM_UTF8))
     found = options.format if options.format != "auto" else _find_format(path, head.data, options)
     if found in ("fasttext", "jsonl") and b"\n" not in head.data and b"\r" in head.data.strip():
@@ -118,7 +120,7 @@ def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
             r"`tr '\r' '\n' < FILE > NEW_FILE`"
         )
     if found == "fasttext":
-        return _fasttext_layout(path, head, options)
+        return _fasttext_layout(path, head)
     if found == "jsonl":
         return _jsonl_layout(path, head, options)
     if found == "parquet":
@@ -143,11 +145,9 @@ def _read_head(path: str) -> Head:
     except CorruptArchive:
         damaged = True
     refuse_other_content(path, bytes(head[:512]), packed)
-    if damaged:
-        return Head(bytes(head[: head.rfind(b"\n") + 1]), False)
-    is_all = len(head) < _HEAD
-    if not is_all and b"\n" in head:
-        del head[head.rindex(b"\n") + 1 :]
+    is_all = len(head) < _HEAD and not damaged
+    if damaged or (not is_all and b"\n" in head):
+        del head[head.rfind(b"\n") + 1 :]
     return Head(bytes(head), is_all)
 
 
@@ -163,16 +163,12 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         _csv_columns(path, head, options)
         return "csv"
     by_name = _format_of_name(path)
-    if (
-        by_name is None
-        and options.labels == "optional"
-        and re.search(r"\.txt" + _ARCHIVE, path.lower())
-    ):
-        return "fasttext"  # plain text, a review on each line
-    dialect, first = _widest(head)
-    if by_name is None and len(first) > 1 and (options.columns or _regular(head, dialect) > 2):
-        return "csv"  # the only other format with columns; a missing column is reported later
     if by_name is None:
+        if options.labels == "optional" and re.search(r"\.txt" + _ARCHIVE, path.lower()):
+            return "fasttext"  # plain text, a review on each line
+        dialect, first = _widest(head)
+        if len(first) > 1 and (options.columns or _regular(head, dialect) > 2):
+            return "csv"  # the only other format with columns; a missing one is reported later
         raise NoReviews(
             f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
             f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
@@ -183,35 +179,15 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
 
 def _format_of_name(path: str) -> str | None:
     name = path.lower().rsplit("/", 1)[-1]
-    for known, suffix in _NAMES.items():
-        if re.search(suffix + _ARCHIVE, name):
-            return known
-    return None
+    return next((kind for kind, end in _NAMES.items() if re.search(end + _ARCHIVE, name)), None)
 
 
-def _known_scale(options: ReadOptions, column: str | None) -> str | None:
-    if options.labels == "optional":
-        return STARS  # the labels are not read, so the scale does not matter
-    is_known = column is not None and column.lower() in STAR_COLUMNS and not options.label_map
-    return STARS if is_known else None
-
-
-def _layout(
-    layout: Layout, column: str | None, options: ReadOptions, labels: Iterable[object]
-) -> _Detected:
-    known = _known_scale(options, column)
-    if known is None:
-        return layout, labels
-    return replace(layout, label_scale=known), None
-
-
-def _fasttext_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
+def _fasttext_layout(path: str, head: Head) -> _Detected:
     def labels() -> Iterator[object]:
-        yield from fasttext.first_labels(head.data)
-        for lines in () if head.is_all else samples(path):
+        for lines in (head.data, *(() if head.is_all else samples(path))):
             yield from fasttext.first_labels(lines)
 
-    return _layout(Layout("fasttext"), None, options, labels())
+    return Layout("fasttext"), labels()
 
 
 def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
@@ -230,9 +206,7 @@ def _jsonl_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
         for lines in () if head.is_all else samples(path):
             yield from (fields.get(columns.label or "") for fields in _objects(lines))
 
-    unused = unused_columns(present, columns)
-    layout = Layout("jsonl", columns, unused=unused)
-    return _layout(layout, columns.label, options, labels())
+    return Layout("jsonl", columns, unused=unused_columns(present, columns)), labels()
 
 
 def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
@@ -243,36 +217,34 @@ def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _parquet_layout(path: str, options: ReadOptions) -> _Detected:
+    def labels() -> Iterator[object]:
+        with open_bytes(path) as stream:
+            yield from label_values(open_parquet(path, stream), columns.label or "")
+
     try:
         with open_bytes(path) as stream:
             file = open_parquet(path, stream)
-            columns = find_columns(path, file.schema_arrow.names, options)
+            names = file.schema_arrow.names
+            columns = find_columns(path, names, options)
             check_types(path, file, columns)
-            unused = unused_columns(file.schema_arrow.names, columns)
-            is_known = _known_scale(options, columns.label) is not None
-            labels = [] if is_known else label_values(file, columns.label or "")
     except CorruptArchive as damage:
         raise InputError(f"{damage}; download it again") from damage
-    layout = Layout("parquet", columns, unused=unused)
-    return _layout(layout, columns.label, options, labels)
+    return Layout("parquet", columns, unused=unused_columns(names, columns)), labels()
 
 
 def _csv_layout(path: str, head: Head, options: ReadOptions) -> _Detected:
     columns, header, dialect = _csv_columns(path, head.data, options)
-    names = [field.strip() for field in header or ()]
-    name = columns.label if header else None
-    at, unused = names.index(name) if name else 0, unused_columns(names, columns)
-    width = len(header or [column for column in columns[:3] if column])
+    names = [field.strip() for field in header or columns[:3] if field is not None]
+    at = names.index(columns.label) if columns.label else 0
 
     def labels() -> Iterator[object]:
-        for fields in _good_records(head.data, dialect):
-            if len(fields) == width and tuple(fields) != header:
-                yield fields[at]
+        records = _records(head.data, dialect)
+        yield from (r[at] for r in records if len(r) == len(names) and tuple(r) != header)
         for lines in () if head.is_all else samples(path):
-            yield from (fields[at] for fields in csv_sample(lines, width, dialect))
+            yield from (fields[at] for fields in csv_sample(lines, len(names), dialect))
 
-    layout = Layout("csv", columns, header=header, dialect=dialect, unused=unused)
-    return _layout(layout, name, options, labels())
+    unused = unused_columns(names, columns)
+    return Layout("csv", columns, header=header, dialect=dialect, unused=unused), labels()
 
 
 def _csv_columns(
@@ -283,7 +255,7 @@ def _csv_columns(
     The separator is the first with which the columns are found.
     """
     for dialect in _dialects(head):
-        first = next(_good_records(head, dialect), [])
+        first = next(_records(head, dialect), [])
         with contextlib.suppress(NoReviews):
             names = [name.strip() for name in first]
             return find_columns(path, names, options), tuple(first), dialect
@@ -293,7 +265,7 @@ def _csv_columns(
             return HEADERLESS._replace(title=title), None, dialect
     dialect, first = _widest(head)
     separated = f",{dialect.with_separator}," if dialect.with_separator else ""
-    if any(len(field) > _LONGEST_NAME or canonical(field) in NUMBERS for field in first):
+    if any(len(field) > _MAX_NAME or canonical(field) in NUMBERS for field in first):
         raise NoReviews(
             f"{path} has no header: its first record{separated} is {printable(first)}; add a line "
             "with the names of its columns, such as rating, title and text"
@@ -319,17 +291,15 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
 
 def _regular(head: bytes, dialect: Dialect) -> int:
     """Return how many records have as many fields as the first one."""
-    widths = [len(fields) for fields in _good_records(head, dialect)]
+    widths = [len(fields) for fields in _records(head, dialect)]
     return widths.count(widths[0]) if widths else 0
 
 
 def _widest(head: bytes) -> tuple[Dialect, list[str]]:
     """Return the dialect whose first record has the most fields, and this record."""
-    found = [(dialect, next(_good_records(head, dialect), [])) for dialect in _dialects(head)]
+    found = [(dialect, next(_records(head, dialect), [])) for dialect in _dialects(head)]
     return max(found, key=lambda item: len(item[1]))
 
 
-def _good_records(head: bytes, dialect: Dialect) -> Iterator[list[str]]:
-    for fields in sampled_records(io.BytesIO(head), dialect):
-        if not isinstance(fields, Rejected) and fields:
-            yield fields
+def _records(head: bytes, dialect: Dialect) -> Iterator[list[str]]:
+    return filter(None, sampled_records(head, dialect))

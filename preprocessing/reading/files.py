@@ -28,33 +28,23 @@ from preprocessing.reading.archives import (
 HELD_OUT = {"eval": 1, "test": 2}
 """Held-out split -> priority. A text in files of several splits belongs to the highest priority."""
 
-REMEDY = "remove one of them, or write a glob in data.splits that matches only one"
-"""The remedy for two files with the same reviews."""
 _DATA_ONLY = ("*", globs.EVERYTHING, "**/*")
 
 
-class FoundFile(NamedTuple):
-    """A file as its file system lists it: `size` in bytes, `modified` in seconds since 1970."""
-
-    path: str
-    size: int
-    modified: float
-
-
 class SourceFile(NamedTuple):
-    """A file of an input.
+    """A file of an input, as its file system lists it.
 
     Attributes:
-      group: `train`, `eval`, `test` or `all`.
       path: local or gs://.
       size: in bytes, as it is stored.
       modified: in seconds since 1970.
+      group: `train`, `eval`, `test` or `all`.
     """
 
-    group: str
     path: str
     size: int
     modified: float
+    group: str = "all"
 
 
 def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
@@ -70,23 +60,21 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
     Raises:
       InputError: see `find_files`; or every file of a group belongs to another group.
     """
-    groups: dict[str, str] = {}
+    by_priority = sorted(patterns, key=lambda group: HELD_OUT.get(group, 0))
     found = {}
+    for group in by_priority:
+        for file in find_files(base, patterns[group]):
+            found[file.path] = file._replace(group=group)
     for group, pattern in patterns.items():
-        for file in find_files(base, pattern):
-            found[file.path] = file
-            if _rank(group) >= _rank(groups.get(file.path, group)):
-                groups[file.path] = group
-    sources = [SourceFile(groups[path], *file) for path, file in sorted(found.items())]
-    for group, pattern in patterns.items():
-        if group not in groups.values():
+        if all(file.group != group for file in found.values()):
             path = find_files(base, pattern)[0].path
             raise InputError(
                 f"data.splits.{group}: every file that the glob '{pattern}' matches belongs to "
-                f"another split, such as {path} to data.splits.{groups[path]}: name other files"
+                f"another split, such as {path} to data.splits.{found[path].group}: name other "
+                "files"
             )
     order = list(patterns)
-    return sorted(sources, key=lambda file: (order.index(file.group), file.path))
+    return sorted(found.values(), key=lambda file: (order.index(file.group), file.path))
 
 
 def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
@@ -99,11 +87,7 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
     return f"num_files:{len(sources)},total_bytes:{total},sha256:{digest.hexdigest()}"
 
 
-def _rank(group: str) -> int:
-    return HELD_OUT.get(group, 0)
-
-
-def find_files(base: str, pattern: str) -> list[FoundFile]:
+def find_files(base: str, pattern: str) -> list[SourceFile]:
     """Find the files under the folder or `gs://` prefix `base` that match `pattern`, sorted.
 
     All code that reads, checks or fingerprints an input lists its files with this function.
@@ -152,22 +136,9 @@ def _check_folder(base: str) -> None:
             f"{base} is a file: data.input_base must be its folder, "
             "and data.splits can name the file in it"
         )
-    if not os.access(base, os.R_OK | os.X_OK):
-        raise InputError(
-            f"the folder {base} cannot be read: this user needs permission to list and open it"
-        )
 
 
-def data_files(base: str) -> list[FoundFile]:
-    """Return the files of a folder and its subfolders, sorted, without those that are not data.
-
-    Raises:
-        InputError: see `match_files`.
-    """
-    return match_files(base, globs.EVERYTHING, data_only=True)
-
-
-def match_files(base: str, pattern: str, data_only: bool = False) -> list[FoundFile]:
+def match_files(base: str, pattern: str, data_only: bool = False) -> list[SourceFile]:
     """Return the files under `base` that match `pattern`, sorted; see `find_files`.
 
     With `data_only`, files that are not data are left out.
@@ -201,7 +172,7 @@ def match_files(base: str, pattern: str, data_only: bool = False) -> list[FoundF
 
 def _remote_files(
     folder: str, pattern: str, is_wanted: Callable[[str], bool]
-) -> Iterator[FoundFile]:
+) -> Iterator[SourceFile]:
     # Beam lists the files, and `is_wanted` matches their names. In Beam's globs `**/` needs at
     # least one folder, and `?` matches a slash.
     prefix = glob.escape(FileSystems.join(folder, globs.literal_prefix(pattern)))
@@ -210,12 +181,12 @@ def _remote_files(
         # On gs:// a "folder" can be an empty object whose name ends with a slash.
         if not found.path.endswith("/") and is_wanted(relative_path(folder, found.path)):
             modified = float(found.last_updated_in_seconds or 0)
-            yield FoundFile(found.path, int(found.size_in_bytes), modified)
+            yield SourceFile(found.path, int(found.size_in_bytes), modified)
 
 
 def _local_files(
     folder: str, pattern: str, is_wanted: Callable[[str], bool], data_only: bool
-) -> Iterator[FoundFile]:
+) -> Iterator[SourceFile]:
     """Yield the wanted files; links to folders are followed, and each folder is listed once.
 
     Beam's listing omits files that cannot be read, and files behind a link to a folder.
@@ -236,7 +207,7 @@ def _local_files(
                 if is_wanted(relative):
                     status = entry.stat()
                     path = os.path.join(folder, relative)
-                    yield FoundFile(path, status.st_size, status.st_mtime)
+                    yield SourceFile(path, status.st_size, status.st_mtime)
             elif inside.count("/") < depth and (globs.is_data(relative) or not data_only):
                 # All folders are listed before all links.
                 add = waiting.appendleft if entry.is_symlink() else waiting.append

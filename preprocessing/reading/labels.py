@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from preprocessing.reading.columns import Layout
@@ -27,26 +27,24 @@ KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUT
 """The words with a meaning on every scale."""
 
 _PREFIX = "__label__"
-_NUMBER = re.compile(r"(-?[0-9]+)(?:\.0*)?", re.ASCII)
+_NUMBER = re.compile(r"(-?[0-9]+)(?:\.0*)?(?: out of 5 stars)?", re.ASCII)
 
 
 class LabelReader:
-    """A reader of labels.
+    """A reader of the labels of files with this layout; without labels, all values are valid."""
 
-    Args:
-      meanings: label, as `canonical` returns it -> 0, 1, or NEUTRAL or None to leave it out.
-      guessed: whether the scale was inferred from some labels. If it was, the reason for a number
-        that is only on other scales is OTHER_SCALE.
-    """
-
-    def __init__(self, meanings: Mapping[str, int | None], guessed: bool = False) -> None:
+    def __init__(self, layout: Layout) -> None:
+        meanings = layout.label_map or {**SCALES[layout.label_scale], **KNOWN_WORDS}
         self._meanings = {
             label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
         }
-        self._guessed = guessed
+        self._guessed = layout.scale_is_guessed and not layout.label_map
+        self._optional = layout.labels == "optional"
 
     def read(self, value: object) -> int | None:
         """Return 0 (negative), 1 (positive), `NEUTRAL` (leave out) or None (not a label)."""
+        if self._optional:
+            return 0
         found = self._meanings.get(value) if isinstance(value, str) else None
         return self._meanings.get(canonical(value) or "") if found is None else found
 
@@ -55,31 +53,11 @@ class LabelReader:
         return OTHER_SCALE if self._guessed and canonical(value) in NUMBERS else BAD_LABEL
 
 
-class AnyLabel(LabelReader):
-    """A reader for input whose labels are not used: every value is valid, even a missing one."""
-
-    def __init__(self) -> None:
-        super().__init__({})
-
-    def read(self, value: object) -> int:
-        """Return 0, which no other code reads."""
-        return 0
-
-
-def label_reader(layout: Layout) -> LabelReader:
-    """Return the reader of the labels of files with this layout."""
-    if layout.labels == "optional":
-        return AnyLabel()
-    if layout.label_map:
-        return LabelReader(layout.label_map)
-    return LabelReader({**SCALES[layout.label_scale], **KNOWN_WORDS}, layout.scale_is_guessed)
-
-
 def canonical(value: object) -> str | None:
     """Return a label in the spelling of `SCALES`; None for a value that is no label.
 
-    `4`, `4.0`, `"4"`, `" 4.0"` and `"__label__4"` become `4`, True becomes `true`, and a word is in
-    lower case.
+    `4`, `4.0`, `" 4.0"`, `"4.0 out of 5 stars"` and `"__label__4"` become `4`, True becomes `true`,
+    and a word is in lower case.
     """
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")

@@ -7,6 +7,7 @@ data, one file may contain only the labels 1 and 2, and only another file shows 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,10 +25,11 @@ from preprocessing.reading.records import ReadOptions, printable
 
 _FILES_AT_ONCE = 16
 """Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
-_MOST_LINES = 4
+_MAX_LINES = 4
 _FORMATS = {"fasttext": "fastText", "csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
-_MOST_LABELS = 5
-_CHARACTERS = 30
+_MAX_LABELS = 5
+_MAX_CHARACTERS = 30
+_MAX_RANGE = 20
 
 
 def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[Layout]:
@@ -75,14 +77,14 @@ def _leave_out(
     wanted = [path for path in of_group if path in read]
     if not wanted:
         return ""
-    first, name = "; if it contains no reviews, ", os.path.basename(wanted[0])
+    first = "; if it contains no reviews, "
     if optional:
         return f"{first}name only the other files in --input"
-    suffixes = ["." + ".".join(name.split(".")[number:]) for number in (-1, -2)]
     names = [os.path.basename(path) for path in wanted]
     same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
     beginning = "".join(letters[0] for letters in same)
-    for glob in (f"**/{name}", *(f"**/*{suffix}" for suffix in suffixes), f"**/{beginning}*"):
+    ends = [".".join(["*", *names[0].split(".")[number:]]) for number in (-1, -2)]
+    for glob in (f"**/{name}" for name in (names[0], *ends, f"{beginning}*")):
         matches = compile_glob(glob).fullmatch
         if [path for path in of_group if matches(path)] == wanted:
             split = "train" if file.group == "all" else file.group
@@ -102,19 +104,19 @@ def detect_format(path: str, options: ReadOptions) -> Layout:
 def _refuse_settings_without_effect(
     found: Sequence[Inspection], layouts: Sequence[Layout], options: ReadOptions
 ) -> None:
-    for name, column in options.columns.items():
-        if all(layout.columns is None for layout in layouts):
-            raise InputError(
-                f"data.columns.{name} is '{column}', but every file is fastText, which has no "
-                "columns: remove the setting, or set data.format"
-            )
+    if options.columns and all(layout.columns is None for layout in layouts):
+        name, column = next(iter(options.columns.items()))
+        raise InputError(
+            f"data.columns.{name} is '{column}', but every file is fastText, which has no "
+            "columns: remove the setting, or set data.format"
+        )
     labels = {label for item in found for label in item.labels or ()}
     # Labels behind the inspected ones may be in the setting.
     is_complete = all(item.complete for item in found)
     if options.label_map and is_complete and not labels & options.label_map.keys():
         raise InputError(
-            f"data.labels has none of the labels of the files, which are {_shown(labels)}: set "
-            "other labels, or remove the setting"
+            "data.labels has none of the labels of the files, which are "
+            f"{_shown(sorted(labels))}: set other labels, or remove the setting"
         )
 
 
@@ -149,14 +151,13 @@ def _find_scale(found: Sequence[Inspection]) -> str:
     an exception: they come from one family of datasets, whose labels are 1 and 2. Without any
     number the labels are words, at least one of which must be known.
     """
-    first: dict[int, Inspection] = {}  # number -> the first file that has it
-    for item in found:
-        for label in item.labels or ():
-            if label in NUMBERS:
-                first.setdefault(int(label), item)
-    if not first:
-        return _words(found)
-    numbers = sorted(first)
+    with_labels = [item for item in found if item.labels]
+    seen = {label for item in with_labels for label in item.labels or ()}
+    numbers = sorted(int(label) for label in seen if label in NUMBERS)
+    if not numbers:
+        if seen and not seen & KNOWN_WORDS.keys():
+            raise InputError(_unknown_labels(with_labels))
+        return WORDS
     least, most = numbers[0], numbers[-1]
     if least == -1 and most <= 1:
         return "-1 to 1"
@@ -164,75 +165,69 @@ def _find_scale(found: Sequence[Inspection]) -> str:
         return "0 and 1"
     if least == 0 and most == 4 and any({"0", "4"} <= (item.labels or set()) for item in found):
         return "0 to 4"
-    if least < 1 or (most == 3 and 2 in first):
-        raise InputError(_no_scale(first))
+    if least < 1 or (most == 3 and 2 in numbers):
+        raise InputError(_unknown_labels(with_labels))
     if most > 2:
         return STARS
     stars = [item for item in found if item.layout.label_scale == STARS and item.labels is None]
     if stars:
         column = stars[0].layout.columns
         raise InputError(
-            f"{first[most].path} has no label above {most}, and {stars[0].path} has "
+            f"{_first(with_labels, most)} has no label above {most}, and {stars[0].path} has "
             f"stars in its column {column.label if column else 'label'}: 2 is positive if the "
             "labels are 1 and 2, and negative if they are 1 to 5; read the files in two runs, or "
             "set data.labels={1: 0, 2: 0, 3: null, 4: 1, 5: 1}"
         )
-    if 2 in first or all(_counts_from_one(item.layout) for item in found if item.labels):
+    if most == 2 or all(_counts_from_one(item.layout) for item in with_labels):
         return "1 and 2"
     raise InputError(
-        f"{first[1].path}: every inspected label is 1, which is positive beside 0 and negative "
-        "beside 2: set data.labels={0: 0, 1: 1} or data.labels={1: 0, 2: 1}"
+        f"{_first(with_labels, 1)}: every inspected label is 1, which is positive beside 0 and "
+        "negative beside 2: set data.labels={0: 0, 1: 1} or data.labels={1: 0, 2: 1}"
     )
 
 
-def _words(found: Sequence[Inspection]) -> str:
-    """Return WORDS, the scale of labels that are not numbers.
+def _first(found: Sequence[Inspection], label: object) -> str:
+    """Return the path of the first file that has a label."""
+    return next(item.path for item in found if str(label) in (item.labels or ()))
 
-    Raises:
-        InputError: no word is known.
+
+def _unknown_labels(found: Sequence[Inspection]) -> str:
+    """Return the message for labels without a certain meaning, with a mapping to set.
+
+    The mapping of numbers is by their order; words have none.
     """
-    with_labels = [item for item in found if item.labels]
-    seen = {label for item in with_labels for label in item.labels or ()}
-    if not seen or seen & KNOWN_WORDS.keys():
-        return WORDS
-    mapping = ", ".join(f"'{label[:_CHARACTERS]}': ?" for label in sorted(seen)[:_MOST_LABELS])
-    raise InputError(
-        f"{with_labels[0].path} has the labels {_shown(seen)}, whose meaning is unknown: set "
-        f"data.labels={{{mapping}}} with 0 for negative, 1 for positive and null for a label to "
-        "leave out; or set data.columns.label to the column of the labels"
+    labels = sorted({label for item in found for label in item.labels or ()})
+    numbers = sorted(int(label) for label in labels if re.fullmatch("-?[0-9]{1,3}", label))
+    if numbers:
+        labels = [str(number) for number in numbers]
+        least, most = numbers[0], numbers[-1]
+        middle = (least + most) / 2
+        every = range(least, most + 1) if most - least <= _MAX_RANGE else numbers
+        meanings = [f"{n}: {'null' if n == middle else int(n > middle)}" for n in every]
+        how = f", such as {{{', '.join(meanings)}}}"
+    else:
+        meanings = [f"'{printable(label)[:_MAX_CHARACTERS]}': ?" for label in labels[:_MAX_LABELS]]
+        how = f"={{{', '.join(meanings)}}}"
+    paths = dict.fromkeys((_first(found, labels[0]), _first(found, labels[-1])))
+    remedies = [f"set data.labels{how} (0 negative, 1 positive, null left out)"]
+    if len(paths) > 1:
+        remedies.append("read the files in two runs")
+    if any(item.layout.columns for item in found):
+        remedies.append("set data.columns.label to the column of the labels")
+    return (
+        f"{' and '.join(paths)} {'has' if len(paths) == 1 else 'have'} the labels "
+        f"{_shown(labels)}, whose meaning is not certain: {', or '.join(remedies)}"
     )
 
 
-def _shown(labels: Iterable[str]) -> str:
-    shown = sorted(labels)
-    more = f" and {len(shown) - _MOST_LABELS} more" if len(shown) > _MOST_LABELS else ""
-    names = (printable(label)[:_CHARACTERS] for label in shown[:_MOST_LABELS])
+def _shown(labels: Sequence[str]) -> str:
+    more = f" and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
+    names = (printable(label)[:_MAX_CHARACTERS] for label in labels[:_MAX_LABELS])
     return (", ".join(names) or "none") + more
 
 
 def _counts_from_one(layout: Layout) -> bool:
     return layout.format == "fasttext" or (layout.format == "csv" and layout.header is None)
-
-
-def _no_scale(first: dict[int, Inspection]) -> str:
-    """Return the message for numbers without a certain meaning, with a mapping by their order."""
-    least, most = min(first), max(first)
-    middle = (least + most) / 2
-    mapping = ", ".join(
-        f"{number}: {'null' if number == middle else int(number > middle)}"
-        for number in range(least, most + 1)
-    )
-    one, other = first[least].path, first[most].path
-    where = (
-        f"{one} has the labels {', '.join(map(str, sorted(first)))}"
-        if one == other
-        else f"{one} has the label {least} and {other} has the label {most}"
-    )
-    return (
-        f"{where}, whose meaning is not certain: set data.labels, such as {{{mapping}}} "
-        "(0 negative, 1 positive, null left out)"
-        + (", or read the files in two runs" if one != other else "")
-    )
 
 
 def _with_common_titles(layouts: list[Layout]) -> list[Layout]:
@@ -263,8 +258,8 @@ def describe(layouts: Iterable[Layout]) -> list[str]:
     if len(ways) == 1:
         return [ways[0][0]]
     lines = [f"{way} ({count} {'file' if count == 1 else 'files'})" for way, count in ways]
-    if len(lines) > _MOST_LINES:
-        lines[_MOST_LINES - 1 :] = [f"and in {len(lines) - _MOST_LINES + 1} other ways"]
+    if len(lines) > _MAX_LINES:
+        lines[_MAX_LINES - 1 :] = [f"and in {len(lines) - _MAX_LINES + 1} other ways"]
     return lines
 
 

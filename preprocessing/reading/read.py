@@ -49,9 +49,7 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
         if isinstance(found, Lost):
             yield Batch(rejected=[found.record], lost=found.bytes)
         else:
-            batch = parse(found)
-            batch.fill()
-            yield batch
+            yield parse(found)
 
 
 def _read_stream(piece: Piece) -> Iterator[Batch]:

@@ -19,16 +19,6 @@ BROKEN_JSON = "broken_json"
 BROKEN_CSV = "broken_csv"
 CORRUPT_ARCHIVE = "corrupt_archive"
 LINE_TOO_LONG = "line_too_long"
-REASONS = (
-    BAD_LABEL,
-    OTHER_SCALE,
-    NO_TEXT,
-    INVALID_UTF8,
-    BROKEN_JSON,
-    BROKEN_CSV,
-    CORRUPT_ARCHIVE,
-    LINE_TOO_LONG,
-)
 
 _DETAIL_CHARACTERS = 200
 _BATCH = 1_000
@@ -59,7 +49,7 @@ class Neutral(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A line that cannot be used: `reason` is one of `REASONS`, `detail` the offending content."""
+    """A line that cannot be used, the reason, which is a constant above, and the content."""
 
     position: int
     reason: str
@@ -77,28 +67,38 @@ class Batch:
       positions: line numbers of the reviews in the piece, from 1.
       labels: 0 negative, 1 positive; 0 for all if labels are not read.
       texts: UTF-8.
-      further: name of each of `features.further_columns` -> its values.
-      ids: UTF-8; empty if `ReadOptions.id` is not set, or the file has no columns.
+      further: `Review.further` of each review; empty if the file has no columns.
       rejected: the lines that cannot be read.
-      neutrals: the number of lines that are left out as neutral.
+      neutrals: line numbers of the lines that are left out as neutral.
       lost: the number of damaged bytes in the (compressed) file.
     """
 
     positions: list[int] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
     texts: list[bytes] = field(default_factory=list)
-    further: dict[str, list[Any]] = field(
-        default_factory=lambda: {name: [] for name, *_ in features.COLUMNS[2:]}
-    )
-    ids: list[Any] = field(default_factory=list)
+    further: list[tuple[bytes | int, ...]] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
-    neutrals: int = 0
+    neutrals: list[int] = field(default_factory=list)
     lost: int = 0
 
     @property
     def lines(self) -> int:
         """The number of lines."""
-        return len(self.texts) + len(self.rejected) + self.neutrals
+        return len(self.texts) + len(self.rejected) + len(self.neutrals)
+
+    @property
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """Name of each of `features.COLUMNS` -> its values."""
+        found: dict[str, Sequence[Any]] = {features.TEXT: self.texts, features.LABEL: self.labels}
+        for index, (name, missing, _) in enumerate(features.further_columns()):
+            found[name] = [row[index] for row in self.further] or [missing] * len(self.texts)
+        return found
+
+    @property
+    def ids(self) -> list[Any]:
+        """UTF-8; empty if `ReadOptions.id` is not set, or the file has no columns."""
+        number = len(features.further_columns())
+        return [row[number] for row in self.further if len(row) > number]
 
     def add(self, record: Record) -> None:
         """Append one line."""
@@ -106,19 +106,12 @@ class Batch:
             self.positions.append(record.position)
             self.texts.append(record.text.encode())
             self.labels.append(record.label)
-            for values, value in zip(self.further.values(), record.further, strict=False):
-                values.append(value)
-            if len(record.further) > len(self.further):
-                self.ids.append(record.further[-1])
+            if record.further:
+                self.further.append(record.further)
         elif isinstance(record, Rejected):
             self.rejected.append(record)
         else:
-            self.neutrals += 1
-
-    def fill(self) -> None:
-        """Append to the further columns the missing values of reviews that were added without."""
-        for name, missing, _ in features.COLUMNS[2:]:
-            self.further[name] += [missing] * (len(self.texts) - len(self.further[name]))
+            self.neutrals.append(record.position)
 
 
 def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
@@ -128,7 +121,6 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
         batch = Batch()
         for record in chunk:
             batch.add(record)
-        batch.fill()
         yield batch
 
 
@@ -221,16 +213,13 @@ def make_review(
 
 
 def further_values(values: Sequence[Any]) -> tuple[bytes | int, ...]:
-    """Return the values of the further columns of a review.
+    """Return the values of the further columns of a review, and the id if one is read.
 
     Args:
-      values: what the file has in these columns, None in a column that it lacks, and the id if one
-        is read; empty if it lacks all of them.
+      values: what the file has in these columns, None in a column that it lacks.
     """
-    if not values:
-        return ()
-    pairs = zip(values, (*features.further_columns(), _ID), strict=False)
-    return tuple(_converted(value, column.missing) for value, column in pairs)
+    columns = (*features.further_columns(), _ID)
+    return tuple(_converted(value, of.missing) for value, of in zip(values, columns, strict=False))
 
 
 def _converted(value: Any, missing: bytes | int) -> bytes | int:

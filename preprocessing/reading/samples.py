@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,6 @@ from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compress
 from preprocessing.reading.columns import Dialect
 from preprocessing.reading.files import open_raw
 from preprocessing.reading.formats.csv import sampled_records
-from preprocessing.reading.records import Rejected
 
 _PLACES = 8
 _BYTES = 1 << 16
@@ -81,7 +79,4 @@ def csv_sample(lines: bytes, width: int, dialect: Dialect) -> list[list[str]]:
 
 
 def _records(lines: bytes, width: int, dialect: Dialect) -> list[list[str]]:
-    records = sampled_records(io.BytesIO(lines), dialect)
-    return [
-        fields for fields in records if not isinstance(fields, Rejected) and len(fields) == width
-    ]
+    return [fields for fields in sampled_records(lines, dialect) if len(fields) == width]

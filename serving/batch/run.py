@@ -31,9 +31,7 @@ from core.errors import InputError, UserError
 from core.local_beam import make_pipeline
 from preprocessing.reading import globs
 from preprocessing.reading.files import (
-    FoundFile,
     SourceFile,
-    data_files,
     file_size,
     fingerprint,
     match_files,
@@ -46,7 +44,6 @@ from serving.batch.work import Unit, in_units
 
 STANDARD_STREAM = "-"
 _SECONDS_BETWEEN_REPORTS = 1.0
-_GROUP = "all"
 
 
 class Request(NamedTuple):
@@ -140,11 +137,11 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
     Raises:
       InputError: a word matches no file, or a file cannot be listed.
     """
-    found: dict[str, FoundFile] = {}
+    found: dict[str, SourceFile] = {}
     for word in words:
         for file in _files(word if "://" in word else os.path.abspath(os.path.expanduser(word))):
             found.setdefault(file.path, file)
-    return [SourceFile(_GROUP, *file) for file in found.values()]
+    return list(found.values())
 
 
 def spool_standard_input(folder: str) -> SourceFile:
@@ -154,22 +151,22 @@ def spool_standard_input(folder: str) -> SourceFile:
     with open(path, "wb") as target:
         if sys.stdin is not None:
             shutil.copyfileobj(sys.stdin.buffer, target)
-    return SourceFile(_GROUP, path, os.path.getsize(path), 0.0)
+    return SourceFile(path, os.path.getsize(path), 0.0)
 
 
-def _files(word: str) -> Sequence[FoundFile]:
+def _files(word: str) -> Sequence[SourceFile]:
     is_local = FileSystems.get_scheme(word) is None
     if is_local and os.path.isdir(word):
-        files = data_files(word)
+        files = match_files(word, globs.EVERYTHING, data_only=True)
     elif is_local and os.path.exists(word):
         # The name of an existing file may contain the special characters of a glob.
         status = os.stat(word)
-        files = [FoundFile(word, file_size(word), status.st_mtime)]
+        files = [SourceFile(word, file_size(word), status.st_mtime)]
     else:
         base = _existing_folder(word) if is_local else globs.literal_prefix(word).rpartition("/")[0]
         files = match_files(base, word.removeprefix(base).lstrip("/"))
         if not files and not is_local and globs.is_literal(word):
-            files = data_files(word)
+            files = match_files(word, globs.EVERYTHING, data_only=True)
     if not files:
         raise InputError(f"--input: {word} matches no file; give files, folders or globs")
     return files

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
+from preprocessing.features import UNDECIDED
 from serving.explain import MAX_WORDS, parts, variants
 from serving.predict_text import PREDICT_TEXT
 from serving.rest import metrics as prometheus
@@ -29,7 +30,6 @@ from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel
 from serving.rest.settings import MODEL_NAME
 from serving.rest.versions import ServedVersions
-from trainer_module.export import UNDECIDED
 
 VERSION_HEADER = "x-model-version"
 """The header with the version that answered, which TensorFlow Serving does not have."""

@@ -10,6 +10,8 @@ from ml_metadata import proto
 from ml_metadata.metadata_store import MetadataStore
 
 from tests.cluster.conftest import wait_for
+from tests.cluster.training_ground import kind_named
+from tests.exhaustive import exhaustive
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(2400)]
 
@@ -92,6 +94,26 @@ def test_a_training_continues_after_a_cancelled_run(kubeflow, sample):
         run_id = run_in(kubeflow("submit", *long))
         kubeflow.wait_for_log(run_id, "Trainer", text)
         kubeflow.client.terminate_run(run_id)
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy"),
+    [
+        ("tfjob", "parameter_server"),
+        ("trainjob", "multi_worker_mirrored"),
+        exhaustive("trainjob", "parameter_server"),
+        exhaustive("jobset", "multi_worker_mirrored"),
+    ],
+)
+def test_a_training_job_of_the_pipeline_ends_with_a_pushed_model(kubeflow, sample, kind, strategy):
+    settings = (f"kubeflow.training_job={kind}", f"training.strategy={strategy}")
+    words = [word for each in (*settings, "training.workers=2") for word in ("--set", each)]
+    lines = kubeflow("submit", "--wait", *words)
+    executors = kubeflow.executors(run_in(lines))
+    assert set(executors) == NEVER_CACHED | {"Trainer"}
+    log = kubeflow.log(executors["Trainer"])
+    assert f"Created {kind_named(kind).title}" in log and "[worker 0]" in log
+    assert "Pushed to" in kubeflow.log(executors["Pusher"])
 
 
 def test_a_failure_names_the_pod_and_its_error(kubeflow):

@@ -10,9 +10,10 @@ from pathlib import Path
 import yaml
 from kubernetes import client, config, dynamic
 
-from platforms.training_jobs.choice import KINDS
 from platforms.training_jobs.client import JobClient, connect
-from platforms.training_jobs.follow import Terms, run
+from platforms.training_jobs.job import JobLimits
+from platforms.training_jobs.kinds import KINDS
+from platforms.training_jobs.kubernetes import run
 from platforms.training_jobs.settings import KubernetesJobSettings
 from tests.checkout import CHECKOUT
 from tests.kubeflow_files import objects
@@ -219,8 +220,8 @@ class Ground:
 
     def follow(self, manifest, timeout_seconds=600.0, refused_seconds=300.0):
         """Run a job as the step does."""
-        terms = Terms(timeout_seconds, refused_seconds, 0.5, self.is_done, lambda: "")
-        run(self.client, manifest, terms)
+        limits = JobLimits(timeout_seconds, 0.5, self.is_done, refused_seconds=refused_seconds)
+        run(self.client, manifest, limits)
 
     def start(self, manifest, **limits):
         """Run a job in a thread; return the thread and the list of what it raises."""

@@ -8,7 +8,7 @@ import pytest
 from pipeline.config import Data, load_config
 from pipeline.pipeline import create_pipeline
 from platforms.local.platform import Local
-from tests.components.test_review_example_gen import Read
+from tests.components.example_gen import Read
 
 pytestmark = pytest.mark.slow
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 LINES = 300_000
 SCRIPT = """
 import json, resource, sys
 from pathlib import Path
 from core.errors import InputError
-from tests.components.test_fast_path import read_examples
+from tests.components.example_gen import read_files
 folder, error_text = Path(sys.argv[1]), ""
 try:
-    read_examples(folder / "in", folder)
+    read_files(folder, folder / "in", max_rejected_fraction=0.01)
 except InputError as error:
     error_text = str(error)
 print(json.dumps([error_text, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))

@@ -1,96 +1,26 @@
-"""ReviewExampleGen's executor on real files: Examples, splits, caps, duplicates, accounting."""
+"""ReviewExampleGen's executor on real files: Examples, splits, limits, duplicates, accounting."""
 
-import glob
+import bz2
 import gzip
-import json
+import re
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
-import tensorflow as tf
-from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
-from tfx.proto import example_gen_pb2
-from tfx.types import standard_artifacts
-from tfx.utils import proto_utils
 
-from components.artifacts import RejectedLines
 from components.review_example_gen import units
-from components.review_example_gen.executor import Executor
 from core.errors import InputError
 from preprocessing.reading import pieces
+from tests.components.example_gen import (
+    RUNNERS,
+    SPLITS,
+    label_of,
+    line,
+    read_files,
+    text_of,
+    write,
+)
 
 pytestmark = pytest.mark.slow
-
-IN_MEMORY = ()
-RUNNERS = {
-    "in memory": IN_MEMORY,
-    "two processes": ("--direct_running_mode=multi_processing", "--direct_num_workers=2"),
-    "three threads": ("--direct_running_mode=multi_threading", "--direct_num_workers=3"),
-}
-
-
-def properties_of(inputs, patterns, **options):
-    """Return the execution properties for these files."""
-    splits = [
-        example_gen_pb2.Input.Split(name=name, pattern=pattern)
-        for name, pattern in patterns.items()
-    ]
-    return {
-        "input_base": str(inputs),
-        "input_config": proto_utils.proto_to_json(example_gen_pb2.Input(splits=splits)),
-        "options": json.dumps({"max_rejected_fraction": 0.5, **options}),
-    }
-
-
-def read_files(folder, inputs, patterns, runner=IN_MEMORY, **options):
-    return Read(folder, properties_of(inputs, patterns, **options), runner)
-
-
-class Read:
-    """One execution with these properties: its Examples by split, and the counts."""
-
-    def __init__(self, folder, properties, runner=IN_MEMORY):
-        examples, rejected = standard_artifacts.Examples(), RejectedLines()
-        examples.uri, rejected.uri = str(folder / "examples"), str(folder / "rejected")
-        context = BaseBeamExecutor.Context(
-            beam_pipeline_args=[*runner], tmp_dir=str(folder / "tmp")
-        )
-        Executor(context).Do({}, {"examples": [examples], "rejected": [rejected]}, properties)
-        self.reading = rejected.get_string_custom_property("reading")
-        self.splits = {}
-        for split in ("train", "eval", "test"):
-            files = sorted(glob.glob(f"{examples.uri}/Split-{split}/*"))
-            assert files, f"{split} has no file"
-            self.splits[split] = [
-                tf.train.Example.FromString(record.numpy())
-                for record in tf.data.TFRecordDataset(files, "GZIP")
-            ]
-        with open(f"{rejected.uri}/summary.json") as file:
-            self.counts = json.load(file)
-        files = Path(rejected.uri, "files.jsonl").read_text().splitlines()
-        self.by_file = {Path(counts.pop("file")).name: counts for counts in map(json.loads, files)}
-        self.rejected = [
-            json.loads(line)
-            for path in Path(rejected.uri).glob("lines*")
-            for line in path.read_text().splitlines()
-        ]
-
-    def texts(self, split):
-        return Counter(_bytes(example, "text") for example in self.splits[split])
-
-
-def _bytes(example, feature):
-    return example.features.feature[feature].bytes_list.value[0]
-
-
-def line(number, label=1):
-    return f"__label__{label} Title {number}: body {number}"
-
-
-def write(folder, name, lines):
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text("".join(f"{text}\n" for text in lines))
-    return folder
 
 
 @pytest.fixture
@@ -98,28 +28,25 @@ def inputs(tmp_path):
     return tmp_path / "input"
 
 
-def test_an_example_has_the_features_of_the_contract(tmp_path, inputs):
-    write(inputs, "a.txt", [line(i, 1 + i % 2) for i in range(40)])
-    read = read_files(tmp_path, inputs, {"all": "*"})
-    examples = [example for split in read.splits.values() for example in split]
-    assert len(examples) == 40
+def test_an_example_has_the_features_of_the_contract_and_equal_texts_are_in_one_split(
+    tmp_path, inputs
+):
+    write(inputs, "a.txt", [line(i % 100, 1 + i % 2) for i in range(400)])
+    read = read_files(tmp_path, inputs)
     assert read.reading == "fastText: label (1 and 2)"
-    for example in examples:
-        assert set(example.features.feature) == {"text", "label"}
-        number = int(_bytes(example, "text").split()[-1])
-        assert _bytes(example, "text") == b"Title %d: body %d" % (number, number)
-        assert list(example.features.feature["label"].int64_list.value) == [number % 2]
-
-
-def test_equal_texts_are_in_one_split(tmp_path, inputs):
-    write(inputs, "a.txt", [line(i % 100) for i in range(400)])
-    read = read_files(tmp_path, inputs, {"all": "*"})
     seen = defaultdict(set)
-    for split in read.splits:
-        for text in read.texts(split):
-            seen[text].add(split)
-    assert len(seen) == 100
+    for split, examples in read.splits.items():
+        for example in examples:
+            assert set(example.features.feature) == {"text", "label"}
+            number = int(text_of(example).split()[-1])
+            assert text_of(example) == b"Title %d: body %d" % (number, number)
+            assert label_of(example) == number % 2
+            seen[number].add(split)
+    assert len(seen) == 100 and sum(map(len, read.splits.values())) == 400
     assert all(len(splits) == 1 for splits in seen.values())
+    # Nothing unpublished is left behind.
+    left = sorted(path.name for path in (tmp_path / "examples").iterdir())
+    assert left == ["Split-eval", "Split-test", "Split-train"]
 
 
 def test_train_reviews_that_are_also_in_named_test_files_are_rejected(tmp_path, inputs):
@@ -144,17 +71,14 @@ def test_a_limit_keeps_the_same_reviews_however_files_are_cut(tmp_path, inputs, 
     # Each text occurs four times, and equal texts are kept or left out together.
     write(inputs, "a.txt", [line(i % 250, 1 + i // 250 % 2) for i in range(1000)])
     limits = {"train": 122, "eval": 21}
-    reads = [read_files(tmp_path / "whole", inputs, {"all": "*"}, max_examples=limits)]
+    reads = [read_files(tmp_path / "whole", inputs, max_examples=limits)]
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 2_000)
     monkeypatch.setattr(units, "_BYTES_PER_UNIT", 10_000)
     threads = RUNNERS["three threads"]
-    reads.append(read_files(tmp_path / "cut", inputs, {"all": "*"}, threads, max_examples=limits))
+    reads.append(read_files(tmp_path / "cut", inputs, threads, max_examples=limits))
     assert {split: len(reads[0].splits[split]) for split in limits} == {"train": 120, "eval": 20}
     for split in limits:
-        kept = [
-            Counter(e.SerializeToString(deterministic=True) for e in r.splits[split]) for r in reads
-        ]
-        assert kept[0] == kept[1]
+        assert reads[0].content(split) == reads[1].content(split)
     assert sum(reads[0].counts.values()) == 1000
     assert reads[0].counts["over_max_examples"] == 1000 - 140 - len(reads[0].splits["test"])
 
@@ -185,19 +109,16 @@ def test_a_position_counts_from_the_beginning_of_its_file(tmp_path, inputs, monk
         write(inputs, name, lines)
     write(inputs, "test.txt", [line(150), line(220)])
     read = read_files(tmp_path, inputs, {"train": "?.txt", "test": "test.txt"})
-    found = Counter(
-        (Path(item["file"]).name, item["position"], item["reason"]) for item in read.rejected
-    )
     expected = [(*place, reason) for place, reason in wrong.items()]
     expected += [(*place, "duplicate_across_splits") for place in held_out]
-    assert found == Counter(expected)
+    assert read.places() == Counter(expected)
 
 
 def test_every_line_is_an_example_a_neutral_or_rejected(tmp_path, inputs):
     stars = ["1", "2", "3", "4", "5", "x", ""]
     rows = [f'{{"overall": "{s}", "reviewText": "text {i} {s}"}}' for i in range(20) for s in stars]
     write(inputs, "a.jsonl", [*rows, "{", '{"overall": 5}'])
-    read = read_files(tmp_path, inputs, {"all": "*"})
+    read = read_files(tmp_path, inputs)
     assert sum(read.counts.values()) == 142
     assert read.counts["neutral"] == 20
     assert read.counts["rejected/bad_label"] == 40
@@ -210,7 +131,7 @@ def test_every_line_is_an_example_a_neutral_or_rejected(tmp_path, inputs):
 def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_path, inputs):
     write(inputs, "a.txt", [line(1), "no label", line(2), "none here either"])
     with pytest.raises(InputError) as error:
-        read_files(tmp_path, inputs, {"all": "*"}, max_rejected_fraction=0.4)
+        read_files(tmp_path, inputs, max_rejected_fraction=0.4)
     assert "2 of 4 lines (50.0%) cannot be used" in str(error.value)
     assert "a.txt:2 bad_label (no label); a.txt:4 bad_label" in str(error.value)
 
@@ -218,7 +139,7 @@ def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_pat
 def test_blank_lines_and_reviews_without_text_are_counted_and_no_damage(tmp_path, inputs):
     rows = [f"{i % 2 * 4 + 1},text {i}\n\n5,\n,\n" for i in range(40)]
     write(inputs, "a.csv", ["rating,text", "".join(rows)])
-    read = read_files(tmp_path, inputs, {"all": "*"}, max_rejected_fraction=0.0)
+    read = read_files(tmp_path, inputs, max_rejected_fraction=0.0)
     assert read.counts.pop("rejected/no_text") == 121
     assert sum(read.counts.values()) == 40
 
@@ -230,11 +151,11 @@ def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs
     text = "\n".join(["label,text", *rows, "4,late", "x,no label", ""])
     (inputs / "a.csv.gz").write_bytes(gzip.compress(text.encode(), 1))
     with pytest.raises(InputError) as error:
-        read_files(tmp_path / "guessed", inputs, {"all": "*"})
+        read_files(tmp_path / "guessed", inputs)
     assert "1 of the labels contradict the scale" in str(error.value)
     assert "data.labels" in str(error.value)
     assert "a.csv.gz:9002 label_of_another_scale (label: 4)" in str(error.value)
-    read = read_files(tmp_path / "set", inputs, {"all": "*"}, read={"label_map": {"1": 0, "2": 1}})
+    read = read_files(tmp_path / "set", inputs, read={"label_map": {"1": 0, "2": 1}})
     assert read.counts["rejected/bad_label"] == 2
 
 
@@ -244,8 +165,30 @@ def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):
         read_files(tmp_path, inputs, {"train": "*"})
 
 
-def test_nothing_unpublished_is_left_behind(tmp_path, inputs):
-    write(inputs, "a.txt", [line(i) for i in range(100)])
-    read_files(tmp_path, inputs, {"all": "*"})
-    left = sorted(path.name for path in (tmp_path / "examples").iterdir())
-    assert left == ["Split-eval", "Split-test", "Split-train"]
+def test_only_a_damaged_block_is_lost_and_its_position_is_reported(tmp_path, inputs):
+    inputs.mkdir()
+    # Twenty blocks, of which one is damaged.
+    lines = b"".join(b"__label__%d review %d: %r\n" % (n % 2 + 1, n, n**9) for n in range(45_000))
+    archive = bytearray(bz2.compress(lines, 1))
+    size, middle = len(archive), len(archive) // 2
+    archive[middle : middle + 40] = bytes(byte ^ 0xFF for byte in archive[middle : middle + 40])
+    (inputs / "a.bz2").write_bytes(archive)
+    with pytest.raises(InputError) as error:
+        read_files(tmp_path / "strict", inputs, max_rejected_fraction=0.01)
+    assert f"of {size:,} bytes" in str(error.value)
+    assert re.search(r"a\.bz2:\d+ corrupt_archive \(damaged at byte [\d,]+", str(error.value))
+    read = read_files(tmp_path, inputs, max_rejected_fraction=0.2)
+    assert 45_000 * 0.85 < sum(read.counts[f"examples/{split}"] for split in SPLITS) < 45_000
+    (record,) = read.rejected
+    assert record["reason"] == "corrupt_archive" and record["file"].endswith("a.bz2")
+    at = int(re.search(r"at byte ([\d,]+) of the", record["detail"])[1].replace(",", ""))
+    assert size * 0.45 < at < size * 0.6
+    assert 0 < read.counts["lost_bytes"] < size * 0.15
+    assert read.counts["rejected/corrupt_archive"] == 1
+
+
+def test_lines_in_another_encoding_are_an_input_error_with_the_remedy(tmp_path, inputs):
+    inputs.mkdir()
+    (inputs / "a.txt").write_bytes("\n".join(line(n) + " café" for n in range(9)).encode("cp1252"))
+    with pytest.raises(InputError, match=r"9 of 9 lines .*`iconv -f WINDOWS-1252 -t UTF-8"):
+        read_files(tmp_path, inputs)

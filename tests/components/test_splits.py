@@ -10,8 +10,8 @@ from preprocessing.reading.records import Batch
 
 
 def shares(group, named):
-    keys = [splits.text_key(f"review {i}".encode()) for i in range(20_000)]
-    found = list(splits.assign_splits(np.array(keys, np.uint64), group, named))
+    keys = splits.text_keys([f"review {i}".encode() for i in range(20_000)])
+    found = list(splits.assign_splits(keys, group, named))
     return [round(found.count(name) / len(keys), 2) for name in splits.SPLITS]
 
 
@@ -32,44 +32,26 @@ def test_shares(group, named, expected):
 
 
 def test_the_hash_of_earlier_versions_is_unchanged():
-    assert splits.text_key(b"Great phone: loved it") == 0x8EBA84C46CD15921
     assert splits.text_keys([b"Great phone: loved it"]).tolist() == [0x8EBA84C46CD15921]
 
 
-@given(st.sets(st.integers(0, 2**64 - 1)), st.integers(0, 2**64 - 1))
-def test_held_out_texts_are_found_from_lower_groups_only(keys, other):
-    held_out = splits.held_out_keys([("test", array(sorted(keys)))])
-    looked_up = array([*keys, other])
-    expected = ["test" if key in keys else "" for key in looked_up.tolist()]
+KEYS = st.sets(st.integers(0, 2**64 - 1))
+
+
+@given(KEYS, KEYS, st.integers(0, 2**64 - 1))
+def test_a_text_of_held_out_files_is_found_in_lower_groups_and_test_has_priority(one, two, other):
+    held_out = splits.held_out_keys([("test", array(one)), ("eval", array(two))])
+    keys = array([*one, *two, other])
+    in_test = ["test" if key in one else "" for key in keys.tolist()]
+    in_both = ["test" if key in one else "eval" if key in two else "" for key in keys.tolist()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splits, "text_keys", lambda _: looked_up)
-        for group in ("train", "eval"):
-            routed = splits.route(Batch(), group, frozenset(), held_out)
-            assert routed.duplicate_in.tolist() == expected
-        assert not any(splits.route(Batch(), "test", frozenset(), held_out).duplicate_in)
-
-
-@given(st.sets(st.integers(0, 2**64 - 1), min_size=1))
-def test_texts_of_eval_files_are_found_in_train_files_only(keys):
-    looked_up = array(sorted(keys))
-    held_out = splits.held_out_keys([("eval", looked_up)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splits, "text_keys", lambda _: looked_up)
-        for group in ("train", "all"):
-            routed = splits.route(Batch(), group, frozenset(), held_out)
-            assert set(routed.duplicate_in.tolist()) == {"eval"}
-        for group in ("eval", "test"):
-            assert not any(splits.route(Batch(), group, frozenset(), held_out).duplicate_in)
-
-
-def test_a_text_in_eval_and_test_files_belongs_to_test():
-    held_out = splits.held_out_keys([("test", array([7])), ("eval", array([7, 8]))])
-    for order in (held_out, dict(reversed(held_out.items()))):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(splits, "text_keys", lambda _: array([7, 8, 9]))
-            routed = splits.route(Batch(), "train", frozenset(), order)
-        assert routed.duplicate_in.tolist() == ["test", "eval", ""]
+        patch.setattr(splits, "text_keys", lambda _: keys)
+        for order in (held_out, dict(reversed(held_out.items()))):
+            for group, expected in (("train", in_both), ("all", in_both), ("eval", in_test)):
+                assigned = splits.assign_batch(Batch(), group, frozenset(), order)
+                assert assigned.duplicate_in.tolist() == expected
+            assert not any(splits.assign_batch(Batch(), "test", frozenset(), order).duplicate_in)
 
 
 def array(keys):
-    return np.array(keys, np.uint64)
+    return np.array(sorted(keys), np.uint64)

@@ -42,7 +42,7 @@ def test_unusable_input_is_2_before_a_component_starts(tmp_path):
     files = {"a.csv": "label,text\n0,bad\n1,good\n", "b.csv": "label,text\n4,good\n5,good\n"}
     done = workspace(tmp_path, files).run()
     assert done.returncode == 2, done.stdout + done.stderr
-    message = "input/b.csv has the label 5, whose meaning is not certain: set data.labels"
+    message = "b.csv have the labels 0, 1, 4, 5, whose meaning is not certain: set data.labels"
     assert message in done.stdout
     assert "ReviewExampleGen" not in done.stdout
 

@@ -20,7 +20,7 @@ from core.errors import ConfigError
 from pipeline.config import PRESETS, load_config
 from platforms.compile import ENTRYPOINT, compile_pipeline
 from platforms.entrypoint import main
-from platforms.training_jobs.trainers import CustomJobExecutor, KubernetesExecutor
+from platforms.training_jobs.executor import CustomJobExecutor, KubernetesExecutor
 from tests.exhaustive import exhaustive
 from tests.platforms.settings import IMAGE, REQUIRED, settings
 
@@ -213,7 +213,6 @@ JOBS = {
             "pod": {"nodeSelector": {"pool": "gpus"}},
             "volume_claim": "reviews",
             "volume_mount": "/data",
-            "refused_seconds": 600.0,
         },
         KubernetesExecutor,
     ),

@@ -1,6 +1,8 @@
 """A tiny transformed data set, and trainings on it in processes of their own."""
 
+import fcntl
 import json
+import math
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -49,8 +51,34 @@ def scripted(tmp_path, monkeypatch, log):
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory):
+def once(tmp_path_factory, worker_id):
+    """Return a function: (name, function that writes to a folder) -> that folder.
+
+    One worker calls the function for all workers of pytest.
+    """
+    base = tmp_path_factory.getbasetemp()
+    base = base if worker_id == "master" else base.parent
+
+    def once(name, write):
+        folder, unfinished = base / name, base / f"{name}-unfinished"
+        with open(base / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                unfinished.mkdir()
+                write(unfinished)
+                unfinished.rename(folder)
+        return folder
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def prepared(once):
     """Return a folder with `train-*.gz`, `eval-*.gz` (TFRecords) and the transform graph."""
+    return once("prepared", _prepare)
+
+
+def _prepare(folder):
     # Imported here, because tests that need no TensorFlow would otherwise wait for its import.
     import tensorflow as tf
     import tensorflow_transform.beam as tft_beam
@@ -59,7 +87,6 @@ def prepared(tmp_path_factory):
     from preprocessing import features
     from preprocessing.transform import preprocessing_fn
 
-    folder = tmp_path_factory.mktemp("prepared")
     spec = {
         features.TEXT: tf.io.FixedLenFeature([1], tf.string),
         features.LABEL: tf.io.FixedLenFeature([1], tf.int64),
@@ -78,7 +105,6 @@ def prepared(tmp_path_factory):
             with tf.io.TFRecordWriter(str(folder / f"{split}-{number}.gz"), "GZIP") as writer:
                 for _ in range(count):
                     writer.write(_example(next(rest)).SerializeToString())
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -116,6 +142,18 @@ def skewed(prepared, tmp_path):
         for one in positive[:30]:
             writer.write(one)
     return folder
+
+
+@pytest.fixture(scope="session")
+def trained(prepared, once):
+    """Return the folder of an uninterrupted training on one device, with its outputs."""
+
+    def write(folder):
+        from trainer_module.training import train
+
+        train(make_job(prepared, folder))
+
+    return once("trained", write)
 
 
 def _example(row):
@@ -172,6 +210,31 @@ def predict(folder, texts):
 
     model = tf.saved_model.load(str(folder / "model"))
     return model.signatures["predict_text"](texts=tf.constant(texts))
+
+
+TEXTS = ["very good number3", "not bad", "bad", ""]
+
+
+def probabilities(folder):
+    return predict(folder, TEXTS)["probability"].numpy()
+
+
+def check_evaluation(folder, weights=(1, 1)):
+    """Compare the figures of a training with the exported model on all Examples of the eval split.
+
+    Args:
+      folder: that of the training.
+      weights: the weights of a negative and of a positive Example in the loss.
+    """
+    texts, labels = zip(*list(reviews(300))[sum(FILES["train"]) :], strict=True)
+    found = predict(folder, list(texts))["probability"].numpy().ravel().tolist()
+    pairs = list(zip(found, labels, strict=True))
+    losses = [-math.log(p if label else 1 - p) * weights[label] for p, label in pairs]
+    right = [(p > 0.5) == label for p, label in pairs]
+    figures = summary(folder)
+    # The logarithm of a probability near 1 is exact to the precision of its float32.
+    assert figures["val_loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4, abs=1e-6)
+    assert figures["val_accuracy"] == pytest.approx(sum(right) / len(right), rel=1e-5)
 
 
 def learned_negation(folder):

@@ -1,8 +1,6 @@
 """Combinations of settings: contradictions are refused, all others train."""
 
 import itertools
-import json
-import re
 from typing import get_args
 
 import pytest
@@ -85,17 +83,6 @@ def test_exactly_the_listed_combinations_are_refused():
             assert refused.startswith(tuple(expected)), (settings, refused)
 
 
-def tf_config(**counts):
-    ports = itertools.count(2000)
-    spec = {kind: [f"h:{next(ports)}" for _ in range(count)] for kind, count in counts.items()}
-    kind = next(iter(spec))
-    return json.dumps({"cluster": spec, "task": {"type": kind, "index": 0}})
-
-
-SERVERS = tf_config(chief=1, worker=2, ps=1)
-PEERS = tf_config(worker=2)
-
-
 @pytest.mark.parametrize(
     ("settings", "environ", "line"),
     [
@@ -120,7 +107,7 @@ PEERS = tf_config(worker=2)
         ({"strategy": "tpu"}, {}, "there is no TPU"),
     ],
 )
-def test_missing_devices_are_found_before_a_process_starts(settings, environ, line):
+def test_missing_devices_are_found_before_a_process_starts(gpus, settings, environ, line):
     with pytest.raises(ValueError, match=line) as error:
         resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
     assert len(str(error.value).splitlines()) == 1
@@ -139,30 +126,8 @@ def test_missing_devices_are_found_before_a_process_starts(settings, environ, li
         ({"strategy": "parameter_server", "workers": 9}, {}),
     ],
 )
-def test_possible_settings_pass(settings, environ):
+def test_possible_settings_pass(gpus, settings, environ):
     resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("environ", "training", "line"),
-    [
-        (SERVERS, {"jit_compile": True}, r"training.jit_compile: .* of parameter_server \(auto: "),
-        (SERVERS, {"strategy": "multi_worker_mirrored"}, "but TF_CONFIG names parameter servers"),
-        (
-            PEERS,
-            {"strategy": "parameter_server"},
-            "needs a TF_CONFIG with chief, worker and ps tasks",
-        ),
-    ],
-)
-def test_a_process_refuses_settings_that_contradict_its_cluster(
-    prepared, tmp_path, monkeypatch, environ, training, line
-):
-    monkeypatch.setenv("TF_CONFIG", environ)
-    done = run_task(make_job(prepared, tmp_path, **{"strategy": "auto", **training}), tmp_path)
-    assert done.code == 2
-    assert re.search(line, done.log.strip().splitlines()[-1])
 
 
 EVERYTHING = {

@@ -99,47 +99,6 @@ def test_a_worker_under_parameter_servers_is_restarted(prepared, tmp_path):
     assert learned_negation(tmp_path)
 
 
-def test_sigterm_lets_all_workers_save_at_the_same_step(prepared, tmp_path):
-    job = make_job(
-        prepared,
-        tmp_path,
-        strategy="multi_worker_mirrored",
-        epochs=200,
-        **CLUSTERS["multi_worker_mirrored"],
-    )
-    process = start(job, tmp_path)
-    wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=120) == 143
-    log = (tmp_path / "log").read_text()
-    steps = {
-        name: [
-            line.split("saved after step ")[1]
-            for line in log.splitlines()
-            if name in line and "saved after step" in line
-        ]
-        for name in ("[worker 0]", "[worker 1]")
-    }
-    assert steps["[worker 0]"] == steps["[worker 1]"] != [], log
-    assert not (tmp_path / "model").exists()
-
-
-def test_no_process_outlives_a_killed_training(prepared, tmp_path):
-    strategy = "multi_worker_mirrored"
-    job = make_job(prepared, tmp_path, strategy=strategy, epochs=200, **CLUSTERS[strategy])
-    process = start(job, tmp_path)
-    wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
-    workers = psutil.Process(process.pid).children()
-    assert len(workers) == 2
-    # A stopped process cannot end itself.
-    for worker in workers:
-        worker.suspend()
-    process.kill()
-    process.wait()
-    _, alive = psutil.wait_procs(workers, timeout=60)
-    assert alive == []
-
-
 def test_a_full_disk_while_checkpointing_is_one_line(prepared, tmp_path):
     """No file may grow beyond 40 kB here, as if the disk were full; the checkpoint is larger."""
     job = make_job(prepared, tmp_path, epochs=2)

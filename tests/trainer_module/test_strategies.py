@@ -1,8 +1,6 @@
 """Strategies: the strategy for a name on this machine; each of them trains the same model."""
 
-import json
-import subprocess
-import sys
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -10,88 +8,75 @@ import tensorflow as tf
 
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import (
-    FILES,
+    check_evaluation,
     learned_negation,
     make_job,
-    predict,
+    probabilities,
     run_task,
     summary,
 )
 from trainer_module import strategies
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import Training
+from trainer_module.training import train
 
 pytestmark = pytest.mark.slow
 
-MAKE = """
-import json, os, sys
-from trainer_module.cluster.tf_config import Cluster
-from trainer_module.settings import Training
-from trainer_module.strategies import make_strategy
-from absl import logging
-logging.set_verbosity(logging.INFO)
-try:
-    training = Training(**json.loads(sys.argv[1]))
-    strategy, _ = make_strategy(training, Cluster.from_environ(os.environ))
-    print('RESULT', type(strategy).__name__, strategy.num_replicas_in_sync)
-except ValueError as error:
-    print('RESULT', error)
-"""
+CLUSTERS = {
+    "auto": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]},
+    "mirrored": {"worker": ["a:1", "b:1"]},
+    "multi_worker_mirrored": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]},
+    "parameter_server": {"worker": ["a:1", "b:1"]},
+}
 
 
-def strategy(environ=None, **training):
-    """(class name and replicas, or the error; the log); devices are set up once per process."""
-    done = subprocess.run(
-        [sys.executable, "-c", MAKE, json.dumps(training)],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode == 0, done.stderr
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    return line.removeprefix("RESULT "), done.stderr
+@pytest.fixture(autouse=True)
+def _no_tpu(monkeypatch):
+    for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_ACCELERATOR_TYPE"):
+        monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.mark.parametrize(
-    ("training", "expected", "reason"),
+    ("training", "line"),
     [
-        exhaustive({}, "OneDeviceStrategy 1", "auto: no TPU, no TF_CONFIG, 0 GPUs"),
-        ({"devices": 2}, "MirroredStrategy 2", "training.devices 2"),
-        exhaustive({"strategy": "mirrored"}, "MirroredStrategy 1", "as set"),
-        ({"strategy": "central_storage", "devices": 3}, "CentralStorageStrategy 3", "as set"),
+        (
+            {"jit_compile": True},
+            "training.jit_compile: true compiles the step of a single device, not of "
+            "parameter_server (auto: ",
+        ),
+        (
+            {"strategy": "tpu"},
+            "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, "
+            "and this machine has none",
+        ),
+        ({"strategy": "tpu", "tpu": "local"}, "no TPU is reachable at 'local' (training.tpu): "),
+        (
+            {"strategy": "mirrored"},
+            "training.strategy: mirrored trains in one process, but TF_CONFIG names a cluster of 2",
+        ),
+        (
+            {"strategy": "multi_worker_mirrored"},
+            "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; ",
+        ),
+        (
+            {"strategy": "parameter_server"},
+            "training.strategy: parameter_server needs a TF_CONFIG with chief, worker and ps tasks",
+        ),
     ],
+    ids=str,
 )
-def test_names_on_a_machine_without_gpus(training, expected, reason, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    made, log = strategy(**training)
-    assert made == expected
-    assert reason in log
+def test_a_strategy_without_its_devices_or_cluster_is_an_error(training, line):
+    spec = CLUSTERS.get(training.get("strategy", "auto"))
+    cluster = spec and Cluster(spec, next(iter(spec)), 0)
+    with pytest.raises(ValueError, match=re.escape(line)):
+        strategies.make_strategy(Training(**training), cluster)
 
 
-def test_tpu_without_a_tpu_is_an_error_that_names_the_settings(monkeypatch):
-    monkeypatch.delenv("TPU_NAME", raising=False)
-    made, _ = strategy(strategy="tpu")
-    assert made == (
-        "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, and "
-        "this machine has none"
-    )
-
-
-def test_an_unreachable_tpu_is_an_error_but_not_for_auto(monkeypatch):
-    made, _ = strategy(strategy="tpu", tpu="local")
-    assert made.startswith("no TPU is reachable at 'local' (training.tpu): ")
-    made, log = strategy(tpu="local")
-    assert made == "OneDeviceStrategy 1"
-    assert "auto: no TPU is reachable at 'local'" in log
-
-
-def test_a_strategy_of_one_process_is_refused_in_a_cluster(monkeypatch):
-    cluster = {"worker": ["127.0.0.1:2001", "127.0.0.1:2002"]}
-    config = {"cluster": cluster, "task": {"type": "worker", "index": 0}}
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    made, _ = strategy(strategy="mirrored")
-    assert made.startswith("training.strategy: mirrored trains in one process, but TF_CONFIG")
+def test_auto_trains_without_a_tpu_that_is_not_reachable(log):
+    made, reason = strategies.make_strategy(Training(tpu="local"), None)
+    assert type(made).__name__ == "OneDeviceStrategy"
+    assert reason.startswith("auto: no TPU, no TF_CONFIG, ")
+    assert "auto: no TPU is reachable at 'local'" in log.text
 
 
 @pytest.mark.parametrize(
@@ -105,10 +90,8 @@ def test_a_strategy_of_one_process_is_refused_in_a_cluster(monkeypatch):
 )
 def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expected):
     """Each strategy is replaced by that of one device, because there is no such cluster."""
-    for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_ACCELERATOR_TYPE"):
-        monkeypatch.delenv(variable, raising=False)
-    for name in strategies._MAKERS:
-        monkeypatch.setitem(strategies._MAKERS, name, strategies._one_device)
+    one_device = strategies._MAKERS["one_device"]
+    monkeypatch.setattr(strategies, "_MAKERS", dict.fromkeys(strategies._MAKERS, one_device))
     strategies.make_strategy(Training(), cluster and Cluster(cluster, "chief", 0))
     assert f"Strategy {expected}" in log.text
 
@@ -118,6 +101,7 @@ def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expec
     "training",
     [
         {"strategy": "mirrored", "devices": 3, "batch_size_per_replica": 7, "loop": "custom"},
+        exhaustive({"strategy": "mirrored", "devices": 3, "model": "wide_and_deep"}),
         {"strategy": "central_storage", "devices": 2, "batch_size_per_replica": 8},
         {
             "strategy": "multi_worker_mirrored",
@@ -128,16 +112,25 @@ def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expec
             "learning_rate": 0.08,
             "epochs": 6,
         },
-        {"strategy": "parameter_server", "workers": 2, "parameter_servers": 2},
+        exhaustive({"strategy": "multi_worker_mirrored", "workers": 2}),
+        {
+            "strategy": "parameter_server",
+            "workers": 2,
+            "parameter_servers": 2,
+            "steps_per_execution": 3,
+        },
     ],
     ids=lambda training: "-".join(str(value) for value in training.values()),
 )
-def test_each_strategy_trains_a_model_that_learned(prepared, tmp_path, training):
+def test_each_strategy_trains_a_model_that_learned_and_evaluates_every_example(
+    prepared, tmp_path, training
+):
+    """The last batch is short, and the shards of the workers differ."""
     done = run_task(make_job(prepared, tmp_path, **training), tmp_path)
     assert done.code == 0, done.log
     assert learned_negation(tmp_path)
+    check_evaluation(tmp_path)
     figures = summary(tmp_path)
-    examples = sum(FILES["train"])
     assert figures["devices"] == [f"CPU:{number}" for number in range(training.get("devices", 1))]
     replicas = training.get("devices") or training["workers"]
     if training["strategy"] == "parameter_server":
@@ -145,11 +138,11 @@ def test_each_strategy_trains_a_model_that_learned(prepared, tmp_path, training)
         assert figures["steps_per_epoch"] == 16
     else:
         assert figures["replicas"] == replicas
-        per_step = replicas * training["batch_size_per_replica"]
+        per_step = replicas * training.get("batch_size_per_replica", 16)
         # With whole files two workers get 120 and 130 of 250 Examples. The larger share determines
         # the steps of the epoch.
-        most = 130 * 2 if training["strategy"] == "multi_worker_mirrored" else examples
-        assert figures["steps_per_epoch"] == -(-most // per_step)
+        examples = 130 * 2 if training["strategy"] == "multi_worker_mirrored" else 250
+        assert figures["steps_per_epoch"] == -(-examples // per_step)
     assert not (tmp_path / "checkpoints").exists()
     assert not list((tmp_path / "run").glob("scratch-*"))
 
@@ -158,16 +151,13 @@ def test_two_replicas_of_half_the_batch_are_one_of_the_whole(prepared, tmp_path)
     """Mirrored over two devices sees the same global batches as one device."""
     one, two = tmp_path / "one", tmp_path / "two"
     common = {"epochs": 1, "shuffle_buffer": 1}
-    done = run_task(make_job(prepared, one, batch_size_per_replica=10, **common), one)
-    assert done.code == 0, done.log
+    train(make_job(prepared, one, batch_size_per_replica=10, **common))
     job = make_job(
         prepared, two, strategy="mirrored", devices=2, batch_size_per_replica=5, **common
     )
     done = run_task(job, two)
     assert done.code == 0, done.log
-    texts = ["very good number3", "not bad", "bad"]
-    expected = predict(one, texts)["probability"].numpy()
-    assert predict(two, texts)["probability"].numpy() == pytest.approx(expected, abs=1e-5)
+    assert probabilities(two) == pytest.approx(probabilities(one), abs=1e-5)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Training from TFRecords to a SavedModel on one device: loops, precision, checkpoints."""
 
-import os
-import signal
 import threading
 
 import numpy as np
@@ -10,30 +8,22 @@ import tensorflow as tf
 import tf_keras
 
 from tests.exhaustive import exhaustive
-from tests.trainer_module.conftest import learned_negation, make_job, predict, summary
+from tests.trainer_module.conftest import (
+    check_evaluation,
+    learned_negation,
+    make_job,
+    probabilities,
+    summary,
+)
 from trainer_module.loop.callbacks import NonFiniteLossError
-from trainer_module.loop.checkpoints import CheckpointError, SaveRegularly
 from trainer_module.training import train
 
 pytestmark = pytest.mark.slow
 
-TEXTS = ["very good number3", "not bad", "bad", ""]
-
-
-def probabilities(folder):
-    return predict(folder, TEXTS)["probability"].numpy()
-
-
-@pytest.fixture(scope="module")
-def trained(prepared, tmp_path_factory):
-    """Return the folder of an uninterrupted training, with its outputs."""
-    folder = tmp_path_factory.mktemp("trained")
-    train(make_job(prepared, folder))
-    return folder
-
 
 def test_a_training_writes_a_model_logs_and_figures_and_removes_its_checkpoints(trained):
     assert learned_negation(trained)
+    check_evaluation(trained)
     assert list((trained / "run" / "logs" / "train").iterdir()), "no TensorBoard logs"
     assert not (trained / "checkpoints").exists()
     figures = summary(trained)
@@ -90,35 +80,6 @@ def test_mixed_precision_exports_a_float32_model(prepared, tmp_path, precision):
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 
-@pytest.mark.parametrize("loop", ["fit", "custom"])
-def test_sigterm_within_an_epoch_saves_and_the_next_training_resumes(
-    prepared, trained, tmp_path, monkeypatch, loop
-):
-    seen = []
-    original = SaveRegularly.on_train_batch_end
-
-    def end_at_step_21(self, batch, logs=None):
-        seen.append(batch)
-        if len(seen) == 21:
-            os.kill(os.getpid(), signal.SIGTERM)
-        original(self, batch, logs)
-
-    monkeypatch.setattr(SaveRegularly, "on_train_batch_end", end_at_step_21)
-    with pytest.raises(SystemExit) as ended:
-        train(make_job(prepared, tmp_path, loop=loop))
-    assert ended.value.code == 143
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    assert not (tmp_path / "model").exists()
-    assert len(seen) == 21
-    # With other batches the same number of steps is another part of the data.
-    with pytest.raises(CheckpointError, match=r"training.batch_size_per_replica: 16, now 8"):
-        train(make_job(prepared, tmp_path, loop=loop, batch_size_per_replica=8))
-    train(make_job(prepared, tmp_path, loop=loop))
-    assert len(seen) == 48, "a step was repeated or left out"
-    # The model is the same, because the training read the same Examples in the same order.
-    assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
-
-
 def test_a_training_outside_the_main_thread_works(prepared, tmp_path):
     thread = threading.Thread(target=train, args=[make_job(prepared, tmp_path, epochs=1)])
     thread.start()
@@ -140,18 +101,6 @@ def test_a_loss_that_is_not_finite_stops_at_its_step_and_exports_nothing(
     ):
         train(make_job(prepared, tmp_path))
     assert not (tmp_path / "model").exists()
-
-
-def test_a_checkpoint_that_cannot_be_written_is_one_line(prepared, tmp_path):
-    (tmp_path / "checkpoints").write_text("a file where the folder should be")
-    with pytest.raises(CheckpointError, match=r"checkpoints: no checkpoint can be written here"):
-        train(make_job(prepared, tmp_path))
-    assert not (tmp_path / "model").exists()
-
-
-def test_a_batch_larger_than_the_data_is_one_step(prepared, tmp_path):
-    train(make_job(prepared, tmp_path, batch_size_per_replica=1000, epochs=1))
-    assert summary(tmp_path)["steps"] == 1
 
 
 def test_no_example_is_an_error_that_names_the_files(prepared, tmp_path):

@@ -13,7 +13,7 @@ import tf_keras
 
 from tests.trainer_module.conftest import make_job
 from trainer_module import training
-from trainer_module.loop import callbacks, checkpoints
+from trainer_module.loop import checkpoints
 from trainer_module.loop.loops import LOOPS
 from trainer_module.models import text_cnn
 from trainer_module.settings import Training
@@ -28,12 +28,14 @@ TESTED_ELSEWHERE = {
     "tpu": "trainer_module/cluster/test_resources.py",
     "warm_start": "pipeline/test_nodes.py",
     "tuner_trials": "trainer_module/test_tuner.py",
+    "early_stopping": "trainer_module/loop/test_resume.py",
+    "profile_steps": "trainer_module/loop/test_callbacks.py",
 }
 
 
 @pytest.fixture
 def fit(records, tmp_path, monkeypatch):
-    """Return a function: settings -> the `Trained` of a training with a folder of its own."""
+    """Return a function: settings -> the result of a training with a folder of its own."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
     places = map(str, range(100))
 
@@ -60,13 +62,13 @@ def given(fit, monkeypatch):
 
 
 def first_batch(given):
-    return next(iter(given.plan.train(0)))
+    return next(iter(given.plan.inputs.train_dataset(0)))
 
 
 def order(given, feature="ngrams"):
     """Return the numbers of the Examples of an epoch; the first id of an Example is its number."""
-    data = iter(given.plan.train(0))
-    batches = [next(data)[0][feature] for _ in range(given.plan.steps)]
+    data = iter(given.plan.inputs.train_dataset(0))
+    batches = [next(data)[0][feature] for _ in range(given.plan.inputs.steps)]
     dense = [ids.to_tensor() if isinstance(ids, tf.RaggedTensor) else ids for ids in batches]
     return [number for ids in dense for number in ids[:, 0].numpy().tolist()]
 
@@ -77,7 +79,7 @@ def rate(given, step=0):
 
 def last_rate(given):
     """Return the learning rate at the end of the cosine."""
-    return rate(given, given.plan.epochs * STEPS)
+    return rate(given, given.plan.training.epochs * STEPS)
 
 
 def strategy(given):
@@ -108,13 +110,17 @@ CASES = [
         # In the middle of all steps the cosine has fallen by half.
         {"epochs": 5},
         COSINE,
-        lambda given: (given.plan.epochs, rate(given, 5 * STEPS // 2), last_rate(given)),
+        lambda given: (given.plan.training.epochs, rate(given, 5 * STEPS // 2), last_rate(given)),
         (5, 0.26, 0.12),
     ),
     (
         {"batch_size_per_replica": 8},
         {},
-        lambda given: (first_batch(given)[1].shape[0], given.plan.steps, given.plan.eval_steps),
+        lambda given: (
+            first_batch(given)[1].shape[0],
+            given.plan.inputs.steps,
+            given.plan.inputs.eval_steps,
+        ),
         (8, 8, 3),
     ),
     ({"learning_rate": 0.8}, {"schedule": "constant", "warmup": 0.0}, rate, 0.1),
@@ -138,10 +144,10 @@ CASES = [
         # Batches of one shape come with the weight of each Example.
         {"jit_compile": True},
         {},
-        lambda given: (given.model.jit_compile, given.plan.jit_compile, len(first_batch(given))),
-        (True, True, 3),
+        lambda given: (given.model.jit_compile, len(first_batch(given))),
+        (True, 3),
     ),
-    ({"steps_per_execution": 3}, {}, lambda given: given.plan.steps_per_execution, 3),
+    ({"steps_per_execution": 3}, {}, lambda given: given.plan.training.steps_per_execution, 3),
 ]
 
 
@@ -184,7 +190,7 @@ def test_class_weights_of_a_class_without_reviews_are_refused(given, skewed):
 
 def test_hyperparameters_are_those_of_the_exported_model_too(records, tmp_path):
     job = make_job(records, tmp_path, **WORDS, hyperparameters={"embedding_width": 4})
-    exported = SimpleNamespace(model=training._plain_model(job, text_cnn))
+    exported = SimpleNamespace(model=training._plain_model(job))
     assert embedding(exported).output_dim == 4
 
 
@@ -210,7 +216,7 @@ def test_cache_input_reads_the_files_once(given, records, tmp_path):
     for name in ("train-0.gz", "eval-0.gz"):
         (tmp_path / name).write_bytes((records / name).read_bytes())
     plan = given(tmp_path, cache_input=True, shuffle_buffer=1).plan
-    data = iter(plan.train(0))
+    data = iter(plan.inputs.train_dataset(0))
     first = [next(data)[0]["ngrams"].to_list() for _ in range(STEPS)]
     # The file is replaced by the same number of other Examples.
     [other] = tf.data.TFRecordDataset(str(records / "eval-0.gz"), "GZIP").take(1)
@@ -234,34 +240,3 @@ def test_checkpoint_steps_is_how_often_a_checkpoint_is_written(fit, monkeypatch)
     fit(checkpoint_steps=3, epochs=2)
     # After each epoch of four steps, too.
     assert steps == [3, 4, 7, 8]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("loop", "patience", "last"), [("fit", 1, 3), ("custom", 2, 4), ("fit", None, 5)]
-)
-def test_early_stopping_ends_with_the_best_weights(fit, monkeypatch, loop, patience, last):
-    """The second of five epochs is the best one."""
-    losses, weights = [0.5, 0.1, 0.4, 0.3, 0.2], []
-
-    class Scripted(callbacks.StopOnNonFiniteLoss):
-        """The first of the callbacks that read an epoch's logs, which they share."""
-
-        def on_epoch_end(self, epoch, logs=None):
-            logs["val_loss"] = losses[epoch]
-            weights.append(self.model.get_weights())
-
-    monkeypatch.setattr(training, "StopOnNonFiniteLoss", Scripted)
-    trained = fit(early_stopping=patience, epochs=5, loop=loop)
-    assert len(weights) == last
-    best = 1 if patience else last - 1
-    assert trained.metrics["val_loss"] == losses[best]
-    for number, after in enumerate(weights):
-        same = all(map(np.array_equal, after, trained.model.get_weights()))
-        assert same == (number == best), number
-
-
-@pytest.mark.slow
-def test_profile_steps_are_recorded(fit, tmp_path):
-    fit(profile_steps=(2, 3), epochs=1)
-    assert list(tmp_path.glob("**/*.xplane.pb"))

@@ -1,4 +1,4 @@
-"""The end of a training process: after the loss of another process, or by SIGTERM as process 1.
+"""The end of a training process: after the loss of another process, or by SIGTERM.
 
 A process that lost a peer is not the cause of the failure. The training continues from its last
 checkpoint after a restart of the processes of the cluster.
@@ -67,24 +67,23 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def end_at_sigterm() -> None:
-    """Let SIGTERM end this process if its id is 1; call this in the main thread.
+    """Let SIGTERM end this process, whatever its main thread does.
 
-    For process 1, Linux ignores signals without a handler. Python runs no handler while the main
-    thread is inside TensorFlow, and a parameter server never leaves TensorFlow. So a pod would end
-    only after its whole grace period. Therefore a thread ends the process. `PreemptionSignal`
-    switches this off while the training can write a checkpoint.
+    Call this in the main thread before TensorFlow is imported. Python runs no handler while the
+    main thread is inside TensorFlow, and a parameter server never leaves TensorFlow. The collective
+    operations of TensorFlow replace the handler by one that only sets a flag. For process 1 of a
+    container, Linux ignores signals without a handler. Therefore all threads block the signal, and
+    a thread waits for it. It calls the handler of `PreemptionSignal` while the training can write a
+    checkpoint.
     """
-    if os.getpid() != 1:
-        return
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
-    # Python writes the number of each signal to this pipe at once, whatever the main thread does.
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    threading.Thread(target=_end, args=[reading], daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    threading.Thread(target=_wait_for_sigterm, daemon=True).start()
 
 
-def _end(descriptor: int) -> None:
-    while os.read(descriptor, 1) != bytes([signal.SIGTERM]):
-        pass
-    os._exit(128 + signal.SIGTERM)
+def _wait_for_sigterm() -> None:
+    while True:
+        signal.sigwait([signal.SIGTERM])
+        handler = signal.getsignal(signal.SIGTERM)
+        if not callable(handler):
+            os._exit(128 + signal.SIGTERM)
+        handler(signal.SIGTERM, None)

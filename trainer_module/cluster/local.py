@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import psutil
 from absl import logging
 
 from core import events, exit_codes, processes, progress
@@ -39,6 +40,9 @@ _ATTEMPTS = 3
 """Attempts to start a cluster; an attempt fails if another process has taken one of its ports."""
 _RESTARTS = 3
 """Restarts of workers under parameter servers, over all workers."""
+_SECONDS_STOPPED = 30.0
+"""Time after which a process is killed that someone has stopped by SIGSTOP. Its peers wait for it,
+under parameter servers forever."""
 _SECONDS_TO_FIND_CAUSE = 2.0
 """Time to wait for the end of the process that caused the failure, if others ended before it."""
 _SECONDS_TO_SAVE = 30.0
@@ -47,7 +51,6 @@ _SECONDS_TO_END = 5.0
 """Time between SIGTERM and SIGKILL if there is nothing to save."""
 _SECONDS_BEHIND_CHIEF = 60.0
 """Time for the other workers to end after the chief."""
-
 
 _EXTERNAL_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 """Signals that the end of a peer never causes."""
@@ -69,9 +72,6 @@ def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bo
 
     This is so for several processes without TF_CONFIG. It is also so for a training that splits the
     CPU or uses collective operations, both of which TensorFlow sets up before its first operation.
-
-    Raises:
-      ValueError: TF_CONFIG is malformed.
     """
     if Cluster.from_environ(environ) is not None:
         return False
@@ -109,6 +109,17 @@ def run(job: TrainingJob, command: Sequence[str] = ()) -> None:
             logging.warning("%s; retrying with other ports", taken)
 
 
+def attach() -> events.Sender:
+    """Send the progress to the parent that started this process as a `Child`; call it once.
+
+    Without such a parent the sender sends nothing.
+    """
+    descriptor = events.take_descriptor()
+    sender = events.Sender(descriptor)
+    events.attach(sender, descriptor)
+    return sender
+
+
 class _LocalCluster:
     """The processes of one attempt at a training."""
 
@@ -121,11 +132,7 @@ class _LocalCluster:
         self._seconds_to_save = _SECONDS_TO_END
 
     def run(self) -> None:
-        """Return when the training is over and all processes have ended.
-
-        Raises:
-          _PortTaken, or an error that the function `run` documents.
-        """
+        """Return when the training is over and all processes have ended."""
         with _signals_into(self._events):
             try:
                 for name in self._resources:
@@ -134,9 +141,9 @@ class _LocalCluster:
             finally:
                 # The servers end last, because the chief needs them to save.
                 try:
-                    self._end(serving=False)
+                    self._end(self._select(serving=False), self._seconds_to_save)
                 finally:
-                    self._end(serving=True)
+                    self._end(self._select(serving=True), _SECONDS_TO_END)
 
     def _start(self, name: str) -> None:
         try:
@@ -162,7 +169,16 @@ class _LocalCluster:
                 self._wait_for(list(self._children.values()), _SECONDS_TO_FIND_CAUSE)
             if chief.code != 0:
                 raise self._failure()
-        self._wait_for_workers()
+        workers = self._select(serving=False)
+        try:
+            self._wait_for(workers, _SECONDS_BEHIND_CHIEF)
+        except queue.Empty:
+            logging.warning("%s: still running after the training has finished", _names(workers))
+        for child in workers:
+            if child.code:
+                logging.warning(
+                    "%s %s, ignored because the training has finished", child.name, child.outcome
+                )
 
     def _next_end(self, deadline: float | None = None) -> Child:
         """Return the next child that ends.
@@ -180,7 +196,7 @@ class _LocalCluster:
 
     def _may_restart(self, ended: Child) -> bool:
         is_server = ended.task.serves and ended.task.task_type == WORKER
-        would_fail_again = ended.has_wrong_setting or ended.lacks_port
+        would_fail_again = ended.code == exit_codes.BAD_INPUT or ended.lacks_port
         return is_server and self._restarts < _RESTARTS and not would_fail_again
 
     def _failure(self) -> Exception:
@@ -193,43 +209,30 @@ class _LocalCluster:
         first = min(
             (each for each in children if each.noticed and (each.code != 0 or each.task.serves)),
             key=lambda child: (
-                not child.killed_from_outside,
-                not child.has_wrong_setting,
-                child.lost_peer,
+                not child.stopped,
+                child.killed_by not in _EXTERNAL_SIGNALS,
+                child.code != exit_codes.BAD_INPUT,
+                child.code == exits.LOST_PEER,
                 child.noticed,
             ),
         )
-        if first.has_wrong_setting:
+        if first.code == exit_codes.BAD_INPUT:
             return ValueError(first.error)
         return TrainingFailed(
             f"{first.name} {first.outcome}; nothing was exported, run again to continue from the "
             "last checkpoint"
         )
 
-    def _wait_for_workers(self) -> None:
-        """Wait for the other workers to end after the chief; servers never end by themselves."""
-        workers = self._select(serving=False)
-        try:
-            self._wait_for(workers, _SECONDS_BEHIND_CHIEF)
-        except queue.Empty:
-            logging.warning("%s: still running after the training has finished", _names(workers))
-        for child in workers:
-            if child.code:
-                logging.warning(
-                    "%s %s, ignored because the training has finished", child.name, child.outcome
-                )
-
-    def _end(self, *, serving: bool) -> None:
+    def _end(self, children: Sequence[Child], seconds: float) -> None:
         """End processes by SIGTERM; after a timeout or a second signal to this one, by SIGKILL."""
-        children = self._select(serving=serving)
         for child in children:
-            child.terminate()
+            child.process.terminate()
         try:
-            self._wait_for(children, _SECONDS_TO_END if serving else self._seconds_to_save)
+            self._wait_for(children, seconds)
         except (queue.Empty, SystemExit, KeyboardInterrupt) as reason:
             logging.warning("Killing processes that are still running: %s", _names(children))
             for child in children:
-                child.kill()
+                child.process.kill()
             with contextlib.suppress(queue.Empty, SystemExit, KeyboardInterrupt):
                 self._wait_for(children, _SECONDS_TO_END)
             if not isinstance(reason, queue.Empty):
@@ -283,6 +286,7 @@ class Child:
       name: the name in the log, such as `worker 1`.
       code: exit code, negative for a signal; None until `on_end` is called.
       failure: the reason of its failure, if the child has sent one.
+      stopped: whether SIGSTOP has stopped it.
       noticed: `time.monotonic()` of the first sign of its end.
     """
 
@@ -292,27 +296,31 @@ class Child:
         self.task, self.name = resources.task, resources.task.name
         self.code: int | None = None
         self.failure: str | None = None
+        self.stopped = False
         self.noticed: float | None = None
         self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
         self._on_end = on_end
         reading_end, writing_end = os.pipe()
         try:
-            with _on_cores(resources.cores):
-                self._process = subprocess.Popen(
-                    list(command),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    pass_fds=[writing_end],
-                    env={**resources.environ, events.VARIABLE: str(writing_end)},
-                    # Only the parent receives Ctrl-C from the terminal, and ends its children.
-                    start_new_session=True,
-                )
+            self.process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[writing_end],
+                env={**resources.environ, events.VARIABLE: str(writing_end)},
+                # Only the parent receives Ctrl-C from the terminal, and ends its children.
+                start_new_session=True,
+            )
         except BaseException:
             os.close(reading_end)
             raise
         finally:
             os.close(writing_end)
+        if resources.cores:
+            # The child counts its cores when it imports TensorFlow, and may have ended already.
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(self.process.pid, resources.cores)
         readers = [
             threading.Thread(target=self._read_log, daemon=True),
             threading.Thread(target=self._read_events, args=[reading_end], daemon=True),
@@ -324,26 +332,11 @@ class Child:
     @property
     def killed_by(self) -> str | None:
         """The name of the signal that ended the process, directly or by its exit code."""
-        if self.code is None or self.lost_peer:
+        if self.code is None or self.code == exits.LOST_PEER:
             return None
         # 128 + signal is the convention of shells, and of processes that handle a signal.
         number = -self.code if self.code < 0 else self.code - 128
         return signal.Signals(number).name if number in set(signal.Signals) else None
-
-    @property
-    def killed_from_outside(self) -> bool:
-        """Whether the process received a signal that the end of a peer never causes."""
-        return self.killed_by in _EXTERNAL_SIGNALS
-
-    @property
-    def lost_peer(self) -> bool:
-        """Whether the process ended because another process of the cluster was gone."""
-        return self.code == exits.LOST_PEER
-
-    @property
-    def has_wrong_setting(self) -> bool:
-        """Whether the process ended because of a setting or an input."""
-        return self.code == exit_codes.BAD_INPUT
 
     @property
     def lacks_port(self) -> bool:
@@ -353,7 +346,9 @@ class Child:
     @property
     def outcome(self) -> str:
         """The end of the process as a predicate for its name, such as "was killed (SIGTERM)"."""
-        if self.killed_from_outside:
+        if self.stopped:
+            return "was stopped (SIGSTOP)"
+        if self.killed_by in _EXTERNAL_SIGNALS:
             return f"was killed ({self.killed_by})"
         if self.killed_by:
             return f"crashed ({self.killed_by}): {self.error}"
@@ -369,17 +364,9 @@ class Child:
         lines = [line for line in self._lines if line.strip()] or ["no output"]
         return next((line for line in reversed(lines) if _ERROR_LINE.search(line)), lines[-1])
 
-    def terminate(self) -> None:
-        """Send SIGTERM, unless the process has ended."""
-        self._process.terminate()
-
-    def kill(self) -> None:
-        """Send SIGKILL, unless the process has ended."""
-        self._process.kill()
-
     def _read_log(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as lines:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
             for raw in lines:
                 line = raw.decode(errors="replace").rstrip()
                 self._lines.append(line)
@@ -396,7 +383,11 @@ class Child:
                     self.failure = event["error"]
 
     def _wait(self, readers: Sequence[threading.Thread]) -> None:
-        code = self._process.wait()
+        # The main thread may be the first to learn of the end, as it sends signals.
+        with contextlib.suppress(ChildProcessError, psutil.NoSuchProcess):
+            while self._next_change() == os.CLD_STOPPED:
+                self._kill_if_it_remains_stopped()
+        code = self.process.wait()
         self.noticed = self.noticed or time.monotonic()
         deadline = time.monotonic() + _SECONDS_TO_DRAIN
         for reader in readers:
@@ -405,27 +396,26 @@ class Child:
         self.code = code
         self._on_end(self)
 
+    def _next_change(self) -> int:
+        """Wait until the process stops or ends; return how it changed."""
+        pid = self.process.pid
+        change = os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
+        assert change is not None
+        if change.si_code == os.CLD_STOPPED:
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG)
+        return change.si_code
 
-def attach() -> events.Sender:
-    """Send the progress to the parent that started this process as a `Child`; call it once.
-
-    Without such a parent the sender sends nothing.
-    """
-    descriptor = events.take_descriptor()
-    sender = events.Sender(descriptor)
-    events.attach(sender, descriptor)
-    return sender
-
-
-@contextlib.contextmanager
-def _on_cores(cores: set[int] | None) -> Iterator[None]:
-    """Within the context, let processes that this thread starts run on `cores` from the start."""
-    if cores is None:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
+    def _kill_if_it_remains_stopped(self) -> None:
+        self.stopped, self.noticed = True, time.monotonic()
+        logging.warning(
+            "%s was stopped (SIGSTOP); it is killed unless it continues within %d s",
+            self.name,
+            _SECONDS_STOPPED,
+        )
+        process = psutil.Process(self.process.pid)
+        while process.status() == psutil.STATUS_STOPPED:
+            if time.monotonic() > self.noticed + _SECONDS_STOPPED:
+                self.process.kill()
+                return
+            time.sleep(1)
+        self.stopped, self.noticed = False, None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import resource
 import socket
 import subprocess
@@ -44,11 +45,7 @@ def has_peers(training: Training) -> bool:
 def count_processes(training: Training) -> dict[str, int]:
     """Return task type -> number of processes that a training needs."""
     if training.strategy == "parameter_server":
-        return {
-            CHIEF: 1,
-            WORKER: training.workers,
-            PS: training.parameter_servers,
-        }
+        return {CHIEF: 1, WORKER: training.workers, PS: training.parameter_servers}
     return {WORKER: training.workers} if has_peers(training) else {CHIEF: 1}
 
 
@@ -94,36 +91,27 @@ def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
 
     Args:
       counts: task type -> number of processes.
-
-    Raises:
-      ValueError: there are GPUs, but fewer than workers.
     """
     ports = iter(_free_ports(sum(counts.values())))
     spec = {kind: [f"{_HOST}:{next(ports)}" for _ in range(n)] for kind, n in counts.items()}
-    tasks = [Cluster(spec, kind, index) for kind, n in counts.items() for index in range(n)]
-    environs = [_environ(task) for task in tasks]
-    cores: list[set[int] | None] = [None] * len(tasks)
-    workers = [i for i, task in enumerate(tasks) if task.task_type == WORKER]
-    if workers:
-        gpus = _gpus(os.environ)
+    workers = counts.get(WORKER, 0)
+    gpus = _gpus(os.environ) if workers else []
+    gpus_of_workers = _share_gpus(gpus, workers) if gpus else []
+    # TensorFlow makes its thread pools as large as the number of cores a process may run on.
+    cores = split_evenly(sorted(os.sched_getaffinity(0)), workers) if workers else []
+    allocated = []
+    for task in (Cluster(spec, kind, index) for kind, n in counts.items() for index in range(n)):
+        environ, works = _environ(task), task.task_type == WORKER
         if gpus:
-            gpu_shares = iter(_share_gpus(gpus, len(workers)))
-            for i, environ in enumerate(environs):
-                environ[_GPU_VARIABLE] = next(gpu_shares) if i in workers else ""
-        # TensorFlow makes its thread pools as large as the number of cores a process may run on.
-        all_cores = sorted(os.sched_getaffinity(0))
-        for i, share_of_cores in zip(workers, split_evenly(all_cores, len(workers)), strict=True):
-            cores[i] = set(share_of_cores)
-    return [ProcessResources(*each) for each in zip(tasks, environs, cores, strict=True)]
+            environ[_GPU_VARIABLE] = gpus_of_workers[task.task_index] if works else ""
+        allocated.append(
+            ProcessResources(task, environ, set(cores[task.task_index]) if works else None)
+        )
+    return allocated
 
 
 def check(training: Training, environ: Mapping[str, str]) -> None:
-    """Check that this machine has the devices for a training, before any process is started.
-
-    Raises:
-      ValueError: no TPU, too few GPUs, or settings that contradict the strategy that `auto` means
-        on this machine; the message is one line.
-    """
+    """Check that this machine has the devices for a training, before any process is started."""
     address = tpu_address(training, environ)
     if training.strategy == "tpu" and address is None:
         raise ValueError(NO_TPU)
@@ -139,17 +127,10 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
 
 
 def peak_rss(pid: int | None = None) -> int:
-    """Return the peak resident memory of a process so far, in bytes.
+    """Return the peak resident memory of a process so far, in bytes; None: of this process.
 
-    The value is VmHWM of /proc. Some container runtimes do not report VmHWM; then the value is the
-    present memory of another process, and for this process `ru_maxrss` of getrusage, which a new
-    process inherits from its parent.
-
-    Args:
-      pid: id of the process; None: this process.
-
-    Raises:
-      psutil.Error: the other process has ended.
+    Some container runtimes do not report VmHWM. Then the value is the present memory of another
+    process, and for this process `ru_maxrss`, which a new process inherits from its parent.
     """
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid or 'self'}/status").read_text().splitlines():
@@ -189,23 +170,19 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _environ(task: Cluster) -> dict[str, str]:
-    environ = {
-        **os.environ,
+    environ = dict(os.environ)
+    # gRPC ignores `no_proxy` if there is `no_grpc_proxy`.
+    direct = environ.get("no_grpc_proxy") or environ.get("no_proxy") or ""
+    environ |= {
         # Without a buffer, lines reach the log as soon as they are written.
         "PYTHONUNBUFFERED": "1",
         # Through a proxy, gRPC would never reach the ports of this machine.
-        "no_grpc_proxy": ",".join([*_not_by_proxy(os.environ), _HOST]),
+        "no_grpc_proxy": ",".join([*filter(None, direct.split(",")), _HOST]),
         VARIABLE: task.to_json(),
     }
     if task.processes == 1:
         del environ[VARIABLE]
     return environ
-
-
-def _not_by_proxy(environ: Mapping[str, str]) -> list[str]:
-    """Return the hosts that gRPC reaches without a proxy; `no_grpc_proxy` overrides `no_proxy`."""
-    hosts = environ.get("no_grpc_proxy") or environ.get("no_proxy") or ""
-    return [host for host in hosts.split(",") if host]
 
 
 def _share_gpus(gpus: Sequence[str], processes: int) -> list[str]:
@@ -226,19 +203,29 @@ def _too_few_gpus_for_workers(workers: int, gpus: int) -> str:
 
 def _gpus(environ: Mapping[str, str]) -> list[str]:
     """Return the names of the GPUs, without TensorFlow, which would allocate their memory."""
-    if _GPU_VARIABLE in environ:
-        names = (name.strip() for name in environ[_GPU_VARIABLE].split(","))
-        # CUDA ignores everything from the first invalid name on, such as -1.
-        return list(itertools.takewhile(lambda name: name and not name.startswith("-"), names))
+    chosen = environ.get(_GPU_VARIABLE)
+    if chosen == "":
+        return []
     try:
         listed = subprocess.run(
-            ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
+            ["nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"],
             capture_output=True,
             text=True,
             timeout=_SECONDS_TO_LIST_GPUS,
+            check=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.SubprocessError):
         return []
-    indices = listed.stdout.split()
     # Without a driver, nvidia-smi may print an error message and still return 0.
-    return indices if listed.returncode == 0 and all(map(str.isdecimal, indices)) else []
+    found = re.findall(r"^(\d+), (GPU-\S+)$", listed.stdout, re.MULTILINE)
+    if chosen is None:
+        return [index for index, _ in found]
+
+    def exists(name: str) -> bool:
+        # A name may be the beginning of a UUID, and a MIG device is a part of a GPU.
+        return name.startswith("MIG-") or any(
+            name == index or (name and uuid.startswith(name)) for index, uuid in found
+        )
+
+    # CUDA ignores everything from the first invalid name on, such as -1.
+    return list(itertools.takewhile(exists, map(str.strip, chosen.split(","))))

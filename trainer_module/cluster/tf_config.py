@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -30,10 +32,6 @@ INDEX_VARIABLE = "POD_INDEX"
 _EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
 )
-_REFUSED = {
-    "master": "this is TensorFlow 1's name; use chief",
-    "evaluator": "training evaluates after every epoch without such a task; remove it",
-}
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 _MAX_PORT = 65535
 _MAX_CHARACTERS = 200
@@ -41,8 +39,7 @@ _MAX_CHARACTERS = 200
 
 def _known_type(kind: str) -> str:
     if kind not in (CHIEF, WORKER, PS):
-        why = _REFUSED.get(kind, f"known types are {CHIEF}, {WORKER} and {PS}")
-        raise ValueError(f"unknown task type; {why}")
+        raise ValueError(f"unknown task type; known types are {CHIEF}, {WORKER} and {PS}")
     return kind
 
 
@@ -54,6 +51,7 @@ def _host_and_port(address: str) -> str:
 
 
 _TaskType = Annotated[str, AfterValidator(_known_type)]
+_Address = Annotated[str, AfterValidator(_host_and_port)]
 
 
 class _Task(BaseModel):
@@ -66,7 +64,7 @@ class _Task(BaseModel):
 class _TfConfig(BaseModel):
     """The parts of TF_CONFIG that are read."""
 
-    cluster: dict[_TaskType, list[Annotated[str, AfterValidator(_host_and_port)]]]
+    cluster: dict[_TaskType, list[_Address]]
     task: _Task | None = None
 
     @field_validator("task", mode="before")
@@ -95,9 +93,6 @@ class Cluster:
 
         There is no cluster if the variable is not set, empty or `{}`, if the cluster is empty, or
         if it has a single task. TFJob and Vertex AI set a cluster of one task for a single replica.
-
-        Raises:
-          ValueError: TF_CONFIG is malformed; the message is one line.
         """
         text = environ.get(VARIABLE, "").strip()
         if text in ("", "{}"):
@@ -110,11 +105,16 @@ class Cluster:
         spec = {kind: addresses for kind, addresses in config.cluster.items() if addresses}
         if not spec:
             return None
-        task = _known_task(config.task, spec)
-        if sum(map(len, spec.values())) == 1 and PS not in spec:
+        if config.task is None:
+            raise _error(f"no task of this process; a correct value is {_EXAMPLE}")
+        cluster = cls(spec, config.task.type, config.task.index)
+        if cluster.task_index >= len(spec.get(cluster.task_type, [])):
+            known = ", ".join(f"{len(found)} {kind} from 0" for kind, found in spec.items())
+            raise _error(f"task {_short(cluster.name)} is not in the cluster, which has {known}")
+        if cluster.processes == 1 and PS not in spec:
             return None
         _check_tasks(spec)
-        return cls(spec, task.type, task.index)
+        return cluster
 
     def to_json(self) -> str:
         """Return the value of TF_CONFIG for this cluster and task."""
@@ -167,11 +167,7 @@ class Cluster:
 
 
 def set_tf_config(environ: MutableMapping[str, str]) -> None:
-    """Set TF_CONFIG in `environ` if it has CLUSTER_VARIABLE, with more than one task.
-
-    Raises:
-      ValueError: a variable is malformed; the message is one line.
-    """
+    """Set TF_CONFIG in `environ` if it has CLUSTER_VARIABLE, with more than one task."""
     if CLUSTER_VARIABLE not in environ:
         return
     text, number = environ[CLUSTER_VARIABLE], environ.get(INDEX_VARIABLE, "")
@@ -181,7 +177,7 @@ def set_tf_config(environ: MutableMapping[str, str]) -> None:
     except (ValueError, LookupError, TypeError, AttributeError):
         raise ValueError(
             f"{CLUSTER_VARIABLE} and {INDEX_VARIABLE}: {number!r} is not the number of a task of "
-            f"{text[:200]}"
+            f"{_short(text)}"
         ) from None
     cluster = Cluster(spec, kind, index)
     if cluster.processes > 1:
@@ -189,38 +185,18 @@ def set_tf_config(environ: MutableMapping[str, str]) -> None:
 
 
 def task_of(counts: Mapping[str, int], number: int | str) -> tuple[str, int]:
-    """Return type and index of the task with a number: `{"chief": 1, "worker": 2}, 2` -> worker 1.
-
-    Raises:
-      ValueError: `number` is not an integer.
-      LookupError: there is no such task.
-    """
+    """Return type and index of task `number`: `{"chief": 1, "worker": 2}, 2` -> worker 1."""
     tasks = [(kind, index) for kind, count in counts.items() for index in range(count)]
     if int(number) < 0:
         raise LookupError(number)
     return tasks[int(number)]
 
 
-def _known_task(task: _Task | None, spec: Mapping[str, list[str]]) -> _Task:
-    if task is None:
-        raise _error(f"no task of this process; a correct value is {_EXAMPLE}")
-    if task.index >= len(spec.get(task.type, [])):
-        known = ", ".join(f"{len(found)} {kind} from 0" for kind, found in spec.items())
-        name = _short(f"{task.type} {task.index}")
-        raise _error(f"task {name} is not in the cluster, which has {known}")
-    return task
-
-
 def _check_tasks(spec: Mapping[str, list[str]]) -> None:
     """Check that addresses are not repeated, and that there are the tasks that others need."""
-    owners: dict[str, str] = {}
-    for kind, addresses in spec.items():
-        for index, address in enumerate(addresses):
-            if address in owners:
-                raise _error(
-                    f"{owners[address]} and {kind} {index} have the same address {_short(address)}"
-                )
-            owners[address] = f"{kind} {index}"
+    (address, count), *_ = Counter(itertools.chain(*spec.values())).most_common(1)
+    if count > 1:
+        raise _error(f"{count} tasks have the same address {_short(address)}")
     chiefs = len(spec.get(CHIEF, []))
     if chiefs > 1:
         raise _error(

@@ -23,11 +23,11 @@ from trainer_module.cluster.collective import Collective
 from trainer_module.inputs.autotune import without_autotune
 from trainer_module.inputs.length_batches import length_batches, window_batches
 from trainer_module.inputs.shards import Reader, Shard
-from trainer_module.inputs.stored_counts import (
-    CLASSES,
-    NgramCounter,
+from trainer_module.inputs.stored import (
+    NGRAMS,
+    ClassCounter,
     count_examples,
-    read_ngram_counts,
+    read_class_counts,
 )
 from trainer_module.settings import TrainingJob
 
@@ -144,11 +144,6 @@ class BatchSpec:
         weight = tf.cast(tf.range(self.batch_size) < examples, tf.float32)
         return {name: _padded(name, ids, self) for name, ids in inputs.items()}, label, weight
 
-    def parse_on_worker(self, batch: Any) -> Any:
-        """Parse a batch of `endless` that is not parsed yet."""
-        # Batches of similar lengths are sorted by their parsed words.
-        return batch if self.by_length else self.parse(batch)
-
 
 def make_dataset(shard: Shard, batching: BatchSpec) -> tf.data.Dataset:
     """Return one pass over `shard` in order, in batches.
@@ -219,10 +214,7 @@ class _Passes:
         """Parse the batches into the tensors that `make_dataset` describes."""
         if self._batching.by_length:
             return batches
-        return batches.map(
-            self._batching.parse,
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
+        return batches.map(self._batching.parse, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _batched(
         self, blocks: tf.data.Dataset, number: Any, first_window: int = 0
@@ -242,12 +234,16 @@ class _Passes:
             first_window=first_window,
         )
 
-    @staticmethod
-    def _filled(batches: tf.data.Dataset, empty: int) -> tf.data.Dataset:
+    def _filled(self, batches: tf.data.Dataset, empty: int) -> tf.data.Dataset:
+        """Add empty batches."""
         if not empty:
             return batches
-        nothing = tf.data.Dataset.from_tensors(_empty_batch(batches.element_spec))
-        return batches.concatenate(nothing.repeat(empty))
+        nothing: Any = tf.zeros([0], tf.string)
+        if self._batching.by_length:
+            inputs, label = self._batching.parse(nothing)
+            tokens = inputs[features.TOKENS].to_tensor(shape=[None, 1])
+            nothing = {**inputs, features.TOKENS: tokens}, label
+        return batches.concatenate(tf.data.Dataset.from_tensors(nothing).repeat(empty))
 
 
 def _padded(name: str, ids: tf.RaggedTensor, batching: BatchSpec) -> tf.Tensor:
@@ -259,18 +255,6 @@ def _padded(name: str, ids: tf.RaggedTensor, batching: BatchSpec) -> tf.Tensor:
     else:
         width, filler = transform.max_tokens, 0
     return ids.to_tensor(filler, shape=[batching.batch_size, width])
-
-
-def _empty_batch(element_spec: Any) -> Any:
-    def empty(spec: Any) -> Any:
-        if isinstance(spec, tf.RaggedTensorSpec):
-            return tf.RaggedTensor.from_row_lengths(
-                tf.zeros([0], spec.dtype), tf.zeros([0], spec.row_splits_dtype)
-            )
-        first, *others = spec.shape
-        return tf.zeros([first or 0, *(size or 1 for size in others)], spec.dtype)
-
-    return tf.nest.map_structure(empty, element_spec)
 
 
 class Inputs:
@@ -328,42 +312,29 @@ class Inputs:
 
     def parse_on_worker(self, batch: Any) -> Any:
         """Parse a batch that the coordinator has sent, on a worker."""
-        return self._batching.parse_on_worker(batch)
+        # Batches of similar lengths are sorted by their parsed words.
+        return batch if self._batching.by_length else self._batching.parse(batch)
 
-    def ngram_counts(self) -> np.ndarray:
-        """Return the occurrences of each n-gram in each class of the train split, [2, buckets].
+    def class_counts(self, kind: str) -> np.ndarray:
+        """Return counts of the train split by class, LABELS float64 [2] or NGRAMS [2, buckets].
 
         If Transform has not stored them, each synchronous process counts those of a shard.
         """
-        transform, collective = self._batching.transform, self._collective
-        stored = read_ngram_counts(self._train_files, transform.ngram_buckets)
+        transform, names = self._batching.transform, [features.NGRAMS] if kind == NGRAMS else []
+        buckets = transform.ngram_buckets if names else 0
+        stored = read_class_counts(self._train_files, kind, buckets)
         # All processes count if one of them finds no counts.
-        if not collective.any(stored is None) and stored is not None:
-            return stored
-        counter = NgramCounter(transform.ngram_buckets)
-        for inputs, label in self._one_pass(features.NGRAMS):
-            ngrams = inputs[features.NGRAMS]
-            rows, ids = ngrams.value_rowids().numpy(), ngrams.flat_values.numpy()
-            counter.add_rows(label.numpy().astype(np.int64), rows, ids)
-        return self._sum(counter.counts)
-
-    def label_counts(self) -> np.ndarray:
-        """Return the number of Examples of each class of the train split, float64 [2]."""
-        counts = np.zeros(CLASSES, np.int64)
-        for _, label in self._one_pass():
-            counts += np.bincount(label.numpy()[:, 0].astype(np.int64), minlength=CLASSES)
-        return self._sum(counts)
-
-    def _one_pass(self, *names: str) -> tf.data.Dataset:
-        """Return batches of this process's shard of the train split, with some features."""
+        if not self._collective.any(stored is None) and stored is not None:
+            return stored.astype(np.float64)
         logging.info("Reading the train split once before the first step")
         shards = self.train.shards(self._collective.processes)
-        batching = BatchSpec(names, self._batching.transform, _COUNTED_BATCH)
-        return make_dataset(shards[self._collective.process], batching)
-
-    def _sum(self, counts: np.ndarray) -> np.ndarray:
+        batching = BatchSpec(tuple(names), transform, _COUNTED_BATCH)
+        counter = ClassCounter(buckets)
+        for inputs, label in make_dataset(shards[self._collective.process], batching):
+            ngrams = {name: values.to_sparse() for name, values in inputs.items()}
+            counter.add({**ngrams, features.LABEL: tf.cast(label, tf.int64)})
         # Every reduction supports float64, which is exact up to 2^53.
-        return self._collective.sum(tf.constant(counts, tf.float64)).numpy()
+        return self._collective.sum(tf.constant(counter.counts[kind], tf.float64)).numpy()
 
     def _steps(self, split: Split) -> int:
         largest = max(shard.examples for shard in split.shards(self._collective.processes))

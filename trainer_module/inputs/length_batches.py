@@ -63,10 +63,9 @@ def length_batches(
     Args:
       records: serialized tf.Examples, scalar strings.
       spec: tf.io parsing spec with LABEL, shape [1], and RaggedFeatures, one of them TOKENS.
-      batch_size: examples per batch.
+      batch_size: Examples in a batch.
       max_tokens: maximum length of a review in tokens; longer reviews are cut.
-      shuffle: whether to shuffle, see above.
-      seed: seed of the shuffling.
+      shuffle, seed: see above.
       group: number of consecutive batches with similar length, one for each replica of a step.
       window: batches that are in memory and sorted together, see `window_batches`.
       first_window: number of windows of the pass that precede `records`.

@@ -1,9 +1,10 @@
-"""Callbacks that count steps: progress, and a stop at a loss that is not finite."""
+"""Callbacks that count steps: progress, TensorBoard, and a stop at a loss that is not finite."""
 
 from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import tf_keras
 from absl import logging
 
 from core.progress import report
+from trainer_module.settings import Training
 
 
 class StepCallback(tf_keras.callbacks.Callback):
@@ -62,34 +64,73 @@ class StepProgress(StepCallback):
             report("steps", self.step, self._total)
 
 
-def best_effort(callback: tf_keras.callbacks.Callback) -> tf_keras.callbacks.Callback:
-    """Make `callback` log its first error and do nothing afterwards, and return it.
+def _best_effort(hook: Callable[..., None]) -> Callable[..., None]:
+    """Return a hook of `TensorBoard` that does nothing after the first error of any hook."""
 
-    Use this for callbacks that only report: a full disk, or a profiler that cannot start, must not
-    end a training.
+    @functools.wraps(hook)
+    def attempt(self: TensorBoard, *arguments: Any, **named: Any) -> None:
+        if self.failed:
+            return
+        try:
+            hook(self, *arguments, **named)
+        except Exception as error:
+            self.failed = True
+            logging.warning("TensorBoard is disabled after an error: %s", error)
+
+    return attempt
+
+
+class TensorBoard(StepCallback):
+    """A callback that writes the metrics of each epoch, and the profile of some steps.
+
+    A full disk, or a profiler that cannot start, must not end a training, as with Keras's
+    TensorBoard. Keras's also profiles twice after a resume within an epoch, because it counts the
+    steps of each call of `fit`.
+
+    Args:
+      folder: the folder for the logs.
+      training: the settings; `profile_steps` are counted from `first_step`.
+      first_step: steps done before a resume.
     """
-    failed = False
 
-    def guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
-        # `wraps` copies the attribute by which Keras recognises hooks that do nothing.
-        @functools.wraps(hook)
-        def call(*arguments: Any, **named: Any) -> Any:
-            nonlocal failed
-            if failed:
-                return None
-            try:
-                return hook(*arguments, **named)
-            except Exception as error:
-                failed = True
-                logging.warning("%s is disabled after an error: %s", type(callback).__name__, error)
-                return None
+    def __init__(self, folder: str, training: Training, first_step: int = 0):
+        super().__init__(first_step)
+        self.failed = False
+        self._folder = folder
+        self._at_once = training.steps_per_execution
+        self._profile = [first_step + step for step in training.profile_steps or ()]
+        self._profiles = False
+        self._writers: dict[str, Any] = {}
 
-        return call
+    @_best_effort
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if self._profile and not self._profiles and self.step + self._at_once >= self._profile[0]:
+            self._profiles = True
+            tf.profiler.experimental.start(self._folder)
 
-    for name in dir(tf_keras.callbacks.Callback):
-        if name.startswith("on_") or name == "set_model":
-            setattr(callback, name, guarded(getattr(callback, name)))
-    return callback
+    @_best_effort
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        super().on_train_batch_end(batch, logs)
+        if self._profiles and self.step >= self._profile[1]:
+            self.on_train_end()
+
+    @_best_effort
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_end(epoch, logs)
+        for name, value in logs.items():
+            split = "validation" if name.startswith("val_") else "train"
+            if split not in self._writers:
+                path = os.path.join(self._folder, split)
+                self._writers[split] = tf.summary.create_file_writer(path)
+            with self._writers[split].as_default():
+                tf.summary.scalar(f"epoch_{name.removeprefix('val_')}", value, step=epoch)
+            self._writers[split].flush()
+
+    @_best_effort
+    def on_train_end(self, logs: Any = None) -> None:
+        if self._profiles:
+            self._profiles, self._profile = False, []
+            tf.profiler.experimental.stop()
 
 
 class NonFiniteLossError(ValueError):

@@ -23,9 +23,9 @@ import tensorflow as tf
 from absl import logging
 
 from core.files import list_files
-from trainer_module import content
 from trainer_module.cluster import exits
 from trainer_module.cluster.tf_config import Cluster
+from trainer_module.inputs import stored
 from trainer_module.loop.checkpoints import (
     BEST,
     LIST_FILE,
@@ -63,7 +63,7 @@ def input_digest(job: TrainingJob) -> str:
     """Return a digest of what a training reads, which does not depend on where it is."""
     digest = hashlib.sha256()
     for patterns in (job.train_files, job.eval_files):
-        digest.update(content.digest(patterns).encode())
+        digest.update(stored.content_digest(patterns).encode())
     # The vocabulary defines the meaning of the ids in the Examples.
     assets = os.path.join(job.transform_graph, "transform_fn", "assets")
     digest.update(_digests(list_files(assets)).encode())

@@ -48,7 +48,6 @@ class State(tf.train.experimental.PythonState):
       usage: the measurements of `Measurements` so far.
       curve: the points of `TrainingCurve` so far.
       history: the metrics of each epoch that was evaluated.
-      global_batch: Examples in a step, over all replicas; 0 if it is unknown.
       settings: key -> JSON value of the settings that define the training.
     """
 
@@ -61,7 +60,6 @@ class State(tf.train.experimental.PythonState):
     usage: dict[str, Any] = field(default_factory=dict)
     curve: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
-    global_batch: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
 
     def serialize(self) -> str:
@@ -128,9 +126,6 @@ class Checkpoints:
       chief: whether this process is the chief. Saving is collective, so the other processes save
         too, each to a scratch folder that is never read.
       name: the name of this process, for its scratch folder.
-
-    Raises:
-      CheckpointError: the list of earlier checkpoints is damaged.
     """
 
     def __init__(self, folder: str, model: tf_keras.Model, *, chief: bool, name: str):
@@ -154,44 +149,29 @@ class Checkpoints:
         except ValueError as error:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
-    def restore(self, global_batch: int, settings: dict[str, Any]) -> int:
+    def restore(self, settings: dict[str, Any]) -> int:
         """Restore the latest checkpoint if there is one, and return the steps done.
 
         Args:
-          global_batch: Examples in a step of this training, over all replicas.
           settings: key -> JSON value of the settings that define this training.
 
         Raises:
-          CheckpointError: the checkpoint cannot be read, is that of other settings or of another
-            model, or its steps have another number of Examples. The steps done are then another
-            part of an epoch.
+          CheckpointError: the checkpoint cannot be read, or is that of other settings or of another
+            model.
         """
         latest = latest_checkpoint(self._folder)
-        if latest is None:
-            self.state.global_batch, self.state.settings = global_batch, settings
-            return 0
-        # The settings first: the restored objects of another model do not match.
-        try:
-            tf.train.Checkpoint(state=self.state).restore(readable(latest)).expect_partial()
-            self._check_settings(latest, settings)
-            restored = self._checkpoint.restore(readable(latest))
-        except READ_ERRORS as error:
-            raise unreadable(latest, error) from error
-        try:
-            restored.assert_existing_objects_matched()
-        except AssertionError as error:
-            raise unreadable(latest, error) from error
-        theirs = self.state.global_batch
-        if theirs not in (0, global_batch):
-            raise CheckpointError(
-                f"{latest}: a step of this checkpoint has {theirs} Examples, and a step of this "
-                f"training has {global_batch}; train on as many devices as before, or remove "
-                f"{self._folder} to start the training from the beginning"
-            )
-        self.state.global_batch, self.state.settings = global_batch, settings
-        done = int(self.steps_done.numpy())
-        logging.info("Resuming after step %d from %s", done, latest)
-        return done
+        if latest is not None:
+            # The settings first: the restored objects of another model do not match.
+            try:
+                tf.train.Checkpoint(state=self.state).restore(readable(latest)).expect_partial()
+                self._check_settings(latest, settings)
+                restored = self._checkpoint.restore(readable(latest))
+                restored.assert_existing_objects_matched()
+            except (AssertionError, *READ_ERRORS) as error:
+                raise unreadable(latest, error) from error
+            logging.info("Resuming after step %d from %s", self.steps_done.numpy(), latest)
+        self.state.settings = settings
+        return int(self.steps_done.numpy())
 
     def save(self, steps_done: int) -> None:
         """Write a checkpoint; the one before it is kept until this one is complete."""

@@ -42,9 +42,8 @@ class Measurements(StepCallback):
         self._cpus = len(os.sched_getaffinity(0))
         self._so_far = so_far
         self._seconds_per_epoch: list[float] = so_far.setdefault("seconds_per_epoch", [])
-        so_far["steps"] = so_far.get("steps", 0)
-        # Earlier releases stored None if /proc was hidden.
-        so_far["cpu_seconds"] = so_far.get("cpu_seconds") or 0.0
+        so_far.setdefault("steps", 0)
+        so_far.setdefault("cpu_seconds", 0.0)
         self._trains = False
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -89,9 +88,9 @@ class Measurements(StepCallback):
 class TrainingCurve(StepCallback):
     """A callback that records the loss and the accuracy of the training steps.
 
-    A point is {"step": the last of its steps, "steps": their number, "loss": their mean loss,
-    "accuracy": their mean accuracy}. The values are those of this process's first replica, because
-    a sum over all replicas would take longer than a small step.
+    A point has the last of its steps, their number, and their mean loss and accuracy. The values
+    are those of this process's first replica, because a sum over all replicas would take longer
+    than a small step.
 
     Args:
       first_step: steps done before a resume.

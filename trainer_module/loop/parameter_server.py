@@ -68,7 +68,7 @@ class CoordinatorSteps:
             self._function = self._on_worker(data.element_spec)
         for _ in range(count):
             batches = tuple(next(data) for _ in range(self._strategy.num_replicas_in_sync))
-            while len(self._pending) >= self._most_pending():
+            while len(self._pending) >= self._max_pending():
                 self._collect()
             self._pending.append((batches, self._schedule(batches)))
         return self._last
@@ -84,11 +84,11 @@ class CoordinatorSteps:
         """Return the means over the Examples of all steps since `reset`."""
         return means(self.totals())
 
-    def _most_pending(self) -> int:
+    def _max_pending(self) -> int:
         """Return the maximum number of scheduled steps whose results have not arrived."""
         steps = _SECONDS_AHEAD * self._done / max(1e-9, time.perf_counter() - self._since)
-        fewest, most = (self._workers * of_each for of_each in _STEPS_AHEAD)
-        return int(min(max(fewest, steps), most))
+        minimum, maximum = (self._workers * of_each for of_each in _STEPS_AHEAD)
+        return int(min(max(minimum, steps), maximum))
 
     def _schedule(self, batches: tuple[Any, ...]) -> Any:
         return self._coordinator.schedule(self._function, args=(batches,))

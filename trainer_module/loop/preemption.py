@@ -32,18 +32,15 @@ class PreemptionSignal:
     def __init__(self) -> None:
         self.requested = False
         self._handler_before: Any = None
-        self._descriptor_before = -1
 
     def __enter__(self) -> PreemptionSignal:
         # Python allows handlers only in the main thread. In another one SIGTERM ends the process.
         if threading.current_thread() is threading.main_thread():
             self._handler_before = signal.signal(signal.SIGTERM, self._notice)
-            self._descriptor_before = signal.set_wakeup_fd(-1)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._handler_before is not None:
-            signal.set_wakeup_fd(self._descriptor_before)
             signal.signal(signal.SIGTERM, self._handler_before)
 
     def _notice(self, signum: int, frame: FrameType | None) -> None:

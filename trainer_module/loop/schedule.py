@@ -27,7 +27,7 @@ def make_schedule(
     Args:
       training: the settings.
       own_rate: the model's learning rate, used if the settings have none.
-      global_batch: examples per step over all replicas.
+      global_batch: Examples a step, over all replicas.
       total_steps: steps of all epochs.
     """
     rate = training.learning_rate if training.learning_rate is not None else own_rate
@@ -50,24 +50,18 @@ class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, peak: float, warmup_steps: int, total_steps: int, decay: bool):
         super().__init__()
-        self._config = {
-            "peak": peak,
-            "warmup_steps": warmup_steps,
-            "total_steps": total_steps,
-            "decay": decay,
-        }
+        self.peak, self._warmup, self._total, self._decay = peak, warmup_steps, total_steps, decay
 
     def __call__(self, step: Any) -> tf.Tensor:
-        peak, warmup = self._config["peak"], self._config["warmup_steps"]
         done = tf.cast(step, tf.float32)
         # The rate of the first step is above zero.
-        rising = tf.minimum((done + 1) / max(1, warmup), 1.0)
-        if not self._config["decay"]:
-            return peak * rising
-        falling_steps = max(1, self._config["total_steps"] - warmup)
-        progress = tf.clip_by_value((done - warmup) / falling_steps, 0.0, 1.0)
-        cosine = (1 + tf.cos(math.pi * progress)) / 2
-        return peak * rising * (FINAL_FRACTION + (1 - FINAL_FRACTION) * cosine)
+        rate = self.peak * tf.minimum((done + 1) / max(1, self._warmup), 1.0)
+        if not self._decay:
+            return rate
+        progress = (done - self._warmup) / max(1, self._total - self._warmup)
+        cosine = (1 + tf.cos(math.pi * tf.clip_by_value(progress, 0.0, 1.0))) / 2
+        return rate * (FINAL_FRACTION + (1 - FINAL_FRACTION) * cosine)
 
     def get_config(self) -> dict[str, Any]:
-        return dict(self._config)
+        """Return nothing, because no optimizer with this schedule is saved by Keras."""
+        return {}

@@ -58,15 +58,58 @@ class Trainable(tf_keras.Model):
         """See Keras."""
         return list(self._running())
 
+    # AutoGraph excludes TensorFlow's own `keras`, but not the package `tf_keras`. It would convert
+    # Keras itself, which takes ten seconds before the first step and changes nothing.
+    @tf.autograph.experimental.do_not_convert
+    def train_sums(self, data: Any) -> dict[str, tf.Tensor]:
+        """Take a training step, which also updates the metrics; a `Step`."""
+        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        self.random.restart()
+        with tf.GradientTape() as tape:
+            sums = self._sums(label, self(inputs, training=True), weight)
+            # The mean over this replica's Examples, divided by the replicas; the optimizer sums
+            # the gradients over them.
+            loss = step_means(sums)["loss"] / self.distribute_strategy.num_replicas_in_sync
+        self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
+        return sums
+
+    @tf.autograph.experimental.do_not_convert
+    def test_sums(self, data: Any) -> dict[str, tf.Tensor]:
+        """Take an evaluation step, which also updates the metrics; a `Step`."""
+        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        return self._sums(label, self(inputs, training=False), weight)
+
     @tf.autograph.experimental.do_not_convert
     def train_step(self, data: Any) -> dict[str, tf.Tensor]:
         """See Keras."""
-        return step_means(train_step(self)(data))
+        return step_means(self.train_sums(data))
 
     @tf.autograph.experimental.do_not_convert
     def test_step(self, data: Any) -> dict[str, tf.Tensor]:
         """See Keras."""
-        return step_means(test_step(self)(data))
+        return step_means(self.test_sums(data))
+
+    def _sums(
+        self, label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """Return the result of a step, and update the metrics.
+
+        Args:
+          label: float32 [batch, 1].
+          logit: float32 [batch, logits]. A model of several parts has a logit for each of them, and
+            the value of an Example is the mean over its logits.
+          weight: float32 [batch], 0 for padding; None: no Example is padding.
+        """
+        values = {
+            "loss": self.loss_of_examples(label, logit),
+            "accuracy": tf_keras.metrics.binary_accuracy(label, logit, threshold=0.0),
+        }
+        if weight is None:
+            weight = tf.ones_like(label[:, 0])
+        for metric in self.metrics:
+            metric.update_state(values[metric.name], weight)
+        examples = tf.reduce_sum(weight)
+        return {name: tf.stack([tf.reduce_sum(weight * values[name]), examples]) for name in NAMES}
 
 
 class StepRandom:
@@ -99,34 +142,6 @@ class StepRandom:
         """Keras calls this when it builds a layer."""
 
 
-def train_step(model: Trainable) -> Step:
-    """Return a training step, which also updates the model's metrics."""
-
-    def step(data: Any) -> dict[str, tf.Tensor]:
-        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        model.random.restart()
-        with tf.GradientTape() as tape:
-            logit = model(inputs, training=True)
-            sums = _sums(model, label, logit, weight)
-            # The mean over this replica's Examples, divided by the replicas; the optimizer sums
-            # the gradients over them.
-            loss = step_means(sums)["loss"] / model.distribute_strategy.num_replicas_in_sync
-        model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
-        return sums
-
-    return _without_autograph(step)
-
-
-def test_step(model: Trainable) -> Step:
-    """Return an evaluation step, which also updates the model's metrics."""
-
-    def step(data: Any) -> dict[str, tf.Tensor]:
-        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
-        return _sums(model, label, model(inputs, training=False), weight)
-
-    return _without_autograph(step)
-
-
 def step_means(sums: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Return name of a metric -> mean over a batch, float32 []; 0 without Examples."""
     return {name: sums[name][0] / tf.maximum(sums[name][1], 1.0) for name in NAMES}
@@ -140,37 +155,3 @@ def means(totals: Mapping[str, Any]) -> dict[str, float]:
 def metric_values(model: tf_keras.Model) -> dict[str, float]:
     """Return the current values of the model's metrics, over all replicas."""
     return {name: float(value) for name, value in model.get_metrics_result().items()}
-
-
-def _sums(
-    model: Trainable, label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
-) -> dict[str, tf.Tensor]:
-    """Return the result of a step, and update the metrics.
-
-    Args:
-      model: the model.
-      label: float32 [batch, 1].
-      logit: float32 [batch, logits]. A model of several parts has a logit for each of them, and the
-        value of an Example is the mean over its logits.
-      weight: float32 [batch], 0 for padding; None: no Example is padding.
-    """
-    values = {
-        "loss": model.loss_of_examples(label, logit),
-        "accuracy": tf_keras.metrics.binary_accuracy(label, logit, threshold=0.0),
-    }
-    if weight is None:
-        weight = tf.ones_like(label[:, 0])
-    for metric in model.metrics:
-        metric.update_state(values[metric.name], weight)
-    examples = tf.reduce_sum(weight)
-    return {name: tf.stack([tf.reduce_sum(weight * values[name]), examples]) for name in NAMES}
-
-
-def _without_autograph(step: Step) -> Step:
-    """Return `step` without conversion by AutoGraph.
-
-    AutoGraph excludes TensorFlow's own `keras`, but not the package `tf_keras`. It would convert
-    Keras itself, which takes ten seconds before the first step and changes nothing.
-    """
-    untouched: Step = tf.autograph.experimental.do_not_convert(step)
-    return untouched

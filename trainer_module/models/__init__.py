@@ -5,8 +5,10 @@ A module has
   FEATURES: the transformed features that the model reads.
   LEARNING_RATE: the default learning rate, at a global batch of 1024.
   SEARCH_SPACE: the values that the Tuner tries.
-  build(hyperparameters, transform, static_shapes): returns the tf_keras.Model, whose output is a
-    logit. In a training it may be several logits, of parts that are trained each for itself.
+  build(hyperparameters, transform, static_shapes): returns the tf_keras.Model, whose output is the
+    logit of positive, float32 [batch, 1]. In a training it may be several logits, of parts that are
+    trained each for itself. A review's logit does not depend on the width of its batch. With
+    `static_shapes` that width is the maximum, and XLA can compile the model.
   optimizer(learning_rate): returns the optimizer.
   loss(label, logit): optional; replaces `loss` of this module.
   adapt(model, counts): optional; fits weights that are not trained by gradients, to the occurrences
@@ -50,11 +52,7 @@ def loss_of(module: ModuleType) -> Any:
 
 
 def hyperparameters(name: str, values: Mapping[str, Any]) -> Any:
-    """Return `training.hyperparameters` as the model's own Hyperparameters.
-
-    Raises:
-      ValueError: an unknown name or a wrong value; the message is one line.
-    """
+    """Return `training.hyperparameters` as the model's own Hyperparameters."""
     known = load(name).Hyperparameters
     try:
         return known.model_validate(dict(values))

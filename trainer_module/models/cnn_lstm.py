@@ -15,14 +15,7 @@ import tf_keras
 from core.settings import PositiveInt, Section
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.models.layers import (
-    Convolution,
-    DropoutRate,
-    adam,
-    embedding,
-    logit,
-    word_ids,
-)
+from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logit, word_ids
 
 _POOL = 2
 
@@ -53,34 +46,6 @@ SEARCH_SPACE: dict[str, Any] = {
 }
 
 
-class PadBothSides(tf_keras.layers.Layer):
-    """A layer that adds the padding that windows of `kernel_size` words can reach on both sides.
-
-    A convolution over the output, without padding of its own, has one step more than the input has
-    words. So the pooling always has a step after the last word, even in a row without padding. An
-    empty batch or row is padded to one example or word, because the fused LSTM refuses empty
-    tensors.
-
-    Input: int64 [batch, width]. Output: int64 [max(batch, 1), max(width, 1) + kernel_size].
-    """
-
-    def __init__(self, kernel_size: int, **kwargs: Any):
-        super().__init__(**kwargs)
-        self._left = (kernel_size - 1) // 2
-        self._right = kernel_size - self._left
-
-    def call(self, tokens: tf.Tensor) -> tf.Tensor:
-        missing = [
-            max(1 - static, 0) if static is not None else tf.maximum(1 - dynamic, 0)
-            for static, dynamic in zip(tokens.shape, tf.unstack(tf.shape(tokens)), strict=True)
-        ]
-        return tf.pad(
-            tokens,
-            [[0, missing[0]], [self._left, self._right + missing[1]]],
-            constant_values=features.PADDING_TOKEN,
-        )
-
-
 class LastState(tf_keras.layers.Layer):
     """A layer that selects the state of the LSTM after the last word of a review.
 
@@ -98,20 +63,15 @@ class LastState(tf_keras.layers.Layer):
 def build(
     hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
 ) -> tf_keras.Model:
-    """Build a model {tokens: int64 [batch, width], padding 0} -> logit of positive, [batch, 1].
-
-    The logit is float32.
-
-    Args:
-      hyperparameters: the hyperparameters of the layers.
-      transform: the settings of the tokens.
-      static_shapes: the width is always `max_tokens`, and XLA can compile the model.
-    """
+    """Build a model {tokens: int64 [batch, width], padding 0} -> logit; see `models`."""
     layers = tf_keras.layers
     tokens = word_ids(transform, static_shapes=static_shapes)
-    x = PadBothSides(hyperparameters.kernel_size, name="padding")(tokens)
+    # A convolution over this padding, without padding of its own, has one step more than the input
+    # has words. So the pooling always has a step after the last word.
+    before = (hyperparameters.kernel_size - 1) // 2
+    x = Padding(before, hyperparameters.kernel_size - before, name="padding")(tokens)
     x = embedding(transform, hyperparameters.embedding_width)(x)
-    x = Convolution(
+    x = layers.Conv1D(
         hyperparameters.filters, hyperparameters.kernel_size, activation="relu", name="convolution"
     )(x)
     x = layers.MaxPooling1D(_POOL, name="pooling")(x)
@@ -131,7 +91,7 @@ def build(
         )
     x = LastState(name="last_state")((lstm(x), tokens))
     x = layers.Dropout(hyperparameters.dropout, name="dropout")(x)
-    return tf_keras.Model({features.TOKENS: tokens}, logit(x), name="cnn_lstm")
+    return tf_keras.Model({features.TOKENS: tokens}, logit(x, tokens), name="cnn_lstm")
 
 
 optimizer = adam

@@ -27,9 +27,45 @@ def embedding(transform: Transform, width: int) -> DenseGradientEmbedding:
     return DenseGradientEmbedding(rows, width, name="embedding")
 
 
-def logit(x: Any, *, name: str = "logit") -> Any:
-    """Apply a dense layer, [batch, width] -> [batch, 1], float32 under any precision policy."""
-    return tf_keras.layers.Dense(1, dtype=tf.float32, name=name)(x)
+def logit(x: Any, tokens: Any, *, name: str = "logit") -> Any:
+    """Apply a dense layer, [max(batch, 1), width] -> [batch, 1], float32 under any policy.
+
+    The result has the reviews in `tokens`, without the one that `Padding` may have added.
+    """
+    return tf_keras.layers.Dense(1, dtype=tf.float32, name=name)(x)[: tf.shape(tokens)[0]]
+
+
+class Padding(tf_keras.layers.Layer):
+    """A layer that adds padding before and after each review.
+
+    An empty batch gets a review, because a replica without Examples for the last step of an epoch
+    has such a batch. For it, convolution and maximum of oneDNN return wrong shapes (TensorFlow 2.16
+    on an AMD EPYC; with `TF_ENABLE_ONEDNN_OPTS=0` they are right), and the fused LSTM fails.
+
+    Input: int64 [batch, width]. Output: int64 [max(batch, 1), before + words + after], where
+    `words` is the width, rounded up to a multiple of `multiple` that is not 0.
+    """
+
+    def __init__(self, before: int = 0, after: int = 0, multiple: int = 1, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._before, self._after, self._multiple = before, after, multiple
+
+    def call(self, tokens: tf.Tensor) -> tf.Tensor:
+        rows, words = (
+            _missing(dynamic if static is None else static, multiple)
+            for static, dynamic, multiple in zip(
+                tokens.shape, tf.unstack(tf.shape(tokens)), (1, self._multiple), strict=True
+            )
+        )
+        paddings = [[0, rows], [self._before, self._after + words]]
+        return tf.pad(tokens, paddings, constant_values=features.PADDING_TOKEN)
+
+
+def _missing(size: Any, multiple: int) -> Any:
+    """Return what `size`, an int or a tensor, lacks to be a multiple that is not 0."""
+    larger = -(-size // multiple) * multiple
+    wanted = max(larger, multiple) if isinstance(size, int) else tf.maximum(larger, multiple)
+    return wanted - size
 
 
 class DenseGradientEmbedding(tf_keras.layers.Embedding):
@@ -54,30 +90,6 @@ class DenseGradientEmbedding(tf_keras.layers.Embedding):
         rows = tf.gather(tf.multiply(self.embeddings, 1.0), inputs)
         # The cast comes last, so that the gradients of a frequent word are summed in float32.
         return tf.cast(rows, self.compute_dtype)
-
-
-class Convolution(tf_keras.layers.Conv1D):
-    """Keras's Conv1D, also for a batch without reviews.
-
-    A replica without Examples for the last step of an epoch gets an empty batch. For such a batch
-    the convolution of oneDNN returns a tensor with the channels of its input (TensorFlow 2.16 on an
-    AMD EPYC; with `TF_ENABLE_ONEDNN_OPTS=0` the channels are right). So one row is added to an
-    empty batch, and removed from the result.
-    """
-
-    def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        rows = inputs.shape[0]
-        if rows is None:
-            rows = tf.shape(inputs)[0]
-            filled = tf.cond(tf.equal(rows, 0), lambda: _with_a_row(inputs), lambda: inputs)
-            filled.set_shape(inputs.shape)
-        else:
-            filled = inputs if rows else _with_a_row(inputs)
-        return super().call(filled)[:rows]
-
-
-def _with_a_row(inputs: tf.Tensor) -> tf.Tensor:
-    return tf.pad(inputs, [[0, 1], [0, 0], [0, 0]])
 
 
 def adam(learning_rate: Any) -> tf_keras.optimizers.Optimizer:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import tensorflow as tf
 import tf_keras
 from pydantic import Field
 
 from core.settings import PositiveInt, Section
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.models.layers import Convolution, DropoutRate, adam, embedding, logit, word_ids
+from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logit, word_ids
 
 
 class Hyperparameters(Section):
@@ -45,51 +44,27 @@ SEARCH_SPACE: dict[str, Any] = {
 }
 
 
-class PadAround(tf_keras.layers.Layer):
-    """A layer that adds padding to a review: `size` - 1 ids before it and `size` ids after it.
-
-    So for every convolution of up to `size` words, each word is at each position of a window, and
-    at least one window contains only padding. More padding adds no other windows and changes no
-    maximum.
-
-    Input: int64 [batch, width]. Output: int64 [batch, width + 2 * size - 1].
-    """
-
-    def __init__(self, size: int, **kwargs: Any):
-        super().__init__(**kwargs)
-        self._size = size
-
-    def call(self, tokens: tf.Tensor) -> tf.Tensor:
-        paddings = [[0, 0], [self._size - 1, self._size]]
-        return tf.pad(tokens, paddings, constant_values=features.PADDING_TOKEN)
-
-
 def build(
     hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
 ) -> tf_keras.Model:
-    """Build a model {tokens: int64 [batch, width], padding 0} -> logit of positive, [batch, 1].
-
-    The logit is float32. A review's logit does not depend on the width.
-
-    Args:
-      hyperparameters: the hyperparameters of the layers.
-      transform: the settings of the tokens.
-      static_shapes: the width is always `max_tokens`.
-    """
+    """Build a model {tokens: int64 [batch, width], padding 0} -> logit; see `models`."""
     layers = tf_keras.layers
     tokens = word_ids(transform, static_shapes=static_shapes)
-    x = PadAround(max(hyperparameters.sizes), name="padding")(tokens)
+    # For every convolution each word is at each position of a window, and at least one window has
+    # only padding. So more padding adds no other windows and changes no maximum.
+    longest = max(hyperparameters.sizes)
+    x = Padding(longest - 1, longest, name="padding")(tokens)
     x = embedding(transform, hyperparameters.embedding_width)(x)
     maxima = [
         layers.GlobalMaxPooling1D(name=f"maximum_{size}")(
-            Convolution(hyperparameters.filters, size, name=f"convolution_{size}")(x)
+            layers.Conv1D(hyperparameters.filters, size, name=f"convolution_{size}")(x)
         )
         for size in hyperparameters.sizes
     ]
     # ReLU and maximum commute, and there are far fewer values after the maximum.
     x = layers.ReLU(name="relu")(layers.Concatenate(name="maxima")(maxima))
     x = layers.Dropout(hyperparameters.dropout, name="dropout")(x)
-    return tf_keras.Model({features.TOKENS: tokens}, logit(x), name="text_cnn")
+    return tf_keras.Model({features.TOKENS: tokens}, logit(x, tokens), name="text_cnn")
 
 
 optimizer = adam

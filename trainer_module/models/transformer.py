@@ -19,9 +19,9 @@ from core.settings import PositiveInt, Section
 from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module.models.layers import (
-    Convolution,
     DenseGradientEmbedding,
     DropoutRate,
+    Padding,
     adam,
     embedding,
     logit,
@@ -69,7 +69,7 @@ class Steps(tf_keras.layers.Layer):
     neighbouring steps, exclusively. Outside of a review the window contains padding, which is a row
     of the embedding table like any word, independent of the width of the batch.
 
-    Input: int64 [batch, width]; a width of 0 is padded to 1. Outputs: vectors [batch, steps,
+    Input: int64 [batch, width]. Outputs, with the batch of `Padding`: vectors [batch, steps,
     vector_width]; bool [batch, steps], whether the word of the step is not padding; steps is width
     / stride, rounded up.
     """
@@ -78,7 +78,8 @@ class Steps(tf_keras.layers.Layer):
         super().__init__(**kwargs)
         self._beside, self._stride = stride - 1, stride
         self._words = embedding(transform, vector_width)
-        self._convolution = Convolution(
+        self._pad = Padding(self._beside, self._beside)
+        self._convolution = tf_keras.layers.Conv1D(
             vector_width, 2 * stride - 1, stride, activation="gelu", name="convolution"
         )
         self._positions = DenseGradientEmbedding(
@@ -86,13 +87,7 @@ class Steps(tf_keras.layers.Layer):
         )
 
     def call(self, tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        width = tokens.shape[1]
-        missing = tf.maximum(1 - tf.shape(tokens)[1], 0) if width is None else max(1 - width, 0)
-        padded = tf.pad(
-            tokens,
-            [[0, 0], [self._beside, self._beside + missing]],
-            constant_values=features.PADDING_TOKEN,
-        )
+        padded = self._pad(tokens)
         vectors = self._convolution(self._words(padded))
         steps = tf.shape(vectors)[1]
         real = tf.not_equal(padded[:, self._beside :: self._stride], features.PADDING_TOKEN)
@@ -147,16 +142,7 @@ class MeanOfSteps(tf_keras.layers.Layer):
 def build(
     hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
 ) -> tf_keras.Model:
-    """Build a model {tokens: int64 [batch, width], padding 0} -> logit of positive, [batch, 1].
-
-    The logit is float32. A review's logit does not depend on the width, which is at most
-    `max_tokens`.
-
-    Args:
-      hyperparameters: the hyperparameters of the layers.
-      transform: the settings of the tokens.
-      static_shapes: the width is always `max_tokens`.
-    """
+    """Build a model {tokens: int64 [batch, width], padding 0} -> logit; see `models`."""
     layers = tf_keras.layers
     tokens = word_ids(transform, static_shapes=static_shapes)
     stride = hyperparameters.words_per_step
@@ -172,7 +158,7 @@ def build(
         x += layers.Dropout(hyperparameters.dropout)(change)
     x = layers.LayerNormalization(name="norm")(x)
     x = layers.Dropout(hyperparameters.dropout)(MeanOfSteps(name="mean")((x, real)))
-    return tf_keras.Model({features.TOKENS: tokens}, logit(x), name="transformer")
+    return tf_keras.Model({features.TOKENS: tokens}, logit(x, tokens), name="transformer")
 
 
 optimizer = adam

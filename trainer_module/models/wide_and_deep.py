@@ -22,7 +22,7 @@ from core.settings import PositiveInt
 from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module.models import ngram_bag
-from trainer_module.models.layers import DropoutRate, adam, embedding, logit, word_ids
+from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logit, word_ids
 
 _KERNEL = 3
 _POOL = 2
@@ -70,8 +70,12 @@ class Pyramid(tf_keras.layers.Layer):
     Steps after the end of a review are zeros in every layer, and the width is padded to a multiple
     of the words of a step of the last block. So the output does not depend on the width.
 
-    Input: int64 [batch, width], padding 0. Output: [batch, 2 * filters], not negative: the maxima
-    of the first convolution over the opening, and those of the last block over the review.
+    Input: int64 [batch, width], padding 0. Output: [max(batch, 1), 2 * filters], not negative: the
+    maxima of the first convolution over the opening, and those of the last block over the review.
+
+    Args:
+      words: the embedding, int64 [batch, width] -> [batch, width, embedding_width].
+      filters, blocks, word_dropout: see `Hyperparameters`.
     """
 
     def __init__(
@@ -83,15 +87,6 @@ class Pyramid(tf_keras.layers.Layer):
         word_dropout: float,
         **kwargs: Any,
     ):
-        """Create the layer.
-
-        Args:
-          words: the embedding, int64 [batch, width] -> [batch, width, embedding_width].
-          filters: filters of each convolution.
-          blocks: number of blocks.
-          word_dropout: fraction of words that are zeros in a training.
-          kwargs: the arguments of every Keras layer.
-        """
         super().__init__(**kwargs)
         self._words = words
         self._drop_words = tf_keras.layers.Dropout(word_dropout, noise_shape=(None, None, 1))
@@ -100,10 +95,10 @@ class Pyramid(tf_keras.layers.Layer):
             [_convolution(filters, f"block_{number}_{half}") for half in "ab"]
             for number in range(1, blocks + 1)
         ]
-        self._multiple = _POOL ** (blocks - 1)
+        self._pad = Padding(multiple=_POOL ** (blocks - 1))
 
     def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
-        padded = _padded(tokens, self._multiple)
+        padded = self._pad(tokens)
         vectors = self._drop_words(self._words(padded), training=training)
         real = tf.cast(tf.not_equal(padded, features.PADDING_TOKEN), vectors.dtype)[:, :, None]
         x = self._first(vectors * real) * real
@@ -114,8 +109,7 @@ class Pyramid(tf_keras.layers.Layer):
             change = one(tf.nn.relu(x)) * real
             change = other(tf.nn.relu(change)) * real
             x += _SHARE_OF_CHANGE * change
-        maxima = tf.nn.relu(tf.concat([bottom, tf.reduce_max(x, axis=1)], axis=1))
-        return maxima[: tf.shape(tokens)[0]]
+        return tf.nn.relu(tf.concat([bottom, tf.reduce_max(x, axis=1)], axis=1))
 
 
 class MeanOfParts(tf_keras.layers.Layer):
@@ -134,13 +128,7 @@ def build(
 ) -> tf_keras.Model:
     """Build a model {ngrams: see `ngram_ids`, tokens: int64 [batch, width], padding 0} -> logit.
 
-    The logit of positive is float32 [batch, 1]; in a training, there is one for each part, [batch,
-    1 + pyramids]. A review's logit does not depend on the width.
-
-    Args:
-      hyperparameters: the hyperparameters of the layers.
-      transform: the settings of the n-grams and the tokens.
-      static_shapes: the width is always `max_tokens`, and the n-grams are padded.
+    In a training there is a logit for each part, [batch, 1 + pyramids]; see `models`.
     """
     ngrams = ngram_bag.ngram_ids(static_shapes=static_shapes)
     tokens = word_ids(transform, static_shapes=static_shapes)
@@ -154,7 +142,7 @@ def build(
             name=f"pyramid_{number}",
         )
         x = tf_keras.layers.Dropout(hyperparameters.dropout)(pyramid(tokens))
-        parts.append(logit(x, name=f"logit_{number}"))
+        parts.append(logit(x, tokens, name=f"logit_{number}"))
     output = MeanOfParts(name="mean", dtype="float32")(parts)
     return tf_keras.Model(
         {features.NGRAMS: ngrams, features.TOKENS: tokens}, output, name="wide_and_deep"
@@ -163,27 +151,6 @@ def build(
 
 def _convolution(filters: int, name: str) -> tf_keras.layers.Layer:
     return tf_keras.layers.Conv1D(filters, _KERNEL, padding="same", name=name)
-
-
-def _padded(tokens: tf.Tensor, multiple: int) -> tf.Tensor:
-    """Pad to a width that is a multiple of `multiple` and not 0, and an empty batch to one row.
-
-    The convolution and the maximum of oneDNN do not support an empty batch.
-    """
-    missing = [
-        _missing(dynamic if static is None else static, factor)
-        for static, dynamic, factor in zip(
-            tokens.shape, tf.unstack(tf.shape(tokens)), (1, multiple), strict=True
-        )
-    ]
-    return tf.pad(tokens, [[0, size] for size in missing], constant_values=features.PADDING_TOKEN)
-
-
-def _missing(size: Any, multiple: int) -> Any:
-    """Return what `size`, an int or a tensor, lacks to be a multiple that is not 0."""
-    larger = -(-size // multiple) * multiple
-    wanted = max(larger, multiple) if isinstance(size, int) else tf.maximum(larger, multiple)
-    return wanted - size
 
 
 optimizer = adam

@@ -13,6 +13,7 @@ from some point on these lines are rejected.
 from __future__ import annotations
 
 import csv
+import io
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
@@ -21,7 +22,8 @@ from typing import BinaryIO
 
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Dialect, Layout
-from preprocessing.reading.labels import label_reader
+from preprocessing.reading.formats import make_record
+from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lost, split_lines
 from preprocessing.reading.pieces import Chunk
 from preprocessing.reading.records import (
@@ -32,8 +34,6 @@ from preprocessing.reading.records import (
     NO_TEXT,
     Record,
     Rejected,
-    further_values,
-    make_review,
     rejected,
 )
 
@@ -41,19 +41,15 @@ from preprocessing.reading.records import (
 # never contains this character (undecodable bytes become U+DC80 and up).
 _NUL = "\udc00"
 _READ = 1 << 20
-_MOST_READ_AGAIN = 1 << 25
+_MAX_READ_AGAIN = 1 << 25
 """Bytes of a file that are read again behind open quotes."""
 
 # The csv module's message for a quoted field that is still open at the end.
 _OPEN = "unexpected end of data"
 
 
-class _LineTooLong(Exception):
-    """A record whose first line is longer than the limit."""
-
-
-class _RecordTooLong(Exception):
-    """A quoted field that is longer than the limit."""
+class _TooLong(Exception):
+    """A line or a quoted field that is longer than the limit; its arguments are the reason."""
 
 
 class _Lines:
@@ -79,12 +75,18 @@ class _Lines:
         number, line = self._again.popleft() if self._again else next(self._fresh)
         self._last = number
         self._taken.append((number, line))
-        if line is None:
-            raise _LineTooLong if len(self._taken) == 1 else _RecordTooLong
-        self._size += len(line)
-        if self._size > MAX_LINE_BYTES and len(self._taken) > 1:
-            raise _RecordTooLong
-        return self._decode(line) + "\n"
+        if line is None and len(self._taken) == 1:
+            raise _TooLong(LINE_TOO_LONG, TOO_LONG)
+        self._size += len(line or b"")
+        if line is None or (self._size > MAX_LINE_BYTES and len(self._taken) > 1):
+            raise _TooLong(BROKEN_CSV, "a quoted field of more than 1 MB")
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            self.unclean, text = True, line.decode("utf-8", "surrogateescape")
+        if "\0" in text:
+            self.unclean, text = True, text.replace("\0", _NUL)
+        return text + "\n"
 
     def next_record(self) -> None:
         """Forget the lines of the record that was read."""
@@ -95,23 +97,12 @@ class _Lines:
     def keep_first_only(self) -> Iterator[Rejected]:
         """Return to the second line of the current record, or reject its other lines."""
         self._read_again += self._size
-        if self._read_again <= _MOST_READ_AGAIN:
+        if self._read_again <= _MAX_READ_AGAIN:
             self._again.extendleft(reversed(self._taken[1:]))
         else:
             for number, _ in self._taken[1:]:
                 yield rejected(number, BROKEN_CSV, "behind a quote that is not closed")
         self.next_record()
-
-    def _decode(self, line: bytes) -> str:
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError:
-            self.unclean = True
-            text = line.decode("utf-8", "surrogateescape")
-        if "\0" in text:
-            self.unclean = True
-            text = text.replace("\0", _NUL)
-        return text
 
 
 def _numbered_lines(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, bytes | None]]:
@@ -125,8 +116,7 @@ def _numbered_lines(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, b
     blocks = iter(partial(stream.read, _READ), b"")
     if dialect.ends_with_cr:
         blocks = (data.replace(b"\r", b"\n") for data in blocks)
-    chunks = (Chunk(data, True) for data in blocks)
-    for found in split_lines(chunks, 0):
+    for found in split_lines((Chunk(data, True) for data in blocks), 0):
         if isinstance(found, Lost):
             yield found.record.position, None
             continue
@@ -160,38 +150,32 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
         except CorruptArchive as damage:
             yield rejected(lines.position, CORRUPT_ARCHIVE, damage.detail)
             return
-        except _LineTooLong:
-            yield rejected(lines.position, LINE_TOO_LONG, TOO_LONG)
-        except _RecordTooLong:
-            yield rejected(lines.position, BROKEN_CSV, "a quoted field of more than 1 MB")
+        except _TooLong as too_long:
+            yield rejected(lines.position, *too_long.args)
         except csv.Error as error:
             yield rejected(lines.position, BROKEN_CSV, str(error))
         else:
-            yield _clean(lines.position, fields, lines.unclean)
+            yield _clean(lines.position, fields) if lines.unclean else (lines.position, fields)
             lines.next_record()
             continue
         yield from lines.keep_first_only()
         reader = new_reader()  # the old one is still inside the field
 
 
-def sampled_records(stream: BinaryIO, dialect: Dialect) -> Iterator[list[str] | Rejected]:
-    """Yield the records of a part of a CSV file that starts with a record and ends anywhere.
+def sampled_records(data: bytes, dialect: Dialect) -> Iterator[list[str]]:
+    """Yield the good records of a part of a CSV file that starts with a record and ends anywhere.
 
     The end may cut a record, whose lines would be misread as records. So nothing is yielded behind
     a quoted field that is still open at the end.
     """
-    for record in csv_records(stream, dialect):
+    for record in csv_records(io.BytesIO(data), dialect):
         if not isinstance(record, Rejected):
             yield record[1]
         elif record.detail == _OPEN:
             return
-        else:
-            yield record
 
 
-def _clean(position: int, fields: list[str], unclean: bool) -> tuple[int, list[str]] | Rejected:
-    if not unclean:
-        return position, fields
+def _clean(position: int, fields: list[str]) -> tuple[int, list[str]] | Rejected:
     data = ",".join(fields).replace(_NUL, "\0").encode("utf-8", "surrogateescape")
     try:
         data.decode("utf-8")
@@ -206,12 +190,13 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
     The header is not a record. `path` is unused: all readers of streams have the same arguments.
     """
     columns = layout.columns or HEADERLESS
-    labels = label_reader(layout)
+    labels = LabelReader(layout)
     header = list(layout.header) if layout.header else None
     names = [name.strip() for name in header or columns[:3] if name is not None]
-    read = (*columns[:3], *columns.further)
     # A column that the file lacks is the empty field behind its last one.
-    pick = itemgetter(*(names.index(name) if name else len(names) for name in read))
+    pick = itemgetter(
+        *(names.index(name) if name else len(names) for name in (*columns[:3], *columns.further))
+    )
     escaped = layout.dialect.escaped
     for record in csv_records(stream, layout.dialect):
         if isinstance(record, Rejected):
@@ -227,12 +212,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
             detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
             yield rejected(position, BROKEN_CSV, detail)
         else:
-            value, title, body, *further = pick([*fields, ""])
-            label = labels.read(value)
+            values = pick([*fields, ""])
             if escaped:
-                title, body = title.replace(r"\n", "\n"), body.replace(r"\n", "\n")
-            if label is None:
-                detail = f"{columns.label}: {value[:200]}"
-                yield rejected(position, labels.reason(value), detail)
-            else:
-                yield make_review(position, label, title, body, further_values(further))
+                values = [value.replace(r"\n", "\n") for value in values]
+            yield make_record(position, values, labels)

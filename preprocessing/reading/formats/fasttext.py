@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.labels import LabelReader, label_reader
+from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lines
 from preprocessing.reading.records import (
     BAD_LABEL,
@@ -43,7 +43,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     look-up, and no `Review` is made of it. This takes a third of the time of `_parse`, which parses
     all other lines.
     """
-    labels = label_reader(layout)
+    labels = LabelReader(layout)
     optional = layout.labels == "optional"
     read = {b"__label__%d " % number: labels.read(str(number)) for number in range(10)}
     usual = {start: label for start, label in read.items() if label in (0, 1)}

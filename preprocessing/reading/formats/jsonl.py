@@ -1,4 +1,4 @@
-"""JSON lines: one object on each line."""
+"""JSON lines: one object on each line. A missing or null title or text is empty."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from preprocessing.reading.columns import HEADERLESS, Columns, Layout
-from preprocessing.reading.labels import LabelReader, label_reader
+from preprocessing.reading.columns import HEADERLESS, Layout
+from preprocessing.reading.formats import make_record
+from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lines
 from preprocessing.reading.records import (
     BROKEN_JSON,
@@ -15,28 +16,27 @@ from preprocessing.reading.records import (
     LINE_TOO_LONG,
     NO_TEXT,
     Batch,
-    Record,
     Rejected,
-    as_text,
-    further_values,
-    make_review,
     printable,
     rejected,
 )
 
 
 def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
-    """Return the function that parses the lines of a file with this layout.
-
-    A missing or null title or text is empty.
-    """
+    """Return the function that parses the lines of a file with this layout."""
     columns = layout.columns or HEADERLESS
-    labels = label_reader(layout)
+    read = (*columns[:3], *columns.further)
+    labels = LabelReader(layout)
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
         for position, line in enumerate(lines.data.split(b"\n"), lines.first):
-            batch.add(_parse(position, line.removesuffix(b"\r"), columns, labels))
+            fields = parse_object(position, line.removesuffix(b"\r"))
+            if isinstance(fields, dict):
+                values = [fields.get(name) if name else None for name in read]
+                batch.add(make_record(position, values, labels))
+            else:
+                batch.add(fields)
         return batch
 
     return parse
@@ -44,6 +44,8 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
 def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
     """Return the JSON object on a line, or the reason why the line is rejected."""
+    if len(line) > MAX_LINE_BYTES:
+        return rejected(position, LINE_TOO_LONG, TOO_LONG)
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -60,25 +62,3 @@ def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
     if not isinstance(value, dict):
         return rejected(position, BROKEN_JSON, "not an object: " + text[:200])
     return value
-
-
-def _parse(position: int, line: bytes, columns: Columns, labels: LabelReader) -> Record:
-    if len(line) > MAX_LINE_BYTES:
-        return rejected(position, LINE_TOO_LONG, TOO_LONG)
-    fields = parse_object(position, line)
-    if isinstance(fields, Rejected):
-        return fields
-    value = fields.get(columns.label) if columns.label else None
-    label = labels.read(value)
-    if label is None:
-        if not any(fields.values()):
-            return rejected(position, NO_TEXT, "an empty object")
-        shown = f"{columns.label}: {printable(value)}" if columns.label in fields else None
-        return rejected(position, labels.reason(value), shown or f"no {columns.label}")
-    title = as_text(fields.get(columns.title)) if columns.title else ""
-    body = as_text(fields.get(columns.text))
-    if title is None or body is None:
-        name = columns.title if title is None else columns.text
-        return rejected(position, BROKEN_JSON, f"{name} is an object or nested, not text")
-    further = further_values([fields.get(name) if name else None for name in columns.further])
-    return make_review(position, label, title, body, further)

@@ -14,18 +14,15 @@ import pyarrow.parquet as pq
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Columns, Layout
-from preprocessing.reading.labels import LabelReader, label_reader
+from preprocessing.reading.formats import make_record
+from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
 from preprocessing.reading.records import (
     CORRUPT_ARCHIVE,
     INVALID_UTF8,
     LINE_TOO_LONG,
-    NO_TEXT,
     Record,
-    as_text,
-    further_values,
-    make_review,
-    printable,
+    Review,
     rejected,
 )
 
@@ -106,7 +103,7 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
         InputError: see `open_parquet`.
     """
     columns = layout.columns or HEADERLESS
-    labels = label_reader(layout)
+    labels = LabelReader(layout)
     file = open_parquet(path, stream)
     position = 0
     for group in range(file.num_row_groups):
@@ -120,7 +117,7 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
             missing = [None] * len(values[columns.text])
             for row in zip(*[values[name] if name else missing for name in read], strict=True):
                 position += 1
-                yield _parse(position, row, labels, columns.label)
+                yield _parse(position, row, labels)
         # In a damaged row group pyarrow may also skip rows without an error.
         while position < end:
             position += 1
@@ -159,17 +156,14 @@ def _decoded(value: Any) -> Any:
     return [_decoded(item) for item in value] if isinstance(value, list) else value
 
 
-def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader, name: str | None) -> Record:
+def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader) -> Record:
     try:
-        label, title, body, *further = map(_decoded, fields)
+        values = [_decoded(field) for field in fields]
     except UnicodeDecodeError as error:
         return rejected(position, INVALID_UTF8, error.object[error.start :])
-    value = labels.read(label)
-    if value is None:
-        if not title and not body:
-            return rejected(position, NO_TEXT, "an empty row")
-        return rejected(position, labels.reason(label), f"{name}: {printable(label)}")
-    title, body = as_text(title) or "", as_text(body) or ""
-    if sum(len(part.encode("utf-8", "replace")) for part in (title, body)) > MAX_LINE_BYTES:
-        return rejected(position, LINE_TOO_LONG, TOO_LONG)
-    return make_review(position, value, title, body, further_values(further))
+    record = make_record(position, values, labels)
+    # A character has at most four bytes.
+    if not isinstance(record, Review) or len(record.text) <= MAX_LINE_BYTES // 4:
+        return record
+    is_long = len(record.text.encode()) > MAX_LINE_BYTES
+    return rejected(position, LINE_TOO_LONG, TOO_LONG) if is_long else record

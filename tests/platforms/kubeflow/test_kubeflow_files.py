@@ -5,8 +5,8 @@ import re
 import pytest
 
 from pipeline.cluster_settings import RUNTIME
-from platforms.training_jobs.choice import KINDS
 from platforms.training_jobs.jobset import index_variable, job_policies, job_set_policies
+from platforms.training_jobs.kinds import KINDS
 from platforms.training_jobs.pod_template import LABELS, bare_pod, pod_metadata
 from platforms.training_jobs.trainjob import NODE
 from tests.checkout import CHECKOUT

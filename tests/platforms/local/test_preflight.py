@@ -59,7 +59,7 @@ def test_the_strategy_tpu_requires_a_tpu(tmp_path, monkeypatch):
     check(tpu)
 
 
-def test_more_devices_than_gpus_are_an_error(tmp_path, monkeypatch):
+def test_more_devices_than_gpus_are_an_error(gpus, tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     with pytest.raises(
         ConfigError, match=r"training.devices: 3 devices, but only 2 GPUs are available"

@@ -1,24 +1,19 @@
-"""A Kubernetes API server with scripted answers for the errors that a real one rarely gives."""
+"""A Kubernetes API with scripted answers for the errors that a real one rarely gives."""
 
 import json
 import re
-import socket
-import threading
-import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+from kubernetes.client.exceptions import ApiException
+from kubernetes.client.rest import RESTClientObject
 
 REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "AlreadyExists"}
 
 
 def status(code, message, **details):
     """Return the Status object of an error."""
-    return {
-        "kind": "Status",
-        "message": message,
-        "reason": REASONS.get(code, "Any"),
-        "details": details,
-        "code": code,
-    }
+    reason = REASONS.get(code, "Any")
+    return {"kind": "Status", "message": message, "reason": reason, "details": details}
 
 
 def forbidden(verb, resource):
@@ -27,78 +22,45 @@ def forbidden(verb, resource):
 
 
 class ScriptedApi:
-    """A server on 127.0.0.1, whose address is in `kube_config(folder)`.
+    """Answers in place of the HTTP client of the package `kubernetes`.
 
     Attributes:
-      requests: the received requests, as `METHOD path`.
+      requests: the requests, as `METHOD URL QUERY`.
     """
 
-    def __init__(self):
+    def __init__(self, monkeypatch, folder):
         self.requests = []
         self._answers = []
-        handler = type("Handler", (_Handler,), {"api": self})
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._http.daemon_threads = True
-        self.port = self._http.server_port
-        # A short interval, because `shutdown` waits for it.
-        threading.Thread(target=self._http.serve_forever, args=[0.05], daemon=True).start()
-
-    def close(self):
-        self._http.shutdown()
-        self._http.server_close()
-
-    def answer(self, method, path, *answers):
-        """Give answers to the next requests of a kind, and the last one to all further ones.
-
-        An answer is (code, object or text), optionally with headers as the third element; or
-        `drop`: the connection is closed without a response; `hang`: there is no response for 5 s.
-        """
-        self._answers.insert(0, (f"{method} .*{path}", list(answers)))
-
-    def answer_to(self, request):
-        self.requests.append(request)
-        for pattern, answers in self._answers:
-            if re.search(pattern, request):
-                return answers.pop(0) if len(answers) > 1 else answers[0]
-        return 404, status(404, "not found")
-
-    def kube_config(self, folder):
-        """Write a kube config and return its path."""
+        monkeypatch.setattr(RESTClientObject, "request", self._request)
         file = folder / "kube-config.yaml"
         config = {
             "current-context": "test",
-            "clusters": [
-                {"name": "test", "cluster": {"server": f"http://127.0.0.1:{self.port}"}},
-            ],
+            "clusters": [{"name": "test", "cluster": {"server": "http://127.0.0.1:1"}}],
             "users": [{"name": "test", "user": {"token": "secret"}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         }
         file.write_text(json.dumps(config))
-        return str(file)
+        monkeypatch.setenv("KUBECONFIG", str(file))
 
+    def answer(self, method, path, *answers):
+        """Give answers to the next requests of a kind, and the last one to all further ones.
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+        An answer is an exception, or a code and an object or a text.
+        """
+        self._answers.insert(0, (f"{method} .*{path}", list(answers)))
 
-    def log_message(self, *unused):
-        pass
-
-    def _serve(self):
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        answer = self.api.answer_to(f"{self.command} {self.path}")
-        if answer == "hang":
-            time.sleep(5)
-        if answer in ("hang", "drop"):
-            self.connection.shutdown(socket.SHUT_RDWR)
-            self.close_connection = True
-            return
-        code, content, *headers = answer
-        body = (content if isinstance(content, str) else json.dumps(content)).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(body)))
-        for name, value in (headers[0] if headers else {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_POST = do_DELETE = _serve
+    def _request(self, method, url, query_params=None, **unused):
+        request = f"{method} {url} {query_params or ''}"
+        self.requests.append(request)
+        answers = next(
+            (found for pattern, found in self._answers if re.search(pattern, request)), []
+        )
+        answer = answers.pop(0) if len(answers) > 1 else [*answers, (404, status(404, "none"))][0]
+        if isinstance(answer, Exception):
+            raise answer
+        code, content = answer
+        data = (content if isinstance(content, str) else json.dumps(content)).encode()
+        if code >= 400:
+            response = SimpleNamespace(status=code, reason="", data=data, getheaders=dict)
+            raise ApiException(http_resp=response)
+        return SimpleNamespace(data=data)

@@ -8,11 +8,11 @@ import pytest
 import urllib3
 
 from core.errors import InputError
-from platforms.training_jobs import follow, logs, refusals
-from platforms.training_jobs.choice import KINDS
+from platforms.training_jobs import kubernetes, logs, pod_warnings
 from platforms.training_jobs.client import Forbidden, Unreachable
-from platforms.training_jobs.follow import JobFailed, Terms
+from platforms.training_jobs.job import JobFailed, JobLimits
 from platforms.training_jobs.jobset import JobSet
+from platforms.training_jobs.kinds import KINDS
 from platforms.training_jobs.pods import Event, Pod
 from platforms.training_jobs.tfjob import TFJob
 from tests.platforms.training_jobs.manifests import JOB_FILE, make_job, make_settings, pod_with
@@ -21,7 +21,7 @@ from tests.waiting import wait
 JOB = make_job(strategy="multi_worker_mirrored", workers=2)
 MANIFEST = JobSet().make_manifest(JOB, JOB_FILE, make_settings())
 NAME = MANIFEST["metadata"]["name"]
-WORKER = ("Job", f"{NAME}-worker-0")
+WORKER = ("Job", f"{NAME}-worker-0", "")
 QUOTA = "exceeded quota: pods, requested: pods=1, used: pods=4, limited: pods=4"
 ACCOUNT = 'error looking up service account ml/trainer: serviceaccount "trainer" not found'
 
@@ -82,17 +82,21 @@ class Script:
         self.created += 1
         return {**manifest, "metadata": {"uid": str(self.created)}}
 
-    def delete(self, name, timeout=None):
+    def delete(self, name, seconds=None):
         self.deleted += 1
 
     def pods(self, job):
         self._check("pods")
         return self._look.pods
 
-    def warnings(self, **of):
+    def warnings(self, name):
         self._check("events")
-        found = self._look.warnings.get((of.get("kind"), of.get("name")), [])
-        return [Event("FailedCreate", text, self._look.at) for text in found]
+        at = self._look.at
+        return [
+            Event(*of, "FailedCreate", text, at)
+            for of, texts in self._look.warnings.items()
+            for text in texts
+        ]
 
     def log(self, pod, since):
         self._check("log")
@@ -127,8 +131,8 @@ def run(*looks, kind=None, logs=None, forbidden=(), progress=lambda: "", **limit
 
 
 def run_script(script, progress=lambda: "", timeout_seconds=60.0, refused_seconds=60.0):
-    terms = Terms(timeout_seconds, refused_seconds, 0.001, lambda: True, progress)
-    follow.run(script, script.manifest, terms)
+    limits = JobLimits(timeout_seconds, 0.001, lambda: True, progress, refused_seconds)
+    kubernetes.run(script, script.manifest, limits)
 
 
 def line(text, second=0):
@@ -206,7 +210,7 @@ def test_a_worker_that_was_replaced_before_the_first_look_counts_as_restarted(lo
 
 
 def test_a_replica_that_is_always_killed_is_named_and_not_those_that_lose_it(monkeypatch):
-    monkeypatch.setattr(follow, "MOST_RESTARTS", 2)
+    monkeypatch.setattr(kubernetes, "MAX_RESTARTS", 2)
     looks = [
         Look([pod("chief", "Failed", 138, number=i), pod("worker 0", "Failed", 137, number=i)])
         for i in range(1, 6)
@@ -218,7 +222,7 @@ def test_a_replica_that_is_always_killed_is_named_and_not_those_that_lose_it(mon
 
 
 def test_restarts_are_counted_from_the_last_progress_on(monkeypatch):
-    monkeypatch.setattr(follow, "MOST_RESTARTS", 1)
+    monkeypatch.setattr(kubernetes, "MAX_RESTARTS", 1)
     looks = [Look([pod("worker 0", number=i)]) for i in range(1, 9)]
     run(*looks, Look([], "Completed"), progress=iter("abcdefgh").__next__)
     with pytest.raises(JobFailed, match="worker 0 ended, again after 1 restarts"):
@@ -261,44 +265,42 @@ def test_a_tfjob_that_failed_with_an_error_is_not_started_again():
 
 
 @pytest.mark.parametrize(
-    ("why", "remedy", "temporary"),
+    ("why", "temporary"),
     [
-        (ACCOUNT, "create the service account, or change kubeflow.service_account", False),
-        ('violates PodSecurity "restricted:latest": seccompProfile', "a webhook of this", False),
-        ("failed quota: q: must specify limits.cpu", "set cluster.resources.Trainer.cpu", False),
-        ("maximum memory usage per Container is 1Gi, but limit is 2Gi", "LimitRange", False),
-        ('admission webhook "x" denied the request', "a policy of this cluster refuses", False),
-        ('no PriorityClass with name "x" was found', "see kubectl describe", False),
-        (QUOTA, "starts when the quota allows it", True),
+        (ACCOUNT, False),
+        ('violates PodSecurity "restricted:latest": seccompProfile', False),
+        ("failed quota: q: must specify limits.cpu", False),
+        (QUOTA, True),
     ],
 )
-def test_a_refused_pod_is_reported(log, why, remedy, temporary):
+def test_a_refused_pod_is_reported(log, why, temporary):
     text = f'Error creating: pods "{NAME}-worker-0-0-abcde" is forbidden: {why}'
     look = Look(RUNNING[:1], warnings={WORKER: [text]})
     limits = {"timeout_seconds": 0.3} if temporary else {"refused_seconds": 0.1}
     with pytest.raises(JobFailed) as caught:
         run(look, **limits)
     message = str(caught.value)
-    assert why in message and remedy in message and len(message.splitlines()) == 1
-    assert "worker 0 is refused by Kubernetes: pods" in message
+    assert f"Job {NAME}-worker-0 is refused by Kubernetes: {text[16:]}" in message
+    assert message.endswith(f"; see kubectl describe jobset {NAME} -n ml")
+    assert len(message.splitlines()) == 1
     assert ("did not end within" in message) == temporary
-    assert [each for each in log.messages if why in each and remedy in each]
+    assert [each for each in log.messages if why in each]
 
 
 @pytest.mark.parametrize(
-    ("blocked_by", "remedy", "temporary"),
+    ("blocked_by", "temporary"),
     [
-        ('ImagePullBackOff: Back-off pulling "x:1"', "check cluster.image", False),
-        ("CreateContainerConfigError: image runs as root", "see kubectl describe", False),
-        ('Unschedulable: persistentvolumeclaim "x" not found', "kubeflow.volume", False),
-        ("Unschedulable: 3 Insufficient nvidia.com/gpu", "kubeflow.training_pod", True),
-        ("SchedulingGated: Scheduling is blocked", "starts when its queue admits it", True),
+        ('ImagePullBackOff: Back-off pulling "x:1"', False),
+        ("CreateContainerConfigError: image runs as root", False),
+        ('Unschedulable: persistentvolumeclaim "x" not found', False),
+        ("Unschedulable: 3 Insufficient nvidia.com/gpu", True),
+        ("SchedulingGated: Scheduling is blocked", True),
     ],
 )
-def test_a_pod_that_does_not_run_is_reported(blocked_by, remedy, temporary):
+def test_a_pod_that_does_not_run_is_reported(blocked_by, temporary):
     pods = [pod("chief"), pod("worker 0", "Pending", blocked_by=blocked_by)]
     limits = {"timeout_seconds": 0.3} if temporary else {"refused_seconds": 0.1}
-    with pytest.raises(JobFailed, match=re.escape(f"run yet: {blocked_by}") + ".*" + remedy):
+    with pytest.raises(JobFailed, match=f"worker 0 does not run yet: {re.escape(blocked_by)}"):
         run(Look(pods), **limits)
 
 
@@ -337,31 +339,36 @@ def test_only_the_code_of_a_signal_is_a_kill(code, text):
 
 
 def test_a_volume_that_cannot_be_mounted_is_found_in_the_events_of_the_pod(monkeypatch):
-    monkeypatch.setattr(refusals, "_USUAL_SECONDS", 0.01)
-    look = Look([pod("worker 0", "Pending")], warnings={(None, None): ["Unable to mount"]})
+    monkeypatch.setattr(pod_warnings, "_USUAL_SECONDS", 0.01)
+    waits = pod("worker 0", "Pending")
+    look = Look([waits], warnings={("Pod", waits.name, waits.uid): ["Unable to mount"]})
     with pytest.raises(JobFailed, match=r"does not run yet: FailedCreate: Unable to mount"):
         run(look, refused_seconds=0.1)
 
 
 def test_a_refused_service_is_reported_for_the_job():
     text = f'Error creating: services "{NAME}" is forbidden: exceeded quota: services'
-    look = Look(RUNNING[:1], warnings={("JobSet", NAME): [text]}, replicatedJobsStatus=None)
+    look = Look(RUNNING[:1], warnings={("JobSet", NAME, ""): [text]}, replicatedJobsStatus=None)
     with pytest.raises(JobFailed, match="is refused by Kubernetes: services"):
         run(look, timeout_seconds=0.3)
 
 
-def test_an_old_refusal_does_not_concern_a_restarted_replica(log):
-    old = {WORKER: [f'pods "{NAME}-worker-0-0-x" is no']}
-    run(
-        Look(RUNNING),
-        Look(RUNNING[:1], warnings=old, at="2025"),
-        Look([], "Completed"),
-    )
+@pytest.mark.parametrize(
+    ("of", "at"),
+    [
+        (WORKER, "2025"),
+        (("Pod", f"{NAME}-worker-0-x", ""), "9999"),
+        (("Job", f"{NAME}-chief-0", ""), "9999"),
+    ],
+)
+def test_a_warning_about_another_pod_is_no_refusal_of_a_restarted_replica(log, of, at):
+    lost = Look(RUNNING[:1], warnings={of: ["why"]}, at=at)
+    run(Look(RUNNING), lost, Look([], "Completed"))
     assert "is refused" not in log.text
 
 
 def test_a_missing_controller_is_named(monkeypatch):
-    monkeypatch.setattr(refusals, "_USUAL_SECONDS", 0.01)
+    monkeypatch.setattr(pod_warnings, "_USUAL_SECONDS", 0.01)
     with pytest.raises(JobFailed, match="has no pods: check that the JobSet controller runs"):
         run(Look(replicatedJobsStatus=None), refused_seconds=0.1)
 
@@ -415,7 +422,7 @@ def test_a_cancelled_step_deletes_its_job(signal):
 def test_a_job_of_an_earlier_attempt(found, is_done, repeated):
     script = Script(found, Look([], "Completed"))
     script.created = 1
-    follow.run(script, script.manifest, Terms(60.0, 60.0, 0.001, lambda: is_done, lambda: ""))
+    kubernetes.run(script, script.manifest, JobLimits(60.0, 0.001, lambda: is_done))
     assert (script.created, script.deleted) == ((2, 1) if repeated else (1, 0))
 
 
@@ -460,3 +467,20 @@ def test_a_log_whose_connection_breaks_is_copied_once_and_no_thread_is_left(log)
     shown = [each for each in log.messages if each.startswith("[worker 0]")]
     assert shown == [f"[worker 0] {text}" for text in ("a", "b", "step 2", "c", "x")]
     wait(lambda: not [each for each in {*threading.enumerate()} - before if "log of" in each.name])
+
+
+def test_the_log_of_a_replaced_pod_is_not_requested_from_its_successor():
+    """The pods of a TFJob have the same name."""
+    requests = []
+
+    class Client:
+        def log(self, pod, since):
+            requests.append(pod)
+            return Response([line("last")])
+
+    copied = logs.Logs(Client())
+    copied.update([pod("worker 0")])
+    wait(lambda: requests)
+    copied.update([pod("worker 0", "Pending", number=2)])
+    copied.finish(60)
+    assert len(requests) == 1 and copied.last_lines("worker 0") == ["last"]

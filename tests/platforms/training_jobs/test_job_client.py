@@ -1,16 +1,16 @@
 """Requests to the Kubernetes API: their errors and their retries, and the choice of a kind."""
 
 import re
-import socket
-import time
 
 import pytest
+import urllib3
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import incluster_config
 
 from core.errors import InputError
-from platforms.training_jobs.choice import KINDS, choose_kind
-from platforms.training_jobs.client import Forbidden, JobClient, RetryPolicy, Unreachable, connect
+from platforms.training_jobs import client
+from platforms.training_jobs.client import Forbidden, JobClient, Unreachable, connect
+from platforms.training_jobs.kinds import KINDS, supported_kind
 from platforms.training_jobs.tfjob import INDEX_LABEL, TYPE_LABEL, TFJob
 from platforms.training_jobs.trainjob import TrainJob
 from tests.platforms.training_jobs.manifests import make_settings, pod_with
@@ -22,27 +22,25 @@ JOB = {
     "kind": "TFJob",
     "metadata": {"name": NAME, "namespace": "kubeflow"},
 }
-QUICK = RetryPolicy(timeout=60.0, first_pause=0.01, longest_pause=0.05, request_timeout=1.0)
+
+BROKEN = urllib3.exceptions.ProtocolError("broken")
 
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """An API server, whose address is in the kube config."""
-    server = ScriptedApi()
-    monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
-    yield server
-    server.close()
+    monkeypatch.setattr(client, "FIRST_PAUSE", 0.01)
+    return ScriptedApi(monkeypatch, tmp_path)
 
 
 @pytest.fixture
 def kubernetes(server):
-    return JobClient(connect(), TFJob(), "kubeflow", QUICK)
+    return JobClient(connect(), TFJob(), "kubeflow")
 
 
 def test_a_pod_is_read_with_its_end(server, kubernetes):
     pod = pod_with(137, "tensorflow")
     pod["metadata"]["labels"] = {TYPE_LABEL: "worker", INDEX_LABEL: "1"}
-    server.answer("GET", f"/pods.*job-name%3D{NAME}", (200, {"items": [pod]}))
+    server.answer("GET", f"/pods.*job-name={NAME}", (200, {"items": [pod]}))
     [seen] = kubernetes.pods(JOB)
     assert (seen.replica, seen.end_text) == ("worker 1", "was killed, exit code 137")
     pod["status"] = {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}
@@ -54,13 +52,13 @@ def test_a_pod_is_read_with_its_end(server, kubernetes):
 @pytest.mark.parametrize(
     "answer",
     [
-        (429, status(429, "slow down"), {"Retry-After": "1"}),
+        (429, status(429, "slow down")),
         (500, status(500, "etcdserver: leader changed")),
         (503, "upstream connect error"),
         (504, ""),
         (200, "{"),
-        "drop",
-        "hang",
+        BROKEN,
+        urllib3.exceptions.ReadTimeoutError(None, "", "slow"),
     ],
     ids=str,
 )
@@ -79,7 +77,7 @@ def test_transient_errors_are_retried_and_logged(server, kubernetes, log, method
 
 
 def test_a_job_whose_creation_got_no_response_exists(server, kubernetes):
-    server.answer("POST", "/tfjobs", "drop", (409, status(409, "already exists")))
+    server.answer("POST", "/tfjobs", BROKEN, (409, status(409, "already exists")))
     assert kubernetes.create(JOB) is None
 
 
@@ -93,31 +91,13 @@ def test_an_expired_token_is_replaced_and_the_request_retried(server, kubernetes
         kubernetes.log("pod", None)
 
 
-def test_retry_after_is_respected(server):
-    retries = RetryPolicy(first_pause=0.01, longest_pause=1.0)
-    patient = JobClient(connect(), TFJob(), "kubeflow", retries)
-    server.answer(
-        "GET", "/tfjobs", (429, status(429, "slow down"), {"Retry-After": "1"}), (200, JOB)
-    )
-    started = time.monotonic()
-    patient.get(NAME)
-    assert time.monotonic() - started > 0.9
-
-
-def test_retries_end_at_the_timeout(server):
-    hasty = JobClient(connect(), TFJob(), "kubeflow", RetryPolicy(timeout=0.2, first_pause=0.05))
+def test_retries_end_at_the_timeout(server, kubernetes, monkeypatch):
+    monkeypatch.setattr(client, "SECONDS", 0.2)
     server.answer("GET", "/tfjobs", (503, status(503, "overloaded")))
     message = r"unreachable for 0 s: get tfjobs .* \(last error: 503 overloaded\)"
     with pytest.raises(Unreachable, match=message):
-        hasty.get(NAME)
+        kubernetes.get(NAME)
     assert len(server.requests) > 1
-
-
-def test_the_error_names_a_server_that_does_not_exist(server):
-    hasty = JobClient(connect(), TFJob(), "kubeflow", RetryPolicy(timeout=0.1, first_pause=0.05))
-    server.close()
-    with pytest.raises(Unreachable, match=f"127.0.0.1.*{server.port}|refused"):
-        hasty.get(NAME)
 
 
 NAMESPACE = status(404, 'namespaces "kubeflow" not found', name="kubeflow", kind="namespaces")
@@ -187,16 +167,6 @@ def test_a_missing_cluster_is_one_line(tmp_path, monkeypatch, content):
         connect()
 
 
-def test_a_connection_without_a_response_times_out(tmp_path, monkeypatch, server):
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        server.port = silent.getsockname()[1]
-        monkeypatch.setenv("KUBECONFIG", server.kube_config(tmp_path))
-        retries = RetryPolicy(timeout=0.1, first_pause=0.2, request_timeout=0.2)
-        hasty = JobClient(connect(), TFJob(), "kubeflow", retries)
-        with pytest.raises(Unreachable, match=r"Read timed out\. \(read timeout=0\.2\)"):
-            hasty.get(NAME)
-
-
 RUNTIMES = "clustertrainingruntimes"
 
 
@@ -204,8 +174,8 @@ def choose(server, *installed, kind="auto"):
     for each in KINDS:
         if each.name in installed:
             resources = {"resources": [{"name": each.plural}]}
-            server.answer("GET", f"/apis/{each.group}/{each.version}$", (200, resources))
-    return choose_kind(connect(), make_settings(kind=kind), QUICK).name
+            server.answer("GET", f"/apis/{each.group}/{each.version}/? ", (200, resources))
+    return supported_kind(connect(), make_settings(kind=kind)).name
 
 
 @pytest.mark.parametrize(
@@ -237,7 +207,7 @@ def test_a_trainjob_requires_our_runtime(server, log, answer, reason):
 
 def test_a_cluster_without_any_kind_is_an_error(server):
     # Kubeflow Trainer v2 and others share groups with what v1 had.
-    server.answer("GET", r"/apis/kubeflow\.org/v1$", (200, {"resources": [{"name": "mpijobs"}]}))
+    server.answer("GET", r"/apis/kubeflow\.org/v1/? ", (200, {"resources": [{"name": "mpijobs"}]}))
     with pytest.raises(InputError, match=r"no TFJob CRD; no TrainJob CRD; no JobSet CRD\. Install"):
         choose(server)
 
@@ -252,4 +222,4 @@ def test_a_missing_runtime_names_the_file_that_has_it(server):
     message = "admission webhook denied the request: spec.runtimeRef: Invalid value: not found"
     server.answer("POST", "/trainjobs", (403, status(403, message)))
     with pytest.raises(InputError, match=r"403 .*applies kubeflow/training.yaml"):
-        JobClient(connect(), TrainJob(), "ml", QUICK).create({})
+        JobClient(connect(), TrainJob(), "ml").create({})

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.training_jobs.settings import CUSTOM_JOB_KEY, CustomJobSettings
 from tests.platforms.training_jobs.trainer_step import Step
@@ -48,7 +47,7 @@ def replicas(monkeypatch):
 
 @pytest.fixture
 def step(prepared, tmp_path):
-    from platforms.training_jobs.trainers import CustomJobExecutor
+    from platforms.training_jobs.executor import CustomJobExecutor
 
     platform = {CUSTOM_JOB_KEY: SETTINGS.model_dump()}
     return Step(CustomJobExecutor, platform, prepared, tmp_path)
@@ -68,10 +67,3 @@ def test_every_replica_trains_with_the_parameters_of_the_run_and_ends_well(step,
     spec = request.custom_job.job_spec
     assert (spec.service_account, spec.network) == ("me@x", "net")
     assert spec.scheduling.timeout.total_seconds() == 400
-
-
-def test_a_setting_that_the_training_rejects_is_an_error_of_the_step(step, replicas):
-    wrong = {"workers": 2, "hyperparameters": {"no_such_thing": 1}}
-    with pytest.raises(InputError, match=r"rejected a setting: .*non-zero status of 2"):
-        step.run("multi_worker_mirrored", 1, **wrong)
-    assert "no_such_thing" in replicas.output

@@ -1,10 +1,8 @@
 """A CustomJob followed to its end, found again by a retried step, and cancelled with its step."""
 
 import contextlib
-import json
-import signal
-import subprocess
-import sys
+import time
+from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -14,10 +12,10 @@ from google.cloud.aiplatform_v1.types import JobState
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError
-from platforms.training_jobs import custom_job as vertex_run
-from platforms.training_jobs.custom_job import LABEL, CustomJobFailed, make_custom_job
+from platforms.training_jobs import custom_job
+from platforms.training_jobs.custom_job import LABEL, make_custom_job
+from platforms.training_jobs.job import JobFailed, JobLimits
 from platforms.training_jobs.settings import CustomJobSettings
-from tests.checkout import CHECKOUT
 from tests.platforms.training_jobs.manifests import make_job
 from tests.platforms.vertex.vertex_connection import as_json
 from tests.platforms.vertex.vertex_server import serving
@@ -51,13 +49,11 @@ class Vertex:
         self.done = True
 
     def run(self, job=None, timeout_seconds=300.0):
-        vertex_run.run(
+        custom_job.run(
             self.server.connect(JobServiceClient),
             "projects/my-project/locations/europe-west4",
             job or make(),
-            timeout_seconds=timeout_seconds,
-            poll_seconds=0.02,
-            is_done=lambda: self.done,
+            JobLimits(timeout_seconds, 0.02, lambda: self.done),
         )
 
     def end_with(self, state, message=""):
@@ -73,9 +69,6 @@ def vertex(log, monkeypatch):
     monkeypatch.setattr(vertex_api, "SILENCE_SECONDS", 2.0)
     with serving() as server:
         yield Vertex(server)
-
-
-# The request.
 
 
 @pytest.mark.parametrize(
@@ -111,9 +104,6 @@ def test_a_gpu_that_vertex_does_not_have():
         make(gpus=1, gpu_type="nvidia.com/gpu")
 
 
-# The end of a CustomJob.
-
-
 def test_it_is_followed_to_its_end(vertex, log):
     thread, raised = in_background(vertex.run)
     wait(lambda: vertex.jobs)
@@ -129,9 +119,9 @@ def test_it_is_followed_to_its_end(vertex, log):
 @pytest.mark.parametrize(
     ("state", "message", "error", "expected"),
     [
-        ("FAILED", "The replica workerpool0-0\nran out of memory", CustomJobFailed, "out of memor"),
-        ("CANCELLED", "", CustomJobFailed, "cancelled: no error message from Vertex"),
-        ("EXPIRED", "Timed out", CustomJobFailed, "expired: Timed out"),
+        ("FAILED", "The replica workerpool0-0\nran out of memory", JobFailed, "out of memor"),
+        ("CANCELLED", "", JobFailed, "cancelled: no error message from Vertex"),
+        ("EXPIRED", "Timed out", JobFailed, "expired: Timed out"),
         (
             "FAILED",
             "The replica workerpool1-0 exited with a non-zero status of 2. To find out",
@@ -141,7 +131,7 @@ def test_it_is_followed_to_its_end(vertex, log):
         (
             "FAILED",
             "The replica workerpool1-0 exited with a non-zero status of 25.",
-            CustomJobFailed,
+            JobFailed,
             "status of 25",
         ),
     ],
@@ -154,7 +144,7 @@ def test_a_training_that_fails(vertex, state, message, error, expected):
 
 
 def test_a_job_that_exceeds_its_timeout_is_cancelled(vertex):
-    with pytest.raises(CustomJobFailed, match=r"\(pending\) did not end within .*training_timeout"):
+    with pytest.raises(JobFailed, match=r"\(pending\) did not end within .*training_timeout"):
         vertex.run(timeout_seconds=0.1)
     assert [job.state for job in vertex.jobs] == [JobState.JOB_STATE_CANCELLED]
 
@@ -188,9 +178,6 @@ def test_an_unreachable_api_ends_the_step_and_not_the_training(vertex):
     assert [job.state for job in vertex.jobs] == [JobState.JOB_STATE_PENDING]
 
 
-# A retried step.
-
-
 @pytest.mark.parametrize("state", ["QUEUED", "PENDING", "RUNNING"])
 def test_a_job_of_an_earlier_attempt_is_followed(vertex, log, state):
     client = vertex.server.connect(JobServiceClient)
@@ -211,7 +198,7 @@ def test_a_job_of_an_earlier_attempt_is_followed(vertex, log, state):
 )
 def test_only_a_job_that_succeeded_is_not_repeated(vertex, state, done, jobs):
     vertex.end_with(JobState[f"JOB_STATE_{state}"])
-    with contextlib.suppress(CustomJobFailed):
+    with contextlib.suppress(JobFailed):
         vertex.run()
     vertex.done = done
     vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
@@ -235,15 +222,6 @@ def test_a_new_job_is_created_after_the_cancellation_of_the_old_one(vertex, log)
     assert len(vertex.jobs) == 2
 
 
-def test_another_execution_has_a_job_of_its_own(vertex):
-    vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
-    vertex.run()
-    other = make()
-    other.labels[LABEL] = "amazon-reviews-other"
-    vertex.run(other)
-    assert len(vertex.jobs) == 2
-
-
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "DEADLINE_EXCEEDED"])
 def test_a_lost_response_creates_no_second_job(vertex, code):
     vertex.end_with(JobState.JOB_STATE_SUCCEEDED)
@@ -252,41 +230,14 @@ def test_a_lost_response_creates_no_second_job(vertex, code):
     assert len(vertex.jobs) == 1
 
 
-# A step that is cancelled.
+@pytest.mark.parametrize("end", [SystemExit(143), KeyboardInterrupt()])
+def test_a_cancelled_step_cancels_its_job(vertex, monkeypatch, end):
+    def interrupted(seconds):
+        raise end
 
-STEP = """
-import json, sys
-from absl import logging
-from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
-from google.cloud.aiplatform_v1.types import CustomJob
-from platforms.training_jobs import custom_job as vertex_run
-from tests.platforms.vertex.vertex_connection import connect_to
-
-logging.set_verbosity(logging.INFO)
-client = connect_to(sys.argv[1])(JobServiceClient, "europe-west4")
-parent = "projects/my-project/locations/europe-west4"
-vertex_run.run(client, parent, CustomJob.from_json(sys.argv[2]),
-               timeout_seconds=600, poll_seconds=0.1, is_done=lambda: True)
-"""
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, None)])
-def test_a_cancelled_step_cancels_its_job(vertex, number, code):
-    step = subprocess.Popen(
-        [sys.executable, "-c", STEP, vertex.server.address, json.dumps(as_json(make()))],
-        cwd=CHECKOUT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+    monkeypatch.setattr(
+        custom_job, "time", SimpleNamespace(sleep=interrupted, monotonic=time.monotonic)
     )
-    try:
-        for line in step.stdout:
-            if line.rstrip().endswith(": pending"):
-                break
-        step.send_signal(number)
-        rest, _ = step.communicate(timeout=60)
-    finally:
-        step.kill()
-    assert code is None or step.returncode == code
-    assert "Cancelling CustomJob" in rest
+    with pytest.raises(type(end)):
+        vertex.run()
     assert [job.state for job in vertex.jobs] == [JobState.JOB_STATE_CANCELLED]

@@ -1,19 +1,15 @@
 """The replicas of CustomJobs for tests: processes of this machine."""
 
-import contextlib
-import itertools
 import json
 import os
-import secrets
-import socket
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import JobState
 
 from tests.checkout import CHECKOUT
+from trainer_module.cluster.resources import allocate
 
 TYPES = ("chief", "worker", "ps")
 
@@ -40,11 +36,7 @@ class Replicas:
 
     def _run(self, job):
         pools = [(TYPES[i], pool) for i, pool in enumerate(job.job_spec.worker_pool_specs)]
-        ports = iter(free_ports(sum(pool.replica_count for _, pool in pools)))
-        cluster = {
-            kind: [f"127.0.0.1:{next(ports)}" for _ in range(pool.replica_count)]
-            for kind, pool in pools
-        }
+        cluster = allocate({kind: pool.replica_count for kind, pool in pools})[0].task.spec
         job.state = JobState.JOB_STATE_RUNNING
         for kind, pool in pools:
             for index in range(pool.replica_count):
@@ -84,33 +76,3 @@ class Replicas:
             self.server.end_job(job, JobState.JOB_STATE_FAILED, message)
         elif name == "chief-0":
             self.server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
-
-
-def _numbers():
-    """Yield the ports that this process may choose, again and again.
-
-    A server listens only seconds after the choice of its port, and again after a restart. The
-    kernel gives the ports of its own range to any process, so these are below that range. Each
-    worker of pytest has others, and begins at random for another run of pytest on this machine.
-    """
-    first_of_kernel = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    numbers = range(10_000 + worker, first_of_kernel, workers)
-    if not numbers:
-        return itertools.repeat(0)  # any port
-    start = secrets.randbelow(len(numbers))
-    return itertools.cycle([*numbers[start:], *numbers[:start]])
-
-
-_NUMBERS = _numbers()
-
-
-def free_ports(count):
-    """Return different ports on which no process listens."""
-    with contextlib.ExitStack() as held:
-        sockets = []
-        while len(sockets) < count:
-            with contextlib.suppress(OSError):
-                sockets.append(held.enter_context(socket.create_server(("", next(_NUMBERS)))))
-        return [each.getsockname()[1] for each in sockets]

@@ -190,7 +190,8 @@ def test_a_killed_push_is_completed_by_the_next_attempt(vertex, tmp_path):
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait(lambda: vertex.find_requests(method) or step.poll() is not None)
+        # The process imports TFX first, which takes minutes on a busy machine.
+        wait(lambda: vertex.find_requests(method) or step.poll() is not None, seconds=400)
         step.send_signal(signal.SIGKILL)
     finally:
         step.kill()

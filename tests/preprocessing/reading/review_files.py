@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from preprocessing.reading.records import REASONS, ReadOptions, Record, Rejected, Review
-from tests.preprocessing.reading.reference import read_reviews
+from preprocessing.reading.layouts import detect_format
+from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import Neutral, ReadOptions, Record, Rejected, Review
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
@@ -34,8 +37,9 @@ POLARITY = ReadOptions(label_map=ONE_TWO)
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=40)
 ROW = st.tuples(st.sampled_from([0, 1]), TEXT, TEXT)
 ROWS = st.lists(ROW, max_size=8)
-ALL_ARCHIVES = pytest.mark.parametrize("suffix", COMPRESS)
-MANY = settings(max_examples=40)
+SUFFIXES = st.sampled_from(list(COMPRESS))
+MANY = settings(max_examples=80)
+POOL = ThreadPoolExecutor(2)
 
 
 def write(folder: Path, name: str, data: bytes | str) -> str:
@@ -45,18 +49,24 @@ def write(folder: Path, name: str, data: bytes | str) -> str:
 
 
 def read(path: str, options: ReadOptions | None = None) -> list[Record]:
-    """Return all records of a file, after checks that apply to every record."""
-    records = list(read_reviews(path, options))
-    for record in records:
-        if isinstance(record, Rejected):
-            assert record.reason in REASONS
-            assert len(record.detail) <= 200 and record.detail.isprintable()
-        if isinstance(record, Review):
-            record.text.encode()
-            assert record.label in (0, 1) and record.text.strip()
-    positions = [record.position for record in records]
-    assert positions == sorted(set(positions))
-    return records
+    """Return all records of a file in their order, after checks that apply to every record."""
+    found: list[Record] = []
+    for piece in cut_file(path, detect_format(path, options or ReadOptions())):
+        before = len(found) if piece.number else 0
+        for batch in read_batches(piece, POOL):
+            for position, label, text in zip(
+                batch.positions, batch.labels, batch.texts, strict=True
+            ):
+                found.append(Review(before + position, label, text.decode()))
+                assert label in (0, 1) and text.strip()
+            for line in batch.rejected:
+                found.append(line._replace(position=before + line.position))
+                assert len(line.detail) <= 200 and line.detail.isprintable()
+            found += [Neutral(before + position) for position in batch.neutrals]
+            assert len(batch.texts) + len(batch.rejected) + len(batch.neutrals) == batch.lines
+    found.sort(key=lambda record: record.position)
+    assert len({record.position for record in found}) == len(found)
+    return found
 
 
 def reasons(records: list[Record]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import pickle
 import random
 import struct
@@ -168,12 +167,6 @@ def test_damage_is_raised_again_and_survives_pickling(folder: Path) -> None:
         str(error.value),
     )
     assert str(pickle.loads(pickle.dumps(InputError("a\nb")))) == "a b"
-
-
-def test_a_decompressed_stream_works_with_the_standard_library(folder: Path) -> None:
-    path = write(folder, "wrapped", gzip.compress(b"a\nb\n"))
-    with open_bytes(path) as stream:
-        assert list(io.BufferedReader(stream)) == [b"a\n", b"b\n"]  # type: ignore[type-var]
 
 
 def test_a_file_that_cannot_be_opened_is_an_error(

@@ -50,10 +50,10 @@ def test_a_further_column_of_each_format(folder: Path, kind: str) -> None:
     with ThreadPoolExecutor(1) as pool:
         (batch,) = [b for piece in cut_file(path, layouts[0]) for b in read_batches(piece, pool)]
     texts = [text.encode() for _, text, *_ in ROWS]
-    assert (batch.texts, batch.labels, batch.further) == (texts, [1, 0, 1, 0], VALUES)
+    assert batch.columns == {"text": texts, "label": [1, 0, 1, 0], **VALUES}
     spec = features.raw_feature_spec()
     assert set(spec) == {"text", "verified", "seller"}
-    parsed = tf.io.parse_example(encode_examples({"text": batch.texts, **batch.further}), spec)
+    parsed = tf.io.parse_example(encode_examples(batch.columns), spec)
     assert parsed["verified"].numpy().tolist() == [[1], [0], [1], [0]]
     assert parsed["seller"].numpy().tolist() == [[value] for value in VALUES["seller"]]
 
@@ -63,7 +63,8 @@ def test_input_without_the_further_columns_has_the_missing_values(folder: Path) 
     (layout,) = decide_layouts(find_sources(str(folder), {"all": "a*"}), ReadOptions())
     with ThreadPoolExecutor(1) as pool:
         (batch,) = read_batches(cut_file(path, layout)[0], pool)
-    assert batch.further == {"verified": [0, 0], "seller": [b"-", b"-"]}
+    missing = {"verified": [0, 0], "seller": [b"-", b"-"]}
+    assert batch.columns == {"text": [b"one", b"(two)"], "label": [0, 1], **missing}
     parsed = tf.io.parse_example(encode_examples({"text": [b"a"]}), features.raw_feature_spec())
     raw = features.raw_features(tf.constant(["a"]))
     assert {k: v.numpy().tolist() for k, v in parsed.items()} == {

@@ -15,10 +15,9 @@ from core.errors import InputError
 from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.formats import parquet as parquet_format
-from preprocessing.reading.labels import NEUTRAL, SCALES, canonical, label_reader
+from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader, canonical
 from preprocessing.reading.layouts import detect_format
-from preprocessing.reading.records import Neutral, ReadOptions, Review
-from tests.preprocessing.reading.reference import read_reviews
+from preprocessing.reading.records import ReadOptions, Review
 from tests.preprocessing.reading.review_files import (
     ONE_TWO,
     ZERO_ONE,
@@ -88,7 +87,7 @@ def test_columns_that_are_set(folder: Path, kind: str) -> None:
         assert detect_format(path, options).columns == expect
     for setting in ("label", "title", "text"):
         with pytest.raises(InputError) as error:
-            read_reviews(path, ReadOptions(columns={setting: "Stars"}))
+            read(path, ReadOptions(columns={setting: "Stars"}))
         one_line(error, path, f"data.columns.{setting}", "'Stars'", "given, rating, head, text")
 
 
@@ -96,7 +95,7 @@ def test_columns_that_are_set(folder: Path, kind: str) -> None:
 def test_columns_that_are_not_found(folder: Path, kind: str) -> None:
     path = write(folder, f"unknown.{kind}", as_file(kind, {"a": [1, 5], "b": ["x", "y"]}))
     with pytest.raises(InputError) as error:
-        read_reviews(path)
+        read(path)
     one_line(error, path, "data.columns.label", "data.columns.text", "a, b")
 
 
@@ -143,7 +142,7 @@ def test_a_quote_in_a_tsv_file_without_quoting_is_a_character(folder: Path) -> N
 def test_a_message_describes_the_csv_file(folder: Path, content: str, parts: list[str]) -> None:
     path = write(folder, "unknown.csv", content)
     with pytest.raises(InputError) as error:
-        read_reviews(path)
+        read(path)
     one_line(error, path, *parts)
 
 
@@ -165,7 +164,7 @@ def test_a_broken_first_record_does_not_hide_a_headerless_file(folder: Path) -> 
 def test_labels_that_fit_scales_with_opposite_meanings_are_refused(folder: Path) -> None:
     path = write(folder, "ones.csv", "label,text\n1,a\n1,b\n")
     with pytest.raises(InputError) as error:
-        read_reviews(path)
+        read(path)
     one_line(error, path, "data.labels={0: 0, 1: 1} or data.labels={1: 0, 2: 1}")
     for label_map, label in ((ZERO_ONE, 1), (ONE_TWO, 0)):
         assert labels_of(read(path, ReadOptions(label_map=label_map))) == [label] * 2
@@ -178,12 +177,12 @@ def test_the_labels_of_a_column_that_is_set_are_inspected_whatever_its_name(fold
 
 def test_the_meaning_of_labels() -> None:
     stars = [0, 0, NEUTRAL, 1, 1]
-    for spell in (int, float, str, lambda star: f" {star}.0 ", Decimal):
-        reader = label_reader(Layout("csv", label_scale="1 to 5"))
+    for spell in (int, float, str, lambda star: f" {star}.0 ", "{} out of 5 stars".format, Decimal):
+        reader = LabelReader(Layout("csv", label_scale="1 to 5"))
         assert [reader.read(spell(star)) for star in range(1, 6)] == stars  # type: ignore[operator]
         assert reader.read(spell(0)) is None and reader.read(spell(6)) is None  # type: ignore[operator]
     for scale in SCALES:
-        reader = label_reader(Layout("csv", label_scale=scale))
+        reader = LabelReader(Layout("csv", label_scale=scale))
         words = ["Positive", "neg", "__label__pos", "neutral"]
         assert [reader.read(word) for word in words] == [1, 0, 1, NEUTRAL]
         numbers = range(6)
@@ -193,21 +192,8 @@ def test_the_meaning_of_labels() -> None:
         assert [reader.read(value) for value in wrong] == [None] * len(wrong)
         # The lines of fastText are bytes.
         assert canonical(b"__label__Pos") == "pos"
-    assert label_reader(Layout("csv", label_scale="0 and 1")).read(True) == 1
-    assert label_reader(Layout("csv", label_scale="1 to 5")).read(True) is None
-
-
-@pytest.mark.parametrize("kind", ["fasttext", "headerless", "csv", "jsonl", "parquet"])
-def test_the_treatment_of_three_stars(folder: Path, kind: str) -> None:
-    words = {"fasttext": "__label__1 a\n__label__3 b\n", "headerless": "1,a\n3,b\n"}
-    data = words.get(kind) or as_file(kind, {"rating": [1, 3], "text": ["a", "b"]})
-    path, position = write(folder, "neutral", data), 2 + (kind == "csv")
-    for meaning, second in (
-        (None, Neutral(position)),
-        (0, Review(position, 0, "b")),
-        (1, Review(position, 1, "b")),
-    ):
-        assert read(path, ReadOptions(label_map={"1": 0, "3": meaning}))[1] == second
+    assert LabelReader(Layout("csv", label_scale="0 and 1")).read(True) == 1
+    assert LabelReader(Layout("csv", label_scale="1 to 5")).read(True) is None
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -254,13 +240,12 @@ def test_the_content_decides_before_the_name(
         (b"\xff\xfel\0a\0", ["UTF-16", "UTF-8"]),
         (b"PAR1 and nothing more", ["Parquet", "damaged"]),
         (b"PK\x03\x04 zip", ["zip"]),
-        (b"\0\0\0\0", ["no known format"]),
     ],
 )
 def test_files_of_no_known_format(folder: Path, content: bytes, parts: list[str]) -> None:
     path = write(folder, "unknown", content)
     with pytest.raises(InputError) as error:
-        read_reviews(path)
+        read(path)
     one_line(error, path, *parts)
 
 
@@ -268,14 +253,14 @@ def test_files_that_contradict_the_options(folder: Path) -> None:
     for kind, content in (("jsonl", "a,b\n"), ("csv", "__label__1 x\n"), ("parquet", "a")):
         path = write(folder, "other", content)
         with pytest.raises(InputError) as error:
-            read_reviews(path, ReadOptions(format=kind))
+            read(path, ReadOptions(format=kind))
         one_line(error, path)
     for name in ("cut.parquet", "empty.parquet.gz"):
         with pytest.raises(InputError) as error:
-            read_reviews(write(folder, name, b""))
+            read(write(folder, name, b""))
         one_line(error, name)
     with pytest.raises(InputError) as error:
-        read_reviews(str(folder / "missing.csv"))
+        read(str(folder / "missing.csv"))
     one_line(error, "missing.csv", "cannot be opened")
 
 

@@ -53,24 +53,24 @@ def find_files(base: str, pattern: str) -> list[str]:
     return [file.path for file in files.find_files(base, pattern)]
 
 
-def test_find_files_sorts_the_matches(tmp_path: Path) -> None:
-    for name in ("b.csv", "a.csv", "c.txt", "deep/d.csv"):
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.csv", ["a.csv", "b.csv"]),
+        ("c.txt", ["c.txt"]),
+        ("one/*", ["one/a.csv"]),
+        ("**", ["a.csv", "b.csv", "c.txt", "one/a.csv", "one/two/a.csv", "one/two/b.txt"]),
+        ("**/*", ["a.csv", "b.csv", "c.txt", "one/a.csv", "one/two/a.csv", "one/two/b.txt"]),
+        ("**/a.csv", ["a.csv", "one/a.csv", "one/two/a.csv"]),
+        ("one/**/*.csv", ["one/a.csv", "one/two/a.csv"]),
+        ("**/two/*", ["one/two/a.csv", "one/two/b.txt"]),
+    ],
+)
+def test_find_files_sorts_the_matches(tmp_path: Path, pattern: str, found: list[str]) -> None:
+    for name in ("b.csv", "a.csv", "c.txt", "one/a.csv", "one/two/b.txt", "one/two/a.csv"):
         write(tmp_path, name)
-    names = [os.path.basename(path) for path in find_files(str(tmp_path), "*.csv")]
-    assert names == ["a.csv", "b.csv"]
-    assert find_files(str(tmp_path) + "/", "deep/*") == [str(tmp_path / "deep/d.csv")]
-    assert find_files(str(tmp_path), "c.txt") == [str(tmp_path / "c.txt")]
-    assert len(find_files(str(tmp_path), "**")) == 4
-
-
-def test_two_stars_and_a_slash_match_any_folders_and_none(tmp_path: Path) -> None:
-    names = ["a.csv", "one/a.csv", "one/two/a.csv", "one/two/b.txt"]
-    paths = [write(tmp_path, name) for name in names]
-    assert find_files(str(tmp_path), "**/*.csv") == paths[:3]
-    assert find_files(str(tmp_path), "**/a.csv") == paths[:3]
-    assert find_files(str(tmp_path), "one/**/*.csv") == paths[1:3]
-    assert find_files(str(tmp_path), "**/two/*") == paths[2:]
-    assert find_files(str(tmp_path), "**/*") == paths
+    for base in (str(tmp_path), f"{tmp_path}/"):
+        assert find_files(base, pattern) == [str(tmp_path / name) for name in found]
 
 
 NAMES = ["a", "b.csv", "]", "-", "d/a", "d/b.csv", "d/e/a", "d[1]/a", "d/e/f/b.csv"]
@@ -78,40 +78,38 @@ TOKENS = ["*", "?", "[ab]", "[!a]", "[a-c]", "[]d]", "[!]x]", "[", "a", "b", "d"
 PART = st.just("**") | st.lists(st.sampled_from(TOKENS), min_size=1, max_size=3).map("".join)
 
 
+@pytest.fixture(scope="module")
+def tree(folder: Path) -> Path:
+    for name in NAMES:
+        write(folder, f"globs/{name}")
+    return folder / "globs"
+
+
 @settings(max_examples=200)
 @given(glob=st.lists(PART, min_size=1, max_size=4).map("/".join))
-def test_globs_match_like_the_standard_library(folder: Path, glob: str) -> None:
+def test_globs_match_like_the_standard_library(tree: Path, glob: str) -> None:
     # In the standard library a set may contain a slash, `a**` means `a*`, and `a/**` matches `a/`.
     assume(not re.search(r"\[[^\]]*/", glob))
     assume(all(part == "**" or "**" not in part for part in glob.split("/")))
     assume(glob == "**" or not glob.endswith("/**") or glob.endswith("**/**"))
-    for name in NAMES:
-        write(folder, f"globs/{name}")
-    matched = stdlib_glob.glob(str(folder / "globs" / glob), recursive=True)
+    matched = stdlib_glob.glob(str(tree / glob), recursive=True)
     expected = sorted({path for path in matched if os.path.isfile(path)})
     matches = compile_glob(glob).fullmatch
-    found = sorted(str(folder / "globs" / name) for name in NAMES if matches(name))
-    assert found == expected
+    assert sorted(str(tree / name) for name in NAMES if matches(name)) == expected
 
 
-def test_the_default_pattern_leaves_out_files_that_are_not_data(tmp_path: Path) -> None:
-    others = (".hidden", "_SUCCESS", "README", "readme.txt", "notes.md", "LICENSE", "a.crc")
-    for name in ("part-0", "readmes.csv", *others):
+def test_the_default_leaves_out_files_and_folders_that_are_not_data(tmp_path: Path) -> None:
+    names = (".hidden", "_SUCCESS", "README", "readme.txt", "notes.md", "LICENSE", "a.crc")
+    folders = ("__MACOSX/a.csv", "2024/_temporary/a.csv", "lost+found/a.csv", ".git/objects/a")
+    for name in (*names, *folders):
         write(tmp_path, name)
-    write(tmp_path, ".git/config")
-    kept = [str(tmp_path / "part-0"), str(tmp_path / "readmes.csv")]
-    assert find_files(str(tmp_path), "*") == kept
+    kept = [write(tmp_path, name) for name in ("2024/part.csv", "part-0", "readmes.csv")]
     assert find_files(str(tmp_path), "**") == kept
+    assert find_files(str(tmp_path), "*") == kept[1:]
     assert find_files(str(tmp_path), "README*") == [str(tmp_path / "README")]
     assert find_files(str(tmp_path), "_*") == [str(tmp_path / "_SUCCESS")]
-
-
-def test_the_default_leaves_out_folders_that_are_not_data(tmp_path: Path) -> None:
-    kept = write(tmp_path, "2024/part.csv")
-    others = ("__MACOSX/a.csv", "2024/_temporary/a.csv", "lost+found/a.csv", ".git/objects/a")
-    for name in others:
-        write(tmp_path, name)
-    assert find_files(str(tmp_path), "**") == [kept]
+    # The folder of the input itself may have such a name.
+    assert find_files(str(tmp_path / ".git/objects"), "*") == [str(tmp_path / ".git/objects/a")]
 
 
 def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
@@ -153,9 +151,7 @@ def test_a_subfolder_that_cannot_be_listed_is_named(
     assert find_files(str(tmp_path), "*.csv") == [path]
 
 
-@pytest.mark.parametrize(
-    "name", ["with space", "a[1]b", "star*", "wh?at", "ünï", "reviews[2018]", "[!x]", "a]b"]
-)
+@pytest.mark.parametrize("name", ["with space", "star*", "wh?at", "ünï", "reviews[2018]", "[!x]"])
 def test_a_folder_is_taken_literally(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, f"{name}/x.csv")
     assert find_files(str(tmp_path / name), "*") == [path]
@@ -164,12 +160,7 @@ def test_a_folder_is_taken_literally(tmp_path: Path, name: str) -> None:
     assert files.file_size(path) == 1
 
 
-def test_a_hidden_parent_folder_does_not_hide_the_files(tmp_path: Path) -> None:
-    path = write(tmp_path, ".cache/x.csv")
-    assert find_files(str(tmp_path / ".cache"), "*") == [path]
-
-
-def test_errors_of_find_files_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_find_files_are_one_line(tmp_path: Path) -> None:
     path = write(tmp_path, "x.csv")
     with pytest.raises(InputError) as error:
         find_files(str(tmp_path / "missing"), "*")
@@ -186,11 +177,6 @@ def test_errors_of_find_files_are_one_line(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(InputError) as error:
         find_files(" ", "*")
     one_line(error, "data.input_base")
-    os.symlink(tmp_path / "gone", tmp_path / "link.txt")
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(InputError) as error:
-        find_files(str(tmp_path), "*")
-    one_line(error, str(tmp_path), "cannot be read")
 
 
 def test_a_file_that_cannot_be_opened_is_named(
@@ -240,17 +226,14 @@ def test_other_file_systems_are_read_through_beam(tmp_path: Path) -> None:
         assert stream.read() == b"content"
 
 
-def test_a_named_pipe_is_an_error_and_does_not_block(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
+def test_a_file_that_is_not_regular_or_whose_name_is_not_utf8_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")  # opening it would block
     with pytest.raises(InputError) as error:
         find_files(str(tmp_path), "*")
     one_line(error, f"{tmp_path}/pipe is not a regular file")
-
-
-def test_a_name_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, os.fsdecode(b"caf\xe9.csv"))
     with pytest.raises(InputError, match=r"caf\\udce9\.csv' is not UTF-8: rename"):
-        find_files(str(tmp_path), "*")
+        find_files(str(tmp_path), "caf*")
 
 
 # ---- find_sources
@@ -279,22 +262,20 @@ def test_a_split_whose_files_are_all_in_another_one_is_refused(tmp_path: Path) -
     one_line(error, "data.splits.train", "'*.csv'", str(tmp_path / "a.csv"), "data.splits.test")
 
 
-@pytest.mark.parametrize("folder", ["reviews", "reviews[2018]"])
-def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path: Path, folder: str) -> None:
-    base = tmp_path / folder
-    for name in ("a.csv", "deep/b.csv", "deep/er/c.csv", "other.txt"):
+def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path: Path) -> None:
+    base = tmp_path / "reviews[2018]"
+    for name in ("a.csv", "deep/er/c.csv", "other.txt"):
         write(base, name, b"12345")
 
     def now(base: str = str(base)) -> str:
         return files.fingerprint(base, files.find_sources(base, {"all": "**/*.csv"}))
 
     before = now()
-    assert before.startswith("num_files:3,total_bytes:15,")
-    assert now() == before
+    assert before.startswith("num_files:2,total_bytes:10,")
     write(base, "other.txt", b"something else")
     assert now() == before
     seen = {before}
-    for name in ("a.csv", "deep/b.csv", "deep/er/c.csv"):
+    for name in ("a.csv", "deep/er/c.csv"):
         status = (base / name).stat()
         os.utime(base / name, (status.st_atime, status.st_mtime + 1))
         seen.add(now())
@@ -304,9 +285,8 @@ def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path: Path, fo
     seen.add(now())
     write(base, "deep/new/e.csv")
     seen.add(now())
-    (base / "deep/b.csv").unlink()
+    (base / "d.csv").unlink()
     seen.add(now())
-    assert len(seen) == 10
-    moved = tmp_path / "moved"
-    base.rename(moved)
-    assert now(str(moved)) == now(str(moved) + "/")
+    assert len(seen) == 8
+    base.rename(tmp_path / "moved")
+    assert now(f"{tmp_path}/moved") == now(f"{tmp_path}/moved/")

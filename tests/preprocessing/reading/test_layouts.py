@@ -98,6 +98,7 @@ def test_formats_that_count_from_1_may_have_1_alone(tmp_path: Path, kind: str) -
         ([0, 1, 2], ["labels 0, 1, 2", "data.labels, such as {0: 0, 1: null, 2: 1}"]),
         ([1, 2, 2, 3], ["labels 1, 2, 3", "data.labels, such as {1: 0, 2: null, 3: 1}"]),
         ([0, 5], ["labels 0, 5", "{0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1}"]),
+        ([0, 1, 3, 10], ["labels 0, 1, 3, 10", "5: null", "10: 1}"]),
         (["gut", "Übel"], ["labels gut, übel", "data.labels={'gut': ?, 'übel': ?}"]),
     ],
 )
@@ -108,6 +109,7 @@ def test_labels_of_fasttext_that_fit_no_scale_are_refused(
     with pytest.raises(InputError) as error:
         scales(tmp_path)
     one_line(error, path, *parts)
+    assert "data.columns" not in str(error.value)  # fastText has no columns
 
 
 @pytest.mark.parametrize("kind", ["fasttext", "csv", "jsonl"])
@@ -183,7 +185,8 @@ def test_files_that_contradict_each_other_are_both_named(
     paths = [write(tmp_path, "a", content(kind, one)), write(tmp_path, "b", content(kind, other))]
     with pytest.raises(InputError) as error:
         scales(tmp_path)
-    one_line(error, *paths, "data.labels", f"label {max(*one, *other)}")
+    shown = ", ".join(map(str, sorted({*one, *other})))
+    one_line(error, *paths, "data.labels", f"labels {shown}, whose meaning is not certain")
     assert len(scales(tmp_path, ReadOptions(label_map=STARS))) == 2
 
 

@@ -17,11 +17,11 @@ from preprocessing.reading.columns import COMMAS
 from preprocessing.reading.formats.csv import csv_records
 from preprocessing.reading.records import ReadOptions, Rejected, Review
 from tests.preprocessing.reading.review_files import (
-    ALL_ARCHIVES,
     COMPRESS,
     MANY,
     ROW,
     ROWS,
+    SUFFIXES,
     TEXT,
     ZERO_ONE,
     csv_text,
@@ -34,9 +34,12 @@ from tests.preprocessing.reading.review_files import (
 )
 
 
-@ALL_ARCHIVES
 @MANY
-@given(lines=st.lists(st.tuples(st.sampled_from([1, 2]), TEXT), max_size=8), end=st.booleans())
+@given(
+    suffix=SUFFIXES,
+    lines=st.lists(st.tuples(st.sampled_from([1, 2]), TEXT), max_size=8),
+    end=st.booleans(),
+)
 def test_fasttext_round_trip(
     folder: Path, suffix: str, lines: list[tuple[int, str]], end: bool
 ) -> None:
@@ -56,9 +59,9 @@ def test_fasttext_round_trip(
             assert not text.strip() and reasons([record]) == ["no_text"]
 
 
-@ALL_ARCHIVES
 @MANY
 @given(
+    suffix=SUFFIXES,
     rows=ROWS,
     ending=st.sampled_from(["\n", "\r\n"]),
     bom=st.booleans(),
@@ -84,9 +87,8 @@ def test_csv_round_trip(
     ]
 
 
-@ALL_ARCHIVES
 @MANY
-@given(rows=st.lists(ROW, min_size=1, max_size=8))
+@given(suffix=SUFFIXES, rows=st.lists(ROW, min_size=1, max_size=8))
 def test_headerless_csv_round_trip(
     folder: Path, suffix: str, rows: list[tuple[int, str, str]]
 ) -> None:
@@ -97,9 +99,13 @@ def test_headerless_csv_round_trip(
     assert got(read(path)) == expected(rows)
 
 
-@ALL_ARCHIVES
 @MANY
-@given(rows=st.lists(ROW, min_size=1, max_size=8), ascii_=st.booleans(), bom=st.booleans())
+@given(
+    suffix=SUFFIXES,
+    rows=st.lists(ROW, min_size=1, max_size=8),
+    ascii_=st.booleans(),
+    bom=st.booleans(),
+)
 def test_jsonl_round_trip(
     folder: Path, suffix: str, rows: list[tuple[int, str, str]], ascii_: bool, bom: bool
 ) -> None:
@@ -110,9 +116,8 @@ def test_jsonl_round_trip(
     assert got(read(path)) == expected(rows)
 
 
-@ALL_ARCHIVES
 @MANY
-@given(rows=ROWS)
+@given(suffix=SUFFIXES, rows=ROWS)
 def test_parquet_round_trip(folder: Path, suffix: str, rows: list[tuple[int, str, str]]) -> None:
     data = parquet_bytes(
         {

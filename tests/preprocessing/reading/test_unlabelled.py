@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,35 +9,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from preprocessing.reading.layouts import detect_format
-from preprocessing.reading.pieces import cut_file
-from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import Batch, ReadOptions
+from preprocessing.reading.records import ReadOptions, Rejected, Review
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
     ONE_TWO,
     csv_text,
     parquet_bytes,
+    read,
     write,
 )
 
-POOL = ThreadPoolExecutor(2)
 OPTIONAL = ReadOptions(labels="optional")
-
-
-def batches(path: str, options: ReadOptions) -> list[Batch]:
-    pieces = cut_file(path, detect_format(path, options))
-    return [batch for piece in pieces for batch in read_batches(piece, POOL)]
 
 
 def found(path: str, options: ReadOptions = OPTIONAL) -> dict[int, str]:
     """Return position -> the text, or the reason of a rejected line."""
-    lines: dict[int, str] = {}
-    for batch in batches(path, options):
-        lines |= {n: text.decode() for n, text in zip(batch.positions, batch.texts, strict=True)}
-        lines |= {line.position: line.reason for line in batch.rejected}
-        assert not batch.neutrals and not any(batch.labels)
-    return lines
+    records = read(path, options)
+    assert {record.label for record in records if isinstance(record, Review)} <= {0}
+    return {
+        record.position: record.text if isinstance(record, Review) else record.reason
+        for record in records
+        if isinstance(record, (Review, Rejected))
+    }
 
 
 FASTTEXT = [
@@ -70,7 +62,7 @@ def test_plain_text_without_any_label_is_a_review_on_each_line(folder: Path) -> 
     path = write(folder, "plain.txt", "good phone, really\nbad: very\n")
     assert found(path) == {1: "good phone, really", 2: "bad: very"}
     with pytest.raises(InputError, match="no known format"):
-        batches(path, ReadOptions(label_map=ONE_TWO))
+        read(path, ReadOptions(label_map=ONE_TWO))
 
 
 @settings(max_examples=80)
@@ -80,11 +72,11 @@ def test_labelled_lines_have_the_same_text_as_with_required_labels(
 ) -> None:
     path = write(folder, "same.ft.txt", b"\n".join([b"__label__1 first", *lines]))
     optional = found(path)
-    for batch in batches(path, ReadOptions(label_map=ONE_TWO)):
-        for position, text in zip(batch.positions, batch.texts, strict=True):
-            assert optional[position] == text.decode()
-        for line in batch.rejected:
-            assert line.reason == "bad_label" or optional[line.position] == line.reason
+    for record in read(path, ReadOptions(label_map=ONE_TWO)):
+        if isinstance(record, Review):
+            assert optional[record.position] == record.text
+        elif isinstance(record, Rejected) and record.reason != "bad_label":
+            assert optional[record.position] == record.reason
 
 
 TABLE = [(5, "t", "five"), (3, "", "three"), ("", "t", "none"), ("?", "", "odd"), (1, "", " ")]

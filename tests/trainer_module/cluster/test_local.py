@@ -154,31 +154,25 @@ def test_which_trainings_need_processes_of_their_own(training, needed, peers):
 # Failures.
 
 
-def test_a_killed_worker_is_the_cause_even_if_its_peer_ends_first(scripted):
-    message = failure(
-        scripted,
+SERVED = {"strategy": "parameter_server"}
+FAILURES = {
+    "a killed worker, although its peer ends first": (
         'if me == "worker 0": sys.exit("UnavailableError: Connection reset by peer")\n'
         'wait_until_gone("worker 0")\n'
         "os.kill(os.getpid(), signal.SIGKILL)",
-    )
-    assert message.startswith("worker 1 was killed (SIGKILL); ")
-
-
-def test_a_process_that_lost_a_peer_is_not_the_cause_even_if_it_ends_first(scripted):
-    message = failure(
-        scripted,
+        {},
+        "worker 1 was killed (SIGKILL); ",
+    ),
+    "not a worker that lost a peer, although it ends first": (
         'if me == "worker 0":\n'
         '    attach().fail("another process of the cluster is gone")\n'
         "    sys.exit(138)\n"
         'wait_until_gone("worker 0")\n'
         'sys.exit("RuntimeError: the cause")',
-    )
-    assert message.startswith("worker 1 ended with exit code 1: RuntimeError: the cause; ")
-
-
-def test_a_failure_that_a_process_sent_counts_before_the_end_of_others(scripted):
-    message = failure(
-        scripted,
+        {},
+        "worker 1 ended with exit code 1: RuntimeError: the cause; ",
+    ),
+    "the first worker to send its failure": (
         'if me == "worker 1":\n'
         '    attach().fail("CheckpointError: no room")\n'
         '    note("sent")\n'
@@ -187,39 +181,73 @@ def test_a_failure_that_a_process_sent_counts_before_the_end_of_others(scripted)
         "    sys.exit(1)\n"
         'wait_for("sent", "worker 1")\n'
         'sys.exit("UnavailableError: Connection reset by peer")',
-    )
-    assert message.startswith("worker 1 failed: CheckpointError: no room; nothing was exported")
-
-
-def test_a_crash_is_reported_with_the_last_error_line_of_the_log(scripted):
-    message = failure(
-        scripted,
+        {},
+        "worker 1 failed: CheckpointError: no room; nothing was exported",
+    ),
+    "a crash, with the last error line of the log": (
         'print("F0101 tensor.cc:1] Check failed: 1 == 2")\n'
         'print("*** signal handler ***")\n'
         "os.kill(os.getpid(), signal.SIGABRT)",
-        workers=1,
-        strategy="mirrored",
-    )
-    assert message.startswith("chief crashed (SIGABRT): F0101 tensor.cc:1] Check failed: 1 == 2; ")
-
-
-def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(scripted):
-    with pytest.raises(
-        ValueError, match=r"^training.devices: 9 devices, but only 1 GPUs are available$"
-    ):
-        scripted.run(
-            'line = "training.devices: 9 devices, but only 1 GPUs are available"\n'
-            'print(line)\nif me == "worker 0": attach().fail(line)\n'
-            "sys.exit(2)"
+        {"workers": 1, "strategy": "mirrored"},
+        "chief crashed (SIGABRT): F0101 tensor.cc:1] Check failed: 1 == 2; ",
+    ),
+    "a stopped worker, although its peer ends first": (
+        'if me == "worker 1": os.kill(os.getpid(), signal.SIGSTOP)\n'
+        'wait_for("started", "worker 1")\ntime.sleep(0.5)\n'
+        "sys.exit(138)",
+        {},
+        "worker 1 was stopped (SIGSTOP); nothing was exported",
+    ),
+    "a stopped parameter server": (
+        f'if me == "ps 0": os.kill(os.getpid(), signal.SIGSTOP)\n{FOREVER}',
+        SERVED,
+        "ps 0 was stopped (SIGSTOP); nothing was exported",
+    ),
+    "a parameter server that just ends": (
+        f'if me != "ps 0": {FOREVER}',
+        SERVED,
+        "ps 0 ended with exit code 0: no output; ",
+    ),
+    **{
+        f"a killed {name}": (
+            f'if me == "{victim}": os.kill(os.getpid(), signal.SIGKILL)\n'
+            f'wait_for("started", "{victim}")\n'
+            'if me == "chief 0": sys.exit("UnavailableError: Socket closed")\n'
+            f"{FOREVER}",
+            SERVED,
+            f"{name} was killed (SIGKILL); ",
         )
+        for victim, name in (("ps 0", "ps 0"), ("chief 0", "chief"))
+    },
+}
 
 
-def test_a_wrong_setting_is_a_value_error_if_the_first_to_fail_ends_last(scripted):
-    with pytest.raises(ValueError, match=r"^training.devices: 9 asked for$"):
+@pytest.mark.parametrize(("script", "training", "message"), FAILURES.values(), ids=FAILURES)
+def test_the_error_names_the_cause(scripted, monkeypatch, script, training, message):
+    monkeypatch.setattr(local, "_SECONDS_STOPPED", 2.0)
+    assert failure(scripted, script, **training).startswith(message)
+
+
+def test_a_process_that_continues_in_time_is_not_killed(scripted, caplog):
+    """It was stopped for a while, as by a debugger."""
+    scripted.run(
+        'if me == "worker 1": os.kill(os.getpid(), signal.SIGSTOP)\n'
+        'wait_for("started", "worker 1")\ntime.sleep(1)\n'
+        'if me == "worker 0":\n'
+        '    [file] = folder.glob("started worker 1 *")\n'
+        "    os.kill(int(file.name.split()[-1]), signal.SIGCONT)"
+    )
+    assert "worker 1 was stopped (SIGSTOP); it is killed unless it continues" in caplog.text
+
+
+@pytest.mark.parametrize(("first", "other"), [(0, 0), (3, 1)])
+def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(scripted, first, other):
+    """The first process to fail may be the last one to end."""
+    with pytest.raises(ValueError, match=r"^training.devices: 9 devices, but only 1 GPUs$"):
         scripted.run(
-            'line = "training.devices: 9 asked for"\n'
+            'line = "training.devices: 9 devices, but only 1 GPUs"\n'
             'print(line)\nif me == "worker 0": attach().fail(line)\n'
-            'time.sleep(3 if me == "worker 0" else 1)\n'
+            f'time.sleep({first} if me == "worker 0" else {other})\n'
             "sys.exit(2)"
         )
 
@@ -251,24 +279,26 @@ def test_a_process_that_ignores_sigterm_is_killed(scripted, monkeypatch, caplog)
 # Parameter servers.
 
 
-def run_with_servers(scripted, script, **training):
-    scripted.run(script, strategy="parameter_server", **training)
-
-
-def test_a_killed_worker_under_parameter_servers_is_restarted_on_its_port(scripted, caplog):
-    run_with_servers(
-        scripted,
+@pytest.mark.parametrize(
+    ("number", "outcome"),
+    [("SIGKILL", "was killed (SIGKILL)"), ("SIGSTOP", "was stopped (SIGSTOP)")],
+)
+def test_a_worker_under_parameter_servers_is_restarted_on_its_port(
+    scripted, monkeypatch, caplog, number, outcome
+):
+    monkeypatch.setattr(local, "_SECONDS_STOPPED", 0.5)
+    scripted.run(
         'note("config", os.environ["TF_CONFIG"])\n'
         'if me == "worker 1" and len(list(folder.glob("config worker 1 *"))) <= 3:\n'
-        f"    os.kill(os.getpid(), signal.SIGKILL)\n{SERVE}"
+        f"    os.kill(os.getpid(), signal.{number})\n{SERVE}"
         'while len(list(folder.glob("config worker 1 *"))) <= 3: time.sleep(0.01)',
+        strategy="parameter_server",
     )
     configs = [text for (name, _), text in scripted.notes("config").items() if name == "worker 1"]
     assert len(configs) == 4
     assert len(set(configs)) == 1
     for times in (1, 2, 3):
-        again = f"worker 1 was killed (SIGKILL); restarting it ({times} of 3 restarts)"
-        assert again in caplog.text
+        assert f"worker 1 {outcome}; restarting it ({times} of 3 restarts)" in caplog.text
 
 
 def test_restarts_of_workers_are_limited(scripted):
@@ -279,24 +309,6 @@ def test_restarts_of_workers_are_limited(scripted):
     )
     assert message.startswith("worker 0 ended with exit code 1: RuntimeError: always; nothing")
     assert len([name for name, _ in scripted.notes("started") if name == "worker 0"]) == 4
-
-
-@pytest.mark.parametrize(("victim", "name"), [("ps 0", "ps 0"), ("chief 0", "chief")])
-def test_a_killed_parameter_server_or_chief_ends_the_training(scripted, victim, name):
-    message = failure(
-        scripted,
-        f'if me == "{victim}": os.kill(os.getpid(), signal.SIGKILL)\n'
-        f'wait_for("started", "{victim}")\n'
-        'if me == "chief 0": sys.exit("UnavailableError: Socket closed")\n'
-        f"{FOREVER}",
-        strategy="parameter_server",
-    )
-    assert message.startswith(f"{name} was killed (SIGKILL); ")
-
-
-def test_a_server_that_just_ends_is_a_failure(scripted):
-    message = failure(scripted, f'if me != "ps 0": {FOREVER}', strategy="parameter_server")
-    assert message.startswith("ps 0 ended with exit code 0: no output; ")
 
 
 # Ports.

@@ -51,40 +51,43 @@ def gpus_of(counts):
 @pytest.mark.parametrize(
     ("visible", "expected"),
     [
+        (None, ["0,1,2", "3,4,5"]),
         ("0,1,2,3", ["0,1", "2,3"]),
-        ("GPU-a, GPU-b", ["GPU-a", "GPU-b"]),
-        ("4,5,6", ["4", "5"]),
+        ("GPU-a1, GPU-b", ["GPU-a1", "GPU-b"]),
+        ("MIG-1,MIG-2", ["MIG-1", "MIG-2"]),
+        ("3,4,5", ["3", "4"]),
         ("0,1,-1,2", ["0", "1"]),
+        ("4,5,6", ["4", "5"]),
         ("", ["", ""]),
         ("-1", ["-1", "-1"]),
+        ("7,8", ["7,8", "7,8"]),
     ],
 )
-def test_workers_share_the_gpus(monkeypatch, visible, expected):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+def test_workers_share_the_gpus_that_exist(gpus, monkeypatch, visible, expected):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert list(gpus_of({"worker": 2}).values()) == expected
 
 
-def test_coordinator_and_parameter_servers_get_no_gpu(monkeypatch):
+def test_coordinator_and_parameter_servers_get_no_gpu(gpus, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     counts = {"chief": 1, "worker": 2, "ps": 1}
     expected = {"chief": "", "worker 0": "0", "worker 1": "1", "ps 0": ""}
     assert gpus_of(counts) == expected
 
 
-@pytest.mark.parametrize(
-    ("nvidia_smi", "expected"),
-    [("echo 0; echo 1", ["0", "1"]), ("echo no driver; exit 9", [None, None])],
-)
-def test_gpus_are_counted_by_nvidia_smi(monkeypatch, tmp_path, nvidia_smi, expected):
+@pytest.mark.parametrize("nvidia_smi", ["echo no driver; exit 9", "echo no driver", "exec /none"])
+@pytest.mark.parametrize("visible", [None, "0"])
+def test_without_a_driver_there_is_no_gpu(gpus, monkeypatch, nvidia_smi, visible):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    program = tmp_path / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\n{nvidia_smi}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert list(gpus_of({"worker": 2}).values()) == expected
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    gpus.write_text(f"#!/bin/sh\n{nvidia_smi}\n")
+    assert list(gpus_of({"worker": 2}).values()) == [visible, visible]
 
 
-def test_more_workers_than_gpus_is_a_wrong_setting(scripted, monkeypatch):
+def test_more_workers_than_gpus_is_a_wrong_setting(gpus, scripted, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     with pytest.raises(ValueError, match=r"training.workers: 3 workers, but 2 GPUs; set at most"):
         scripted.run("", workers=3)

@@ -16,7 +16,7 @@ from preprocessing import features
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import FILES, make_job
 from trainer_module.cluster import resources
-from trainer_module.inputs import stored_counts
+from trainer_module.inputs import stored
 from trainer_module.inputs.dataset import BatchSpec, Split, endless, make_dataset
 
 TRANSFORM = Transform(max_tokens=3, ngrams=1, openings=[2])
@@ -73,8 +73,8 @@ def test_stored_numbers_of_examples_are_believed_and_other_files_counted(tmp_pat
         file.parent.mkdir()
         with tf.io.TFRecordWriter(str(file), "GZIP") as writer:
             writer.write(example(1))
-    stored_counts.write_example_counts(str(tmp_path), {"Split-train/Split-train.gz": 7})
-    assert stored_counts.count_examples([str(file) for file in files]) == [7, 1]
+    stored.write_example_counts(str(tmp_path), {"Split-train/Split-train.gz": 7})
+    assert stored.count_examples([str(file) for file in files]) == [7, 1]
 
 
 @pytest.mark.parametrize(
@@ -223,36 +223,32 @@ from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.settings import TrainingJob
 from trainer_module.strategies import make_strategy
-job = TrainingJob.model_validate_json(sys.argv[1])
+jobs = [TrainingJob.model_validate_json(job) for job in sys.argv[1:]]
 cluster = Cluster.from_environ(os.environ)
-strategy, _ = make_strategy(job.training, cluster)
-collective = Collective(strategy, cluster)
-inputs = Inputs(job, ('ngrams',), strategy, collective)
-batches = iter(inputs.train_dataset(0))
-seen = []
-for _ in range(inputs.steps):
-    features, _ = next(batches)
-    for local in strategy.experimental_local_results(features['ngrams']):
-        seen += [sorted(row) for row in local.to_list()]
-counts = inputs.ngram_counts()
-print('RESULT', json.dumps([seen, counts.tolist()]))
+strategy, _ = make_strategy(jobs[0].training, cluster)
+results = []
+for job in jobs:
+    inputs = Inputs(job, ('ngrams',), strategy, Collective(strategy, cluster))
+    batches = iter(inputs.train_dataset(0))
+    seen = []
+    for _ in range(inputs.steps):
+        features, _ = next(batches)
+        for local in strategy.experimental_local_results(features['ngrams']):
+            seen += [sorted(row) for row in local.to_list()]
+    counts = [inputs.class_counts(kind).tolist() for kind in ('labels', 'ngrams')]
+    results.append([seen, *counts])
+print('RESULT', json.dumps(results))
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("train", ["train-*.gz", "train-0.gz"], ids=["by file", "by example"])
-def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_path, train):
-    job = make_job(
-        prepared,
-        tmp_path,
-        train=train,
-        strategy="multi_worker_mirrored",
-        workers=2,
-        batch_size_per_replica=7,
-    )
+def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_path):
+    """In the first job a worker reads whole files, in the second a part of the only file."""
+    settings = {"strategy": "multi_worker_mirrored", "workers": 2, "batch_size_per_replica": 7}
+    jobs = [make_job(prepared, tmp_path, train=t, **settings) for t in ("train-*.gz", "train-0.gz")]
     workers = [
         subprocess.Popen(
-            [sys.executable, "-c", COUNT, job.model_dump_json()],
+            [sys.executable, "-c", COUNT, *(job.model_dump_json() for job in jobs)],
             env=place.environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -266,21 +262,23 @@ def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_pa
         assert worker.returncode == 0, printed
         [line] = [line for line in printed.splitlines() if line.startswith("RESULT ")]
         results.append(json.loads(line.removeprefix("RESULT ")))
-    seen, counts = zip(*results, strict=True)
-    assert all(seen), "a worker read nothing"
-    batching = BatchSpec(NGRAMS, job.transform, 50)
-    everything = Split.find(job.train_files).shards(1)[0]
-    expected = Counter(
-        tuple(sorted(row))
-        for inputs, _ in make_dataset(everything, batching)
-        for row in inputs[features.NGRAMS].to_list()
-    )
-    assert sum(expected.values()) == sum(FILES["train"] if "*" in train else FILES["train"][:1])
-    assert Counter(tuple(row) for rows in seen for row in rows) == expected
-
-    totals = np.zeros([2, job.transform.ngram_buckets])
-    for inputs, label in make_dataset(everything, batching):
-        for row, [positive] in zip(inputs[features.NGRAMS].to_list(), label.numpy(), strict=True):
-            np.add.at(totals[int(positive)], row, 1)
-    for counted in counts:
-        np.testing.assert_array_equal(counted, totals)
+    for job, *of_workers in zip(jobs, *results, strict=True):
+        batches = make_dataset(
+            Split.find(job.train_files).shards(1)[0], BatchSpec(NGRAMS, job.transform, 50)
+        )
+        rows, labels = Counter(), np.zeros(2)
+        totals = np.zeros([2, job.transform.ngram_buckets])
+        for inputs, label in batches:
+            for row, [positive] in zip(
+                inputs[features.NGRAMS].to_list(), label.numpy().astype(int), strict=True
+            ):
+                rows[tuple(sorted(row))] += 1
+                labels[positive] += 1
+                np.add.at(totals[positive], row, 1)
+        seen = [Counter(map(tuple, each)) for each, *_ in of_workers]
+        assert all(seen), "a worker read nothing"
+        assert sum(seen, Counter()) == rows
+        for _, *counts in of_workers:
+            np.testing.assert_array_equal(counts[0], labels)
+            np.testing.assert_array_equal(counts[1], totals)
+    assert labels.sum() == FILES["train"][0]

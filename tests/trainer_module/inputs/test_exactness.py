@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 import subprocess
 import sys
 
@@ -10,50 +9,16 @@ import numpy as np
 import pytest
 
 from tests.exhaustive import exhaustive
-from tests.trainer_module.conftest import FILES, make_job, predict, reviews, run_task, summary
+from tests.trainer_module.conftest import (
+    FILES,
+    check_evaluation,
+    make_job,
+    probabilities,
+    run_task,
+)
 from trainer_module.cluster import local, resources
 
 pytestmark = pytest.mark.slow
-
-
-def evaluated_by_hand(folder, weights=(1, 1)):
-    """Return (loss, accuracy) of the exported model on the eval split.
-
-    Args:
-      folder: that of the training.
-      weights: the weights of a negative and of a positive Example in the loss.
-    """
-    texts, labels = zip(*list(reviews(300))[sum(FILES["train"]) :], strict=True)
-    probabilities = predict(folder, list(texts))["probability"].numpy().ravel().tolist()
-    pairs = list(zip(probabilities, labels, strict=True))
-    losses = [-math.log(p if label else 1 - p) * weights[label] for p, label in pairs]
-    right = [(p > 0.5) == label for p, label in pairs]
-    return sum(losses) / len(losses), sum(right) / len(right)
-
-
-@pytest.mark.parametrize(
-    "training",
-    [
-        {"loop": "fit"},
-        exhaustive({"loop": "custom"}),
-        exhaustive({"loop": "fit", "jit_compile": True}),
-        {"loop": "custom", "jit_compile": True, "steps_per_execution": 3},
-        exhaustive({"strategy": "mirrored", "devices": 3, "model": "wide_and_deep"}),
-        exhaustive({"strategy": "central_storage", "devices": 2}),
-        {"strategy": "multi_worker_mirrored", "workers": 2},
-        exhaustive({"strategy": "parameter_server", "workers": 2, "parameter_servers": 2}),
-        {"strategy": "parameter_server", "workers": 2, "loop": "custom", "steps_per_execution": 3},
-    ],
-    ids=lambda training: "-".join(str(value) for value in training.values()),
-)
-def test_an_evaluation_is_the_mean_over_all_examples(prepared, tmp_path, training):
-    """50 Examples in batches of 16: the last one is short, and shares differ."""
-    done = run_task(make_job(prepared, tmp_path, epochs=2, **training), tmp_path)
-    assert done.code == 0, done.log
-    loss, accuracy = evaluated_by_hand(tmp_path)
-    figures = summary(tmp_path)
-    assert figures["val_loss"] == pytest.approx(loss, rel=1e-5)
-    assert figures["val_accuracy"] == pytest.approx(accuracy, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +35,7 @@ def test_class_weights_are_those_of_the_whole_train_split(skewed, tmp_path, trai
     job = make_job(skewed, tmp_path, epochs=2, class_weights="balanced", **training)
     done = run_task(job, tmp_path)
     assert done.code == 0, done.log
-    loss, _ = evaluated_by_hand(tmp_path, (150 / 120, 150 / 180))
-    assert summary(tmp_path)["val_loss"] == pytest.approx(loss, rel=1e-5)
+    check_evaluation(tmp_path, (150 / 120, 150 / 180))
 
 
 COUNT = """
@@ -92,11 +56,10 @@ if cluster.serves:
         ),
     ).join()
 
-from trainer_module import models
 from trainer_module.cluster.collective import Collective
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.loop.parameter_server import CoordinatorSteps
-from trainer_module.loop.steps import train_step
+from trainer_module.loop.schedule import WarmUp
 from trainer_module.settings import TrainingJob
 from trainer_module.strategies import make_strategy
 from trainer_module.training import build_model
@@ -107,17 +70,15 @@ if replicas > 1:
     # As if each worker had several GPUs, with CPU devices in their place.
     strategy.extended._num_gpus_per_worker = replicas
     type(strategy.extended).worker_devices = [f'/device:CPU:{i}' for i in range(replicas)]
-module = models.load(job.training.model)
 collective = Collective(strategy, cluster)
-inputs = Inputs(job, module.FEATURES, strategy, collective)
-model = build_model(job, module, inputs, strategy)
-train = train_step(model)
+inputs = Inputs(job, ('ngrams',), strategy, collective)
+model = build_model(job, inputs, strategy, WarmUp(0.1, 0, 1, False))
 
 def step(sent):
     data = inputs.parse_on_worker(sent)
     ids = data[0]['ngrams'].flat_values
     seen = tf.math.bincount(tf.cast(ids, tf.int32), minlength=job.transform.ngram_buckets)
-    return {**train(data), 'seen': tf.cast(seen, tf.float32)}
+    return {**model.train_sums(data), 'seen': tf.cast(seen, tf.float32)}
 
 steps = CoordinatorSteps(step, strategy, cluster.workers)
 steps(iter(inputs.train_dataset(0)), interrupted_after)
@@ -190,17 +151,14 @@ os._exit(code)
 """
 
 
-def test_a_resumed_training_under_parameter_servers_equals_an_uninterrupted_one(prepared, tmp_path):
+def test_a_resumed_training_under_parameter_servers_equals_an_uninterrupted_one(
+    prepared, trained, tmp_path
+):
     """With a single worker: several workers execute their steps in any order."""
-    alone, ended = tmp_path / "alone", tmp_path / "ended"
-    done = run_task(make_job(prepared, alone), alone)
-    assert done.code == 0, done.log
-    job = make_job(prepared, ended, strategy="parameter_server")
+    job = make_job(prepared, tmp_path, strategy="parameter_server")
     command = [sys.executable, "-c", END_AT_STEP_21]
     with pytest.raises(local.TrainingFailed, match=r"chief was killed \(SIGTERM\)"):
         local.run(job, [*command, "end"])
-    assert not (ended / "model").exists()
+    assert not (tmp_path / "model").exists()
     local.run(job, [*command, "resume"])
-    texts = ["very good number3", "not bad", "bad", ""]
-    expected = predict(alone, texts)["probability"].numpy()
-    assert predict(ended, texts)["probability"].numpy() == pytest.approx(expected, abs=1e-4)
+    assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-4)

@@ -1,10 +1,11 @@
-"""Callbacks: progress, a loss that is not finite, best effort."""
+"""Callbacks: progress, a loss that is not finite, TensorBoard."""
 
 import logging
 import math
+from types import SimpleNamespace
 
 import pytest
-import tf_keras
+import tensorflow as tf
 
 from core import progress
 from trainer_module.loop.callbacks import (
@@ -12,8 +13,9 @@ from trainer_module.loop.callbacks import (
     StepCallback,
     StepProgress,
     StopOnNonFiniteLoss,
-    best_effort,
+    TensorBoard,
 )
+from trainer_module.settings import Training
 
 
 @pytest.fixture
@@ -75,22 +77,29 @@ def test_a_loss_that_is_not_finite_ends_the_training_at_its_step(loss):
         callback.on_epoch_end(0, {"loss": loss})
 
 
-def test_a_best_effort_callback_logs_its_first_error_and_stops(caplog):
-    calls = []
+@pytest.mark.parametrize("first_step", [0, 7])
+@pytest.mark.parametrize(("at_once", "profiled"), [(1, [1, 3]), (4, [0, 4])])
+def test_the_profile_has_the_steps_that_are_set_once(monkeypatch, first_step, at_once, profiled):
+    events = []
+    stub = SimpleNamespace(
+        start=lambda folder: events.append(board.step), stop=lambda: events.append(board.step)
+    )
+    monkeypatch.setattr(tf.profiler, "experimental", stub)
+    training = Training(profile_steps=(2, 3), steps_per_execution=at_once)
+    board = TensorBoard("folder", training, first_step)
+    for _ in range(2):
+        # A resumed training calls `fit` twice: for the rest of an epoch, and for the others.
+        for batch in range(0, 8, at_once):
+            board.on_train_batch_begin(batch)
+            board.on_train_batch_end(batch + at_once - 1)
+        board.on_train_end()
+    assert events == [first_step + step for step in profiled]
 
-    class Failing(tf_keras.callbacks.Callback):
-        def on_train_begin(self, logs=None):
-            calls.append("begin")
 
-        def on_epoch_end(self, epoch, logs=None):
-            calls.append(epoch)
-            raise OSError("no room")
-
-    callback = best_effort(Failing())
-    callback.on_train_begin()
-    for number in range(3):
-        callback.on_epoch_end(number)
-    callback.on_train_begin()
-    assert calls == ["begin", 0]
+def test_tensorboard_logs_its_first_error_and_stops(caplog, tmp_path):
+    (tmp_path / "file").touch()
+    board = TensorBoard(str(tmp_path / "file"), Training())
+    for epoch in range(3):
+        board.on_epoch_end(epoch, {"loss": 0.5})
     [line] = [record.getMessage() for record in caplog.records]
-    assert line == "Failing is disabled after an error: no room"
+    assert line.startswith("TensorBoard is disabled after an error: ")

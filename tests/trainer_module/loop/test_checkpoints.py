@@ -53,14 +53,13 @@ def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
         "usage": {"steps": 7},
         "curve": [{"step": 7.0, "steps": 7.0, "loss": 0.5, "accuracy": 0.75}],
         "history": [{"val_loss": 0.25}],
-        "global_batch": 8,
         "settings": SETTINGS,
     }
     for name, value in known.items():
         setattr(checkpoints.state, name, value)
     checkpoints.save(7)
     other, restored = make()
-    assert restored.restore(8, SETTINGS) == 7
+    assert restored.restore(SETTINGS) == 7
     assert weight(other) == weight(model) != 2.0
     assert asdict(restored.state) == known
     assert known.keys() == asdict(State()).keys(), "a field that this test does not know"
@@ -71,10 +70,10 @@ def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
 
 
 def test_without_a_checkpoint_a_training_begins_at_the_beginning(make, folder):
-    assert make()[1].restore(8, SETTINGS) == 0
+    assert make()[1].restore(SETTINGS) == 0
     folder.mkdir()
     (folder / "running.json").touch()
-    assert make()[1].restore(8, SETTINGS) == 0
+    assert make()[1].restore(SETTINGS) == 0
 
 
 def test_the_latest_checkpoint_counts_and_the_one_before_it_is_kept(make, folder):
@@ -87,36 +86,16 @@ def test_the_latest_checkpoint_counts_and_the_one_before_it_is_kept(make, folder
         *(f"ckpt-{n}.{end}" for n in (2, 3) for end in ("data-00000-of-00001", "index")),
     ]
     other, restored = make()
-    assert (restored.restore(8, SETTINGS), weight(other)) == (3, 3.0)
-
-
-@pytest.mark.parametrize("saved", [0, 8, 16])
-def test_steps_of_another_size_are_not_continued(make, folder, saved):
-    """0 is the size in a checkpoint of an earlier version."""
-    _, checkpoints = make()
-    checkpoints.state.global_batch = saved
-    checkpoints.save(3)
-    _, restored = make()
-    if saved != 16:
-        assert restored.restore(8, SETTINGS) == 3
-        assert restored.state.global_batch == 8
-        return
-    with pytest.raises(CheckpointError) as error:
-        restored.restore(8, SETTINGS)
-    assert str(error.value) == (
-        f"{folder}/ckpt-1: a step of this checkpoint has 16 Examples, and a step of this training "
-        f"has 8; train on as many devices as before, or remove {folder} to start the training from "
-        "the beginning"
-    )
+    assert (restored.restore(SETTINGS), weight(other)) == (3, 3.0)
 
 
 def test_only_the_chief_s_checkpoints_count(make, folder):
     _, of_worker = make(5.0, chief=False)
     of_worker.save(9)
-    assert make()[1].restore(8, SETTINGS) == 0
+    assert make()[1].restore(SETTINGS) == 0
     make(2.0)[1].save(4)
     worker, checkpoints = make(chief=False)
-    assert (checkpoints.restore(8, SETTINGS), weight(worker)) == (4, 2.0)
+    assert (checkpoints.restore(SETTINGS), weight(worker)) == (4, 2.0)
     checkpoints.remove()
     assert folder.exists(), "a worker has removed what the chief may still need"
     make()[1].remove()
@@ -147,7 +126,7 @@ def test_a_checkpoint_that_cannot_be_read_is_one_line_and_no_training_from_scrat
     checkpoints.save(2)
     BREAKAGES[breakage](folder)
     with pytest.raises(CheckpointError) as error:
-        make()[1].restore(8, SETTINGS)
+        make()[1].restore(SETTINGS)
     [line] = str(error.value).splitlines()
     assert line.startswith(f"{folder}/c")
     assert "this checkpoint cannot be read (" in line
@@ -272,24 +251,24 @@ def test_a_folder_whose_name_is_a_pattern_keeps_two_checkpoints_and_is_restored(
         "ckpt-3.index",
     ]
     model = make_model(0.0)
-    assert Checkpoints(str(folder), model, chief=True, name="chief").restore(8, SETTINGS) == 3
+    assert Checkpoints(str(folder), model, chief=True, name="chief").restore(SETTINGS) == 3
     assert weight(model) == 3.0
 
 
 def test_the_checkpoint_of_other_settings_is_refused(make, folder):
     _, checkpoints = make(1.0)
-    checkpoints.restore(8, SETTINGS)
+    checkpoints.restore(SETTINGS)
     checkpoints.save(1)
     with pytest.raises(CheckpointError) as error:
-        make()[1].restore(8, {**SETTINGS, "training.epochs": 3})
+        make()[1].restore({**SETTINGS, "training.epochs": 3})
     assert str(error.value) == (
         f"{folder}/ckpt-1: this checkpoint was written with other settings (training.epochs: 2, "
         f"now 3); train with those, or remove {folder} to start the training from the beginning"
     )
-    assert make()[1].restore(8, {**SETTINGS, "training.new_in_this_release": 1}) == 1
+    assert make()[1].restore({**SETTINGS, "training.new_in_this_release": 1}) == 1
     # The other settings may have another meaning without a setting of an earlier release.
     with pytest.raises(CheckpointError, match=r"\(training.epochs: 2, now removed\)"):
-        make()[1].restore(8, {"training.model": "ngram_linear"})
+        make()[1].restore({"training.model": "ngram_linear"})
 
 
 def test_the_checkpoint_of_another_model_is_refused(make, folder):
@@ -299,7 +278,7 @@ def test_the_checkpoint_of_another_model_is_refused(make, folder):
     other.compile(tf_keras.optimizers.legacy.Adagrad(0.1), "mse")
     checkpoints = Checkpoints(str(folder), other, chief=True, name="chief")
     with pytest.raises(CheckpointError, match="ckpt-1: this checkpoint cannot be read"):
-        checkpoints.restore(8, SETTINGS)
+        checkpoints.restore(SETTINGS)
 
 
 @pytest.fixture

@@ -65,6 +65,7 @@ class Script:
         with pytest.raises(SystemExit) as ended:
             fit(job, None)
         assert ended.value.code == 143
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 @pytest.fixture
@@ -87,8 +88,10 @@ def check_weights(trained, best):
         assert one == pytest.approx(other, abs=1e-5)
 
 
-@pytest.mark.parametrize("loop", ["fit", "custom"])
-@pytest.mark.parametrize("step", [STEPS * 3 + 2, exhaustive(STEPS * 2 + 1)])
+@pytest.mark.parametrize(
+    ("loop", "step"),
+    [("fit", STEPS * 3 + 2), ("custom", STEPS * 3 + 2), exhaustive("fit", STEPS * 2 + 1)],
+)
 def test_early_stopping_resumes_with_its_best_weights_and_its_patience(
     records, tmp_path, script, best, loop, step
 ):
@@ -104,7 +107,7 @@ def test_early_stopping_resumes_with_its_best_weights_and_its_patience(
     assert len(figures["seconds_per_epoch"]) == 5
 
 
-@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("loop", [exhaustive("fit"), "custom"])
 def test_a_kill_before_the_export_trains_no_further(records, tmp_path, script, best, loop):
     job = make_job(records, tmp_path, loop=loop, **TRAINING)
     fit(job, None)

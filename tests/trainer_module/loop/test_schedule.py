@@ -9,7 +9,7 @@ from trainer_module.settings import Training
 
 
 def peak_rate(training, own_rate, global_batch):
-    return make_schedule(training, own_rate, global_batch, 20).get_config()["peak"]
+    return make_schedule(training, own_rate, global_batch, 20).peak
 
 
 def rates(training, steps, peak=0.4):
@@ -62,9 +62,3 @@ def test_a_cosine_falls_to_its_end_at_the_last_step_and_stays_there():
     expected = {4: 0.4, 8: quarter, 12: (0.4 + low) / 2, 20: low, 25: low}
     assert {step: float(made(step)) for step in expected} == pytest.approx(expected)
     assert FINAL_FRACTION == 0.3, "docs/explanation/training.md has this number"
-
-
-def test_a_schedule_can_be_made_again_from_its_config():
-    made = make_schedule(Training(), 0.4, BATCH, 20)
-    again = type(made)(**made.get_config())
-    assert [float(again(step)) for step in range(20)] == [float(made(step)) for step in range(20)]

@@ -1,4 +1,4 @@
-"""Choose the kind of job that runs a training, by the settings or by what the cluster has."""
+"""The kinds of jobs, and the choice of the kind that the cluster has."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from kubernetes.client import ApiClient
 
 from core.errors import InputError
 from pipeline.cluster_settings import RUNTIME
-from platforms.training_jobs.client import JobClient, RetryPolicy
+from platforms.training_jobs.client import JobClient
+from platforms.training_jobs.job_kind import JobKind
 from platforms.training_jobs.jobset import JobSet
-from platforms.training_jobs.kind import JobKind
 from platforms.training_jobs.settings import KubernetesJobSettings
 from platforms.training_jobs.tfjob import TFJob
 from platforms.training_jobs.trainjob import RUNTIME_KIND, RUNTIMES, TrainJob
@@ -18,9 +18,7 @@ KINDS: tuple[JobKind, ...] = (TFJob(), TrainJob(), JobSet())
 """The kinds in the order in which `auto` prefers them."""
 
 
-def choose_kind(
-    api: ApiClient, settings: KubernetesJobSettings, retries: RetryPolicy | None = None
-) -> JobKind:
+def supported_kind(api: ApiClient, settings: KubernetesJobSettings) -> JobKind:
     """Return the kind of job for a training; log the choice of `auto`.
 
     Raises:
@@ -32,7 +30,7 @@ def choose_kind(
         if settings.kind == kind.name:
             return kind
         if settings.kind == "auto":
-            reason = _missing(JobClient(api, kind, settings.namespace, retries))
+            reason = _unavailable_reason(JobClient(api, kind, settings.namespace))
             if not reason:
                 because = f" ({'; '.join(reasons)})" if reasons else ""
                 logging.info("kubeflow.training_job auto: %s%s", kind.name, because)
@@ -44,7 +42,7 @@ def choose_kind(
     )
 
 
-def _missing(client: JobClient) -> str:
+def _unavailable_reason(client: JobClient) -> str:
     """Return the reason why the cluster cannot run jobs of a kind; empty if it can."""
     if not client.is_served():
         return f"no {client.kind.title} CRD"

@@ -1,0 +1,71 @@
+"""The counts by class, which Transform stores and the Trainer reads."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from preprocessing import features
+from trainer_module.inputs.stored import (
+    LABELS,
+    NGRAMS,
+    ClassCounter,
+    read_class_counts,
+    write_class_counts,
+)
+
+CONFIG = {"features": [features.NGRAMS], "ngram_buckets": 4}
+
+
+def counted(*reviews, config=CONFIG):
+    """Return a counter of reviews, each a label and the ids of its n-grams."""
+    counter = ClassCounter.of(config)
+    ids = tf.ragged.constant([ids for _, ids in reviews], dtype=tf.int64, ragged_rank=1)
+    labels = tf.constant([[label] for label, _ in reviews], tf.int64)
+    counter.add({features.NGRAMS: ids.to_sparse(), features.LABEL: labels})
+    return counter
+
+
+@pytest.fixture
+def artifact(tmp_path):
+    """Return a folder with the counts of a split that two workers counted."""
+    counted((0, [1, 1, 3]), (1, []), (1, [0])).save(str(tmp_path / "a.npz"))
+    counted((1, [0, 3])).save(str(tmp_path / "b.npz"))
+    parts = [str(tmp_path / name) for name in ("a.npz", "b.npz")]
+    write_class_counts(str(tmp_path), {"Split-train": parts})
+    return tmp_path
+
+
+def test_the_counts_of_all_workers_and_of_all_artifacts_are_summed(artifact):
+    train = f"{artifact}/Split-train/*"
+    for patterns in ([train], [train, train]):
+        ngrams = read_class_counts(patterns, NGRAMS, 4)
+        np.testing.assert_array_equal(ngrams, [[0, 2, 0, 1], [2, 0, 0, 1]])
+        np.testing.assert_array_equal(read_class_counts(patterns, LABELS), [1, 3])
+    again = artifact / "again"
+    again.mkdir()
+    write_class_counts(str(again), {"Split-train": [str(artifact / "a.npz")]})
+    both = [train, f"{again}/Split-train/*"]
+    np.testing.assert_array_equal(read_class_counts(both, NGRAMS, 4), [[0, 4, 0, 2], [3, 0, 0, 1]])
+    np.testing.assert_array_equal(read_class_counts(both, LABELS), [2, 5])
+
+
+@pytest.mark.parametrize("pattern", ["Split-eval/*", "Split-train/part-1*", "a/Split-train/*"])
+def test_other_files_have_no_counts(artifact, pattern):
+    patterns = [f"{artifact}/Split-train/*", f"{artifact}/{pattern}"]
+    assert read_class_counts(patterns, NGRAMS, 4) is read_class_counts(patterns, LABELS) is None
+
+
+def test_counts_of_another_table_are_not_used(artifact):
+    assert read_class_counts([f"{artifact}/Split-train/*"], NGRAMS, 8) is None
+
+
+def test_without_counted_splits_no_file_is_written(tmp_path):
+    write_class_counts(str(tmp_path), {})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("change", [{"features": [features.TOKENS]}, {"ngram_buckets": 2**30}])
+def test_of_words_and_of_very_large_tables_only_the_labels_are_counted(change):
+    counts = counted((0, [1]), (1, [2]), (1, []), config=CONFIG | change).counts
+    assert counts[LABELS].tolist() == [1, 2]
+    assert counts[NGRAMS].size == 0

@@ -1,0 +1,227 @@
+"""What Transform stores next to the splits: counts, and a digest of the content.
+
+The steps of an epoch depend on the number of Examples, class weights on the number in each class,
+and the scale of the bag of n-grams on the occurrences of the n-grams in each class. Each count
+would take a pass over the files.
+
+The digest does not depend on where and when the Examples are written. Transform writes equal
+Examples with different bytes each time, because Protocol Buffers do not fix the order of the
+features. So it stores a digest of its inputs.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from core.files import list_files
+from preprocessing import features
+from trainer_module.inputs.autotune import without_autotune
+
+CLASSES = 2
+LABELS, NGRAMS = "labels", "ngrams"
+"""Kinds of counts by class."""
+_EXAMPLES_FILE = "example_counts.json"
+_CLASSES_FILE = "class_counts.npz"
+_CONTENT_FILE = "content.sha256"
+_MAX_BUCKETS = 2**24
+"""Buckets of the largest table that Transform counts. Each of its workers has 16 bytes a bucket."""
+_CHUNK = 1024
+_FILES_AT_ONCE = 8
+_CHECKSUMS_AT_ONCE = 16
+_GZIP_TRAILER = 8
+
+
+def write_example_counts(folder: str, counts: Mapping[str, int]) -> None:
+    """Write the numbers of Examples of an Examples artifact.
+
+    Args:
+      folder: the folder of the artifact.
+      counts: path of each file, relative to `folder` -> its number of Examples.
+    """
+    with tf.io.gfile.GFile(os.path.join(folder, _EXAMPLES_FILE), "w") as stream:
+        stream.write(json.dumps(counts))
+
+
+def count_examples(files: Sequence[str]) -> list[int]:
+    """Return the number of Examples in each gzipped TFRecord file.
+
+    A file that `write_example_counts` did not list is read.
+    """
+    known = _known({os.path.dirname(file) for file in files})
+    unknown = [file for file in files if file not in known]
+    known.update(zip(unknown, _counted(unknown), strict=True))
+    return [known[file] for file in files]
+
+
+def _known(splits: Iterable[str]) -> dict[str, int]:
+    """Return the paths and the counts that are stored next to the folders of some splits."""
+    found: dict[str, int] = {}
+    for folder in {os.path.dirname(split) for split in splits}:
+        stored = os.path.join(folder, _EXAMPLES_FILE)
+        if tf.io.gfile.exists(stored):
+            with tf.io.gfile.GFile(stored) as stream:
+                counts = json.loads(stream.read())
+            found.update({os.path.join(folder, file): counts[file] for file in counts})
+    return found
+
+
+def _counted(files: Sequence[str]) -> list[int]:
+    """Count the Examples of some files, of several in parallel."""
+
+    def sizes(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
+        chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK)
+        return chunks.map(lambda chunk: (place, tf.size(chunk)))
+
+    counts = [0] * len(files)
+    paths = tf.data.Dataset.from_tensor_slices(tf.constant(files, tf.string)).enumerate()
+    read = paths.interleave(
+        sizes, cycle_length=_FILES_AT_ONCE, num_parallel_calls=_FILES_AT_ONCE, deterministic=False
+    )
+    for place, size in without_autotune(read).as_numpy_iterator():
+        counts[place] += int(size)
+    return counts
+
+
+class ClassCounter:
+    """Counts transformed Examples by class, and the n-grams of each class.
+
+    Args:
+      buckets: the number of different n-grams; 0: n-grams are not counted.
+    """
+
+    def __init__(self, buckets: int):
+        self.counts = {
+            LABELS: np.zeros([CLASSES], np.int64),
+            NGRAMS: np.zeros([CLASSES, buckets], np.int64),
+        }
+        self._buckets = buckets
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> ClassCounter:
+        """Return a counter of n-grams only if there are some, and their table is not too large.
+
+        Args:
+          config: the `custom_config` of `preprocessing_fn`.
+        """
+        buckets = config["ngram_buckets"] if features.NGRAMS in config["features"] else 0
+        return cls(buckets if buckets <= _MAX_BUCKETS else 0)
+
+    def add(self, batch: Mapping[str, Any]) -> None:
+        """Count a batch, whose tensors are outputs of `preprocessing_fn`."""
+        label = batch[features.LABEL].numpy()[:, 0]
+        self.counts[LABELS] += np.bincount(label, minlength=CLASSES)
+        if self._buckets:
+            ngrams = batch[features.NGRAMS]
+            classes = (label * self._buckets)[ngrams.indices.numpy()[:, 0]]
+            # Twice as fast as np.bincount, whose result would have the size of the table.
+            np.add.at(self.counts[NGRAMS].reshape(-1), classes + ngrams.values.numpy(), 1)
+
+    def save(self, file: str) -> None:
+        """Write the counts to a file for `write_class_counts`."""
+        _save(file, self.counts)
+
+
+def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
+    """Write the counts of an Examples artifact; nothing if no split was counted.
+
+    Args:
+      folder: the folder of the artifact.
+      parts: name of the folder of a split -> files of its counters, which are summed.
+    """
+    counts = {}
+    for split, files in parts.items():
+        for kind in (LABELS, NGRAMS):
+            total = functools.reduce(np.add, (_load(file)[kind] for file in files))
+            # Not compressed: with a small train split that would take longer than the Trainer's
+            # pass.
+            counts[f"{split}.{kind}"] = total.astype(np.min_scalar_type(total.max(initial=0)))
+    if counts:
+        _save(os.path.join(folder, _CLASSES_FILE), counts)
+
+
+def read_class_counts(patterns: Sequence[str], kind: str, buckets: int = 0) -> np.ndarray | None:
+    """Return the counts of the Examples in the files that match `patterns`.
+
+    They are int64, LABELS [2], NGRAMS [2, buckets].
+
+    Returns None if `write_class_counts` did not store them: only those of a pattern
+    FOLDER/Split-train/* are stored in FOLDER.
+    """
+    total = ClassCounter(buckets).counts[kind]
+    for pattern in set(patterns):
+        split, files = os.path.split(pattern)
+        stored = os.path.join(os.path.dirname(split), _CLASSES_FILE)
+        if files != "*" or not tf.io.gfile.exists(stored):
+            return None
+        counts = _load(stored).get(f"{os.path.basename(split)}.{kind}")
+        if counts is None or counts.shape != total.shape:
+            return None
+        total += counts
+    return total
+
+
+def write_content(folder: str, files: Iterable[str], made_with: Iterable[str]) -> None:
+    """Write the digest of Examples to `folder`.
+
+    Args:
+      folder: the folder of an Examples artifact.
+      files: the gzipped input files of the Examples; equal content has equal bytes there.
+      made_with: the settings and the version of the code that made the Examples.
+    """
+    text = json.dumps([_checksums(files), list(made_with)])
+    with tf.io.gfile.GFile(os.path.join(folder, _CONTENT_FILE), "w") as stream:
+        stream.write(hashlib.sha256(text.encode()).hexdigest())
+
+
+def content_digest(patterns: Sequence[str]) -> str:
+    """Return the digest of the Examples in the files that match `patterns`.
+
+    For a pattern FOLDER/Split-train/* this is the digest that `write_content` has stored in FOLDER,
+    or else the checksums of the files.
+    """
+    found = []
+    for pattern in patterns:
+        split = os.path.dirname(pattern)
+        file = os.path.join(os.path.dirname(split), _CONTENT_FILE)
+        if tf.io.gfile.exists(file):
+            with tf.io.gfile.GFile(file) as stream:
+                found.append([os.path.basename(split), stream.read()])
+        else:
+            found.append([_checksums(list_files(*os.path.split(pattern)))])
+    return json.dumps(found)
+
+
+def _checksums(files: Iterable[str]) -> list[tuple[str, int, str]]:
+    # Opening a remote file takes tens of milliseconds.
+    with ThreadPoolExecutor(_CHECKSUMS_AT_ONCE) as pool:
+        return list(pool.map(_checksum, sorted(files)))
+
+
+def _checksum(file: str) -> tuple[str, int, str]:
+    """Return the name, the size, and the checksum at the end of a gzipped file."""
+    size = tf.io.gfile.stat(file).length
+    with tf.io.gfile.GFile(file, "rb") as stream:
+        stream.seek(max(0, size - _GZIP_TRAILER))
+        return os.path.basename(file), size, stream.read().hex()
+
+
+def _save(file: str, arrays: Mapping[str, np.ndarray]) -> None:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    with tf.io.gfile.GFile(file, "wb") as out:
+        out.write(stream.getvalue())
+
+
+def _load(file: str) -> dict[str, np.ndarray]:
+    with tf.io.gfile.GFile(file, "rb") as stream, np.load(io.BytesIO(stream.read())) as arrays:
+        return dict(arrays)
