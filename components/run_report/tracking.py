@@ -32,7 +32,7 @@ from components.run_report.page import Content, collect, render
 from core.settings import flat_settings
 from serving import mlflow_model
 from serving.predict_text import PREDICT_TEXT
-from trainer_module import content as example_content
+from trainer_module.inputs import stored
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -254,7 +254,7 @@ def _datasets(source: Sources) -> list[Any]:
     found = []
     for folder in sorted(fileio.glob(os.path.join(source.uris["examples"], "Split-*"))):
         split = os.path.basename(folder).removeprefix("Split-")
-        digest = example_content.digest([os.path.join(folder, "*")])
+        digest = stored.content_digest([os.path.join(folder, "*")])
         where = json.dumps({"uri": folder})
         short = hashlib.sha256(digest.encode()).hexdigest()[:32]
         dataset = Dataset(f"{source.name}/{split}", short, "tfrecord", where)
