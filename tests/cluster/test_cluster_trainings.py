@@ -18,10 +18,10 @@ from tests.trainer_module import conftest
 from tests.waiting import in_background
 from trainer_module.task import read_job
 
-__all__ = ["cluster", "prepared", "step_config"]
+__all__ = ["cluster", "once", "prepared", "step_config"]
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
-prepared = conftest.prepared
+once, prepared = conftest.once, conftest.prepared
 KILLED = """
 import subprocess
 child = subprocess.Popen([sys.executable, "-m", "trainer_module.task", sys.argv[1]])

@@ -42,8 +42,8 @@ def test_both_ways_have_the_same_answer(load, folder, monkeypatch):
     assert_equal(predict(TEXTS), found)
 
 
-def test_a_model_of_an_earlier_version_has_no_openings(load, tmp_path):
-    predict = load(save_ngrams(Ngrams(openings=()), tmp_path / "3"))
+def test_a_model_of_an_earlier_version_has_no_openings(tmp_path):
+    predict = load_predict_text(save_ngrams(Ngrams(openings=()), tmp_path / "3"))
     assert predict.ngram_settings[2] == ()
     assert_equal(predict(TEXTS), predict._by_text(TEXTS))
     assert predict.is_fast
@@ -56,8 +56,8 @@ def test_a_model_with_other_ngrams_is_read_through_predict_text(load, tmp_path, 
     assert_equal(predict(TEXTS), predict._by_text(TEXTS))
 
 
-def test_the_first_reviews_are_compared_too(load, folder, monkeypatch):
-    predict = load(folder)
+def test_the_first_reviews_are_compared_too(folder, monkeypatch):
+    predict = load_predict_text(folder)
     wrong = predict_text.NgramIds(np.zeros(1, int), np.ones(1, int))
     monkeypatch.setattr(predict_text, "ngram_ids", lambda *_: wrong)
     assert_equal(predict(TEXTS[:1]), predict._by_text(TEXTS[:1]))
@@ -70,8 +70,8 @@ def test_a_model_without_the_signature(load, tmp_path):
     assert predict([b"good", b"bad"])["label"].tolist() == [1, 0]
 
 
-def test_long_reviews_are_predicted_in_several_calls(load, folder, monkeypatch):
-    predict = load(folder)
+def test_long_reviews_are_predicted_in_several_calls(folder, monkeypatch):
+    predict = load_predict_text(folder)
     whole, calls, by_ngrams = predict(TEXTS), [], predict_text.ngram_ids
     monkeypatch.setattr(
         predict_text, "ngram_ids", lambda texts, *_: calls.append(texts) or by_ngrams(texts, *_)

@@ -11,7 +11,7 @@ from tests.trainer_module import conftest
 
 pytestmark = pytest.mark.slow
 
-prepared = conftest.prepared
+once, prepared = conftest.once, conftest.prepared
 
 
 def test_a_job_that_succeeds_without_a_model_is_an_error(prepared, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from trainer_module import task
 
 pytestmark = pytest.mark.slow
 
-prepared = conftest.prepared
+once, prepared = conftest.once, conftest.prepared
 
 
 SETTINGS = CustomJobSettings(

@@ -197,6 +197,7 @@ def test_an_output_in_a_folder_that_cannot_be_made(score, tmp_path):
         score(write(tmp_path, "in.txt", "good"), output="file/scores.csv")
 
 
+@pytest.mark.exhaustive
 def test_workers_in_other_processes_give_the_same_output(score, small_units, tmp_path):
     path = write(tmp_path, "in.txt", FILES["plain"])
     args = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
