@@ -11,7 +11,7 @@ import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import statistics_pb2
 from tfx.types import artifact_utils, standard_artifacts
 
-from components.data_gate import label_counts
+from components.data_gate import class_counts
 from components.review_example_gen import units
 from components.statistics_gen import Executor
 from preprocessing.reading.columns import Layout
@@ -71,8 +71,7 @@ def counts_by_split(examples, folder, max_examples):
         (file,) = Path(statistics.uri, f"Split-{split}").iterdir()
         message = statistics_pb2.DatasetFeatureStatisticsList.FromString(file.read_bytes())
         assert not tfdv.validate_statistics(message, expected).anomaly_info
-        counts = label_counts(statistics.uri, split)
-        found[split] = {int(label): count for label, count in counts.items()}
+        found[split] = dict(enumerate(class_counts(statistics.uri, split).values()))
     return found
 
 
