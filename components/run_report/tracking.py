@@ -104,32 +104,37 @@ def from_environment() -> Tracking | None:
 
 def track(tracking: Tracking, content: Content) -> None:
     """Send a run, or log one warning and keep the run for `send_unsent`."""
-    file = os.path.join(tracking.unsent, f"{content.sources.run_id or 'run'}.json")
-    errors: list[str] = [f"no response within {SECONDS:g} s"]
+    problem = f"no response within {SECONDS:g} s"
 
     def attempt() -> None:
+        nonlocal problem
         try:
-            fileio.makedirs(tracking.unsent)
-            with fileio.open(file, "w") as stream:
-                stream.write(json.dumps(dataclasses.asdict(content.sources)))
             send(tracking, content)
-            fileio.remove(file)
-            errors.clear()
+            problem = ""
         except Exception as error:  # MLflow raises the errors of many libraries.
-            errors[:] = [one_line(error)]
+            problem = one_line(error)
 
     # A daemon, because Python waits for the threads of its own pools before it exits.
     thread = threading.Thread(target=attempt, daemon=True)
     thread.start()
     thread.join(SECONDS)
-    if errors:
-        logging.warning(
-            "tracking.mlflow: the run %s was not sent to %s: %s; `amazon-reviews runs --send` "
-            "sends it",
-            content.sources.run_id,
-            tracking.uri,
-            errors[0],
-        )
+    if not problem:
+        return
+    run_id = content.sources.run_id
+    remedy = "`amazon-reviews runs --send` sends it"
+    try:
+        fileio.makedirs(tracking.unsent)
+        with fileio.open(os.path.join(tracking.unsent, f"{run_id}.json"), "w") as file:
+            file.write(json.dumps(dataclasses.asdict(content.sources)))
+    except Exception as error:  # Nor does a folder that cannot be written fail the run.
+        remedy = f"{tracking.unsent} cannot be written: {one_line(error)}"
+    logging.warning(
+        "tracking.mlflow: the run %s was not sent to %s: %s; %s",
+        run_id,
+        tracking.uri,
+        problem,
+        remedy,
+    )
 
 
 def send_unsent(tracking: Tracking) -> Iterator[str]:
