@@ -146,14 +146,9 @@ def test_the_registered_model_predicts(mlflow_server, tracked):
     assert answers["label"].tolist() == [1, 0]
 
 
-def test_a_run_that_is_not_blessed_and_one_that_fails_say_so(mlflow_server, tracked, tmp_path):
+def test_a_run_that_is_not_blessed_says_why(mlflow_server, tracked):
     tags = values(mlflow_server.runs("tags.result = 'not blessed'")[0]["data"]["tags"])
     assert "0.999" in tags["mlflow.note.content"]
-    (tmp_path / "reviews.csv").write_text("label,text\n" + "7,It is a thing\n" * 50)
-    assert tracked.run(f"data.input_base={tmp_path}").returncode == 2
-    newest = mlflow_server.runs()[0]
-    assert newest["info"]["status"] == "FAILED"
-    assert "reviews.csv" in values(newest["data"]["tags"])["mlflow.note.content"]
 
 
 def test_a_server_that_does_not_respond_costs_one_warning(mlflow_server, tracked):
@@ -162,7 +157,7 @@ def test_a_server_that_does_not_respond_costs_one_warning(mlflow_server, tracked
         silent.bind(("127.0.0.1", 0))
         silent.listen()  # It accepts connections and answers none.
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        away = f"evaluation.min_accuracy=0.01 tracking.mlflow={uri}"
+        away = f"evaluation.min_accuracy=0.01,tracking.mlflow={uri}"
         assert tracked.run(away).returncode == 0
     [log] = sorted((tracked.root / "logs").glob("*.log"))[-1:]
     [warning] = [line for line in log.read_text().splitlines() if "was not sent" in line]
@@ -184,7 +179,7 @@ def test_the_password_is_nowhere(mlflow_server, tracked):
 
 
 def test_the_trials_of_the_tuner_are_child_runs(mlflow_server, tracked):
-    done = tracked.run("training.tuner_trials=2 training.epochs=1 push.destination=none")
+    done = tracked.run("training.tuner_trials=2,training.epochs=1,push.destination=none")
     assert done.returncode == 0, done.stdout
     parent = mlflow_server.runs("tags.result = 'blessed'")[0]["info"]["run_id"]
     children = mlflow_server.runs(f"tags.mlflow.parentRunId = '{parent}'")
@@ -200,6 +195,9 @@ def test_a_rolled_back_model_is_not_pushed_again_but_can_be_served_again(mlflow_
     assert again.returncode == 2
     assert f"version {second.name}" in again.stdout
     assert "was rolled back" in again.stdout
+    failed = mlflow_server.runs()[0]
+    assert failed["info"]["status"] == "FAILED"
+    assert "was rolled back" in values(failed["data"]["tags"])["mlflow.note.content"]
     forward = tracked.command("rollback", second.name)
     assert forward.returncode == 0, forward.stderr
     assert mlflow_server.champion() == second.name
