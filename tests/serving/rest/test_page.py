@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from preprocessing.features import UNDECIDED
 from serving.rest.api import MAX_CHARACTERS
 from tests.browser import open_browser
 from tests.serving.rest.models import push
@@ -185,4 +186,6 @@ def test_the_files_need_no_build_and_forbid_other_hosts(server):
     folder = Path(__file__).parents[3] / "serving" / "rest" / "page"
     assert answer.content == (folder / "index.html").read_bytes()
     for name in ("page.js", "page.css", "icon.svg"):
-        assert server.get(f"/{name}").content == (folder / name).read_bytes()
+        content = (folder / name).read_bytes()
+        expected = content.replace(b"{{ UNDECIDED }}", str(UNDECIDED).encode())
+        assert server.get(f"/{name}").content == expected
