@@ -215,7 +215,7 @@ def _checksum(file: str) -> tuple[str, int, str]:
         return os.path.basename(file), size, stream.read().hex()
 
 
-def _save(file: str, arrays: Mapping[str, np.ndarray]) -> None:
+def _save(file: str, arrays: Mapping[str, Any]) -> None:
     stream = io.BytesIO()
     np.savez(stream, **arrays)
     with tf.io.gfile.GFile(file, "wb") as out:
