@@ -75,7 +75,7 @@ def test_a_limit_keeps_the_same_reviews_however_files_are_cut(tmp_path, inputs, 
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 2_000)
     monkeypatch.setattr(units, "_BYTES_PER_UNIT", 10_000)
     threads = RUNNERS["three threads"]
-    reads.append(read_files(tmp_path / "cut", inputs, threads, max_examples=limits))
+    reads.append(read_files(tmp_path / "cut", inputs, runner=threads, max_examples=limits))
     assert {split: len(reads[0].splits[split]) for split in limits} == {"train": 120, "eval": 20}
     for split in limits:
         assert reads[0].content(split) == reads[1].content(split)
