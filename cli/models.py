@@ -8,7 +8,7 @@ from cli.options import ConfigOption, SetOption, make_app
 
 app = make_app()
 
-_COLUMNS = ("version", "pushed", "accuracy", "95 % interval", "run", "state")
+_COLUMNS = ("version", "pushed", "accuracy", "95 % interval", "run", "alias", "state")
 
 
 @app.command(epilog="Example: amazon-reviews models")
@@ -32,5 +32,7 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
         accuracy = "–" if model.accuracy is None else f"{model.accuracy:.4f}"
         interval = "–" if model.interval is None else "{:.4f} to {:.4f}".format(*model.interval)
-        table.add_row(model.version, day, accuracy, interval, model.run or "–", model.state)
+        table.add_row(
+            model.version, day, accuracy, interval, model.run or "–", model.alias, model.state
+        )
     print_table(table)

@@ -10,7 +10,7 @@ from components.pusher import pushed_versions, rolled_back
 from components.pusher import roll_back as push_back
 from components.run_report import tracking
 from components.run_report.history import Run
-from core.errors import InputError
+from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
 from platforms.local.runs import find_runs
 
@@ -25,6 +25,7 @@ class PushedModel(NamedTuple):
       run: the id of the run that pushed it; empty if another machine has the run.
       accuracy, interval: the accuracy on the test split and its 95 % confidence interval; None if
         another machine has the run.
+      alias: the alias in MLflow; empty without one.
     """
 
     version: str
@@ -33,6 +34,7 @@ class PushedModel(NamedTuple):
     run: str = ""
     accuracy: float | None = None
     interval: Interval | None = None
+    alias: str = ""
 
 
 def pushed_models(config: PipelineConfig) -> list[PushedModel]:
@@ -40,7 +42,25 @@ def pushed_models(config: PipelineConfig) -> list[PushedModel]:
 
     Raises:
       InputError: there is none.
+      ConfigError: MLflow does not respond.
     """
+    models = _pushed_models(config)
+    if config.tracking.mlflow is None:
+        return models
+    try:
+        champion = tracking.champion(tracking.connect(config.tracking.mlflow), config.name)
+    except Exception as error:  # MLflow raises the errors of many libraries.
+        raise ConfigError(
+            f"tracking.mlflow: {tracking.one_line(error)}; list the models without their aliases "
+            "by --set tracking.mlflow=null"
+        ) from None
+    return [
+        model._replace(alias=tracking.CHAMPION) if model.version == champion else model
+        for model in models
+    ]
+
+
+def _pushed_models(config: PipelineConfig) -> list[PushedModel]:
     if config.push.destination == "vertex":
         # Google's clients take seconds to import.
         from platforms.vertex import platform, pusher

@@ -202,6 +202,19 @@ def move_champion(client: MlflowClient, name: str, pushed: str) -> str | None:
     return version
 
 
+def champion(client: MlflowClient, name: str) -> str | None:
+    """Return the name of the pushed version with the alias; None without one."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return client.get_model_version_by_alias(name, CHAMPION).tags.get(PUSHED_TAG)
+    except MlflowException as error:
+        # The first one is the error for a missing model, the second one for a missing alias.
+        if error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            return None
+        raise
+
+
 def _run_id(client: MlflowClient, source: Sources) -> str:
     """Return the id of the run in MLflow, which is created unless it exists."""
     found = client.get_experiment_by_name(source.name)
