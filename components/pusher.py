@@ -214,8 +214,9 @@ def roll_back(serving: str, name: str | None = None) -> tuple[Version, str]:
 
 def _check_not_rolled_back(model: str, serving: str) -> None:
     found = pushed_versions(serving)
+    undone, own = rolled_back(found), identity(model)
     for version in found:
-        if version.name in rolled_back(found) and identity(version.path) == identity(model):
+        if version.name in undone and identity(version.path) == own:
             raise InputError(
                 f"the model is version {version.name} in {serving}, which was rolled back, so it "
                 f"is not pushed again; `amazon-reviews rollback {version.name}` serves it again"

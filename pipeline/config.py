@@ -175,8 +175,9 @@ class Tracking(Section):
     """The record of every run outside ML Metadata."""
 
     mlflow: Annotated[str, Field(min_length=1)] | None = None
-    """URI of an MLflow tracking server, such as `http://mlflow:5000`, that every run is sent to;
-    the user and the password stand in MLflow's own environment variables or credentials file."""
+    """URI of an MLflow tracking server, such as `http://mlflow:5000`, that every run is sent to.
+    MLflow reads the user and the password from its own environment variables or its credentials
+    file."""
 
     # Not a validator of the field, whose message would contain the password.
     @model_validator(mode="after")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import itertools
 import json
 import math
 import os
@@ -19,7 +18,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,6 @@ from components.run_report.history import Sources, Step
 from components.run_report.page import Content, collect, render
 from core.settings import flat_settings
 from serving import mlflow_model
-from serving.predict_text import PREDICT_TEXT
 from trainer_module.inputs import stored
 
 if TYPE_CHECKING:
@@ -53,8 +51,6 @@ _ENVIRONMENT = {
 _MAX_PARAMS, _MAX_METRICS = 100, 1000
 """The most parameters and metrics in one request of MLflow's REST API."""
 _EXAMPLES = ["Great phone, I use it every day.", "It broke after a week."]
-
-
 VARIABLE = "AMAZON_REVIEWS_TRACKING"
 """The environment variable with the `Tracking` of a run, as JSON. A platform sets it for the
 processes of a run. It is no property of a component, because it does not affect any output."""
@@ -126,7 +122,7 @@ def track(tracking: Tracking, content: Content) -> None:
         fileio.makedirs(tracking.unsent)
         with fileio.open(os.path.join(tracking.unsent, f"{run_id}.json"), "w") as file:
             file.write(json.dumps(dataclasses.asdict(content.sources)))
-    except Exception as error:  # Nor does a folder that cannot be written fail the run.
+    except Exception as error:  # A folder that cannot be written must not fail the run.
         remedy = f"{tracking.unsent} cannot be written: {one_line(error)}"
     logging.warning(
         "tracking.mlflow: the run %s was not sent to %s: %s; %s",
@@ -219,19 +215,25 @@ def _run_id(client: MlflowClient, source: Sources) -> str:
     """Return the id of the run in MLflow, which is created unless it exists."""
     found = client.get_experiment_by_name(source.name)
     experiment = found.experiment_id if found else client.create_experiment(source.name)
-    for run in client.search_runs([experiment], f"tags.{RUN_TAG} = '{source.run_id}'"):
-        return str(run.info.run_id)
+    if known := _find(client, experiment, source.run_id):
+        return known
     started = None if source.started is None else round(1e3 * source.started)
     created = client.create_run(experiment, started, {RUN_TAG: source.run_id}, source.run_id)
     return str(created.info.run_id)
+
+
+def _find(client: MlflowClient, experiment: str, tag: str) -> str | None:
+    """Return the id of the run whose `RUN_TAG` is `tag`; None without one."""
+    found = client.search_runs([experiment], f"tags.{RUN_TAG} = '{tag}'")
+    return str(found[0].info.run_id) if found else None
 
 
 def _log_params(client: MlflowClient, run_id: str, values: Mapping[str, Any]) -> None:
     from mlflow.entities import Param
 
     params = [Param(key, str(value)) for key, value in values.items()]
-    for chunk in _chunks(params, _MAX_PARAMS):
-        client.log_batch(run_id, params=chunk)
+    for start in range(0, len(params), _MAX_PARAMS):
+        client.log_batch(run_id, params=params[start : start + _MAX_PARAMS])
 
 
 def _log_metrics(client: MlflowClient, run_id: str, content: Content) -> None:
@@ -259,8 +261,8 @@ def _log_metrics(client: MlflowClient, run_id: str, content: Content) -> None:
         for name, value, step in values
         if math.isfinite(value)
     ]
-    for chunk in _chunks(logged, _MAX_METRICS):
-        client.log_batch(run_id, metrics=chunk)
+    for start in range(0, len(logged), _MAX_METRICS):
+        client.log_batch(run_id, metrics=logged[start : start + _MAX_METRICS])
 
 
 def _datasets(source: Sources) -> list[Any]:
@@ -288,7 +290,7 @@ def _log_trials(client: MlflowClient, parent: str, trials: str) -> None:
     for number, trial in enumerate(results):
         name = f"{parent[:8]}-trial-{number}"
         tags = {"mlflow.parentRunId": parent, RUN_TAG: name}
-        if client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'"):
+        if _find(client, experiment, name):
             continue
         child = client.create_run(experiment, tags=tags, run_name=f"trial {number}").info.run_id
         score = trial.pop("score", None)
@@ -338,17 +340,13 @@ def _save_model(source: Sources, folder: str) -> None:
         signature=ModelSignature(Schema(inputs), Schema(outputs)),
         input_example=pd.DataFrame({"text": _EXAMPLES}),
         pip_requirements=[f"tensorflow=={tf.__version__}", "pandas"],
-        metadata={"signature": PREDICT_TEXT},
     )
 
 
 def _tags(tracking: Tracking, content: Content) -> dict[str, str]:
     source = content.sources
-    failed = (
-        [check.sentence for check in content.evaluation.checks if not check.passed]
-        if (content.evaluation)
-        else []
-    )
+    checks = content.evaluation.checks if content.evaluation else []
+    failed = [check.sentence for check in checks if not check.passed]
     results = {
         "failed": source.failure,
         "not blessed": source.blessed is False,
@@ -366,8 +364,3 @@ def _tags(tracking: Tracking, content: Content) -> dict[str, str]:
         "mlflow.note.content": source.failure or "\n".join(failed),
         **{f"version.{name}": version for name, version in source.versions.items()},
     }
-
-
-def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    return iter(lambda: list(itertools.islice(iterator, size)), [])

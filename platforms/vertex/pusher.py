@@ -151,7 +151,7 @@ def pushed_models(settings: EndpointSettings) -> list[tuple[str, float, str]]:
     models = _models(settings)
     if not models:
         raise InputError(f"vertex.project: no pushed model of the endpoint {settings.name}")
-    served = _Push(settings, "").served_id()
+    served = _served_id(settings)
     return [
         (
             model_id,
@@ -173,7 +173,7 @@ def roll_back(settings: EndpointSettings, model_id: str | None) -> str:
       InputError, RuntimeError: as in `Executor.push`; or there is no such model, or it is served.
     """
     models = _models(settings)
-    served = _Push(settings, "").served_id()
+    served = _served_id(settings)
     ids = list(models)
     earlier = ids[ids.index(served) + 1 :] if served in ids else []
     chosen = model_id or (earlier[0] if earlier else None)
@@ -204,6 +204,36 @@ def _models(settings: EndpointSettings) -> dict[str, vertex_types.Model]:
         found = list(client.list_models(request=request, **retrying()))
     found.sort(key=lambda model: model.create_time, reverse=True)
     return {model.name.rpartition("/")[2]: model for model in found}
+
+
+def _served_id(settings: EndpointSettings) -> str | None:
+    """Return the id of the model with the traffic of the endpoint."""
+    client = vertex_api.connect(EndpointServiceClient, settings.region)
+    with errors_in_one_line("read the endpoint"):
+        name = _find_endpoint(client, settings)
+        if name is None:
+            return None
+        endpoint = client.get_endpoint(name=name, **retrying())
+    for deployed in endpoint.deployed_models:
+        if endpoint.traffic_split.get(deployed.id):
+            return _deployed_model(deployed)
+    return None
+
+
+def _find_endpoint(client: EndpointServiceClient, settings: EndpointSettings) -> str | None:
+    request = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
+    found = client.list_endpoints(request=request, **retrying())
+    oldest = min(found, key=lambda endpoint: endpoint.create_time, default=None)
+    return str(oldest.name) if oldest else None
+
+
+def _deployed_model(deployed: vertex_types.DeployedModel) -> str:
+    """Return the id of a deployed model.
+
+    It is the last part of the resource name. Vertex AI returns the number of the project in the
+    name, and not the id that requests have.
+    """
+    return str(deployed.model.rpartition("/")[2].partition("@")[0])
 
 
 def _check_not_rolled_back(settings: EndpointSettings, content: str) -> None:
@@ -285,7 +315,7 @@ class _Push:
           The resource name of the endpoint.
         """
         with errors_in_one_line("find or create the endpoint"):
-            name = self._find() or self._create()
+            name = _find_endpoint(self._endpoints, self._settings) or self._create()
             self._wait_for_earlier(self._endpoints, name)
             endpoint = self._endpoints.get_endpoint(name=name, **retrying())
         if self._deployed_id(endpoint) is None:
@@ -307,25 +337,6 @@ class _Push:
                 with errors_in_one_line("undeploy the previous model"):
                     self._run(self._endpoints, "undeploy_model", request)
         return name
-
-    def served_id(self) -> str | None:
-        """Return the id of the model with the traffic of the endpoint."""
-        with errors_in_one_line("read the endpoint"):
-            name = self._find()
-            if name is None:
-                return None
-            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
-        for deployed in endpoint.deployed_models:
-            if endpoint.traffic_split.get(deployed.id):
-                return str(deployed.model.rpartition("/")[2].partition("@")[0])
-        return None
-
-    def _find(self) -> str | None:
-        settings = self._settings
-        request = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
-        found = self._endpoints.list_endpoints(request=request, **retrying())
-        oldest = min(found, key=lambda endpoint: endpoint.create_time, default=None)
-        return str(oldest.name) if oldest else None
 
     def _create(self) -> str:
         settings = self._settings
@@ -354,13 +365,9 @@ class _Push:
         self._run(self._endpoints, "deploy_model", request)
 
     def _deployed_id(self, endpoint: vertex_types.Endpoint) -> str | None:
-        """Return the id under which the model is deployed.
-
-        Only the last part of the resource name is compared, because Vertex AI returns the number of
-        the project instead of its id.
-        """
+        """Return the id under which the model is deployed."""
         for deployed in endpoint.deployed_models:
-            if deployed.model.rpartition("/")[2].partition("@")[0] == self.model_id:
+            if _deployed_model(deployed) == self.model_id:
                 return str(deployed.id)
         return None
 
