@@ -19,7 +19,7 @@ from pathlib import Path
 from absl import logging
 from pydantic import ValidationError
 
-from core import exit_codes
+from core import events, exit_codes
 from core.overrides import OPTION, apply_overrides
 from core.settings import first_problem
 from trainer_module.cluster import exits, local, resources
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     A failure with a self-explanatory message is one line on stderr; any other failure is a
     traceback.
     """
-    parent = local.attach()
+    parent = events.Sender.attach()
     logging.set_verbosity(logging.INFO)
     options = _parser().parse_args(arguments)
     cluster = None
