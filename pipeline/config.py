@@ -299,7 +299,7 @@ def check_hyperparameters(config: PipelineConfig) -> None:
     from trainer_module import models
 
     try:
-        models.hyperparameters(config.training.model, config.training.hyperparameters)
+        models.hyperparameters(config.training)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

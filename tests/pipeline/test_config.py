@@ -170,7 +170,7 @@ def test_quotes_and_brackets_keep_their_commas(overrides, values):
 def test_numbers_with_a_comma_are_one_value(tmp_path, text, override):
     training = load(tmp_path, text, f"training.model=text_cnn,{override},training.seed=3").training
     assert training.hyperparameters["kernel_sizes"] == "2,3"
-    assert hyperparameters(training.model, training.hyperparameters).sizes == [2, 3]
+    assert hyperparameters(training).sizes == [2, 3]
 
 
 def test_a_key_may_override_a_merged_one(tmp_path):
