@@ -60,6 +60,7 @@ def test_missing_responses_are_reported_once_and_retried(kubeflow):
     kubeflow.server.states = [{"state": "RUNNING"}, {"state": "SUCCEEDED"}]
     kubeflow.server.fail("GET", "/runs/r-1", 502, "bad gateway", times=3)
     kubeflow.server.fail("GET", "/runs/r-1", 0)
+    kubeflow.server.fail("GET", "/runs/r-1", 429, "slow down")
     assert kubeflow(wait=True) == 0
     assert [line for line in kubeflow.lines if "no response" in line] == [
         "no response (502 bad gateway); retrying"
