@@ -1,5 +1,6 @@
 """VersionPusher: the pushed model is the newest version, and complete."""
 
+import shutil
 import time
 from pathlib import Path
 
@@ -149,3 +150,13 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
     # A copy is no version of its own.
     with pytest.raises(InputError, match="no version"):
         back(pushed_versions(serving)[0].name)
+
+
+def test_the_identity_of_a_model_without_a_fingerprint(tmp_path):
+    """TensorFlow 2.12 was the first that wrote a fingerprint."""
+    for name, probability in (("a", 0.9), ("b", 0.8)):
+        save(tmp_path / name, probability)
+        (tmp_path / name / "fingerprint.pb").unlink()
+    copy = shutil.copytree(tmp_path / "a", tmp_path / "copy")
+    a, b, copied = (identity(str(path)) for path in (tmp_path / "a", tmp_path / "b", copy))
+    assert a == copied != b
