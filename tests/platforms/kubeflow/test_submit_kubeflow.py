@@ -142,7 +142,7 @@ def test_kubeflow_names_what_failed(kubeflow):
 
 def test_the_error_of_a_failed_step_is_the_last_one_in_its_log(monkeypatch):
     logs = {
-        "first": b"KeyError: 'a'\nDuring handling\nplace.InputError: no file\nError: exit status 2\n",
+        "first": b"KeyError: 'a'\nDuring\nplace.InputError: no file\nError: exit status 2\n",
         "second": b"no error\n",
     }
     api = Mock()
