@@ -1,10 +1,14 @@
-"""Paths that are never patterns, whatever characters a user's folder has in its name."""
+"""Files: paths that are never patterns, whatever their characters; file systems without locks."""
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import glob
 import os
+
+WITHOUT_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF})
+"""Error numbers of `flock` on file systems that do not support locks."""
 
 
 def list_files(folder: str, names: str = "*") -> list[str]:
