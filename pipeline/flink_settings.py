@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -38,15 +37,6 @@ class Flink(Section):
     timeout_seconds: PositiveInt = 1800
     """Greatest time without progress of any task; the job is cancelled after it. It must be longer
     than the longest unit of work, which is a whole file for gzip and zstd."""
-    removed: ClassVar[Mapping[str, str]] = {
-        "environment": "the workers are threads of the component with master: [local], and in the "
-        "worker pool of each TaskManager otherwise",
-        "worker_command": "start a worker pool next to each TaskManager",
-        "workers_per_task_manager": "set beam.args: [--sdk_worker_parallelism=N] instead",
-        "job_server_memory": "it is 2g",
-        "network_memory": "it is 512m",
-        "kubernetes": "copy and edit kubeflow/flink/cluster.yaml instead",
-    }
 
     @field_validator("master", mode="before")
     @classmethod

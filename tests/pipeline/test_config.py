@@ -65,7 +65,6 @@ def test_urls_are_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
-        ("signing: {}", "", "signing: was removed; sign pushed models with model_signing, see"),
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("training: {epoch: 1}", "", "training.epoch: unknown key, did you mean epochs?"),
         (
