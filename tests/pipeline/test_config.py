@@ -57,11 +57,6 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
     assert config.paths.metadata == os.path.abspath("here/metadata.sqlite")
 
 
-def test_urls_are_left_alone(tmp_path):
-    config = load(tmp_path, "paths: {metadata: 'mysql://me@db/reviews'}")
-    assert config.paths.metadata == "mysql://me@db/reviews"
-
-
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
