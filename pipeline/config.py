@@ -24,8 +24,7 @@ from components.serving_check.settings import Thresholds
 from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
-from pipeline.cluster_settings import Cluster, Kubeflow, Vertex
-from pipeline.flink_settings import Flink
+from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from preprocessing import features
 from preprocessing.reading.labels import canonical
 from preprocessing.settings import Transform

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig, log_folder
-from pipeline.flink_settings import LOCAL, Flink
 
 if TYPE_CHECKING:
     from tfx.dsl.components.base.base_node import BaseNode

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from core import processes
 from core.errors import UserError
-from pipeline.flink_settings import Flink
+from pipeline.cluster_settings import Flink
 from platforms.beam import flink_jars
 from platforms.flink import guard, rest
 from platforms.flink.checks import check_java

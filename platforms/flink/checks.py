@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Iterable
 
 from core.errors import ConfigError
+from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig
-from pipeline.flink_settings import LOCAL, Flink
 from platforms.beam import flink_jars
 from platforms.checks import missing, places
 from platforms.flink import rest
