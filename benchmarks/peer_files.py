@@ -32,13 +32,7 @@ def _open(path: str) -> IO[str]:
 
 
 def main(run: Callable[..., dict[str, Any]], description: str | None, **options: Any) -> None:
-    """Call `run` with the arguments of the command line, and print its figures as JSON.
-
-    Args:
-      run: trains on the file `train` with `seed`, and evaluates on the file `test`.
-      description: the text of `--help`.
-      options: name of a further option -> its arguments for argparse.
-    """
+    """Call `run` with the arguments of the command line, and print its figures as JSON."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -14,10 +14,8 @@ WITHOUT_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.E
 def list_files(folder: str, names: str = "*") -> list[str]:
     """Return the sorted paths of the files in a folder; [] if it does not exist.
 
-    Args:
-      folder: a local or remote folder without subfolders. In its path `[`, `*` and `?` are ordinary
-        characters.
-      names: a pattern of the names of the files, such as `lines*`.
+    The folder is local or remote, and has no subfolders. In its path `[`, `*` and `?` are ordinary
+    characters; `names` is a pattern, such as `lines*`.
     """
     import tensorflow as tf
 

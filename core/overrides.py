@@ -23,9 +23,7 @@ _NEXT_KEY = re.compile(r"""(?=,\s*[^\s,=\[\]{}'":]+\s*=)""")
 def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
     """Return the keys and values in `text`: `'a.b=1,c={x: 2}'` -> [('a.b', 1), ('c', {'x': 2})].
 
-    Args:
-      text: the overrides; values are YAML.
-      origin: the option or variable that holds `text`, for error messages.
+    The values are YAML; `origin` is the option or variable that holds `text`, for error messages.
 
     Raises:
       ConfigError: a part is not KEY=VALUE, or its value is not YAML.
@@ -55,10 +53,7 @@ def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
 def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
     """Return the key and the unparsed value of `text`.
 
-    Args:
-      text: KEY=VALUE.
-      origin: the option or variable that holds `text`, for the error message.
-      example: a correct pair, for the error message.
+    A message has `origin`, the option or variable that holds `text`, and `example`, a correct pair.
 
     Raises:
       ConfigError: `text` has no `=`, or no key before it.

@@ -48,11 +48,7 @@ def command(module: str, *arguments: str, ends_with_parent: bool = True) -> list
 
 
 def end_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent ends, even if it is stopped or busy.
-
-    Args:
-      parent: the process id of the parent, which may have ended already.
-    """
+    """Let the kernel kill this process when its parent ends, even if it is stopped or busy."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -30,10 +30,8 @@ AnySection = TypeVar("AnySection", bound=Section)
 def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySection:
     """Return `section` with the parameters of a run as values, validated like a settings file.
 
-    Args:
-      section: the settings that the pipeline was compiled with.
-      values: parameter of the run -> value; a parameter has the name of the key that it replaces.
-        A number may be text, or a float without a fraction, as all numbers of Kubeflow are.
+    A parameter has the name of the key that it replaces. A number may be text, or a float without
+    a fraction, as all numbers of Kubeflow are.
 
     Raises:
       InputError: a value is not allowed, or contradicts the other settings.
@@ -66,10 +64,7 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, An
 def first_problem(error: ValidationError, section: type[BaseModel], inside: str = "") -> str:
     """Return a line `key: problem` for the first problem, and the number of further problems.
 
-    Args:
-      error: the validation error.
-      section: the model that did not validate.
-      inside: the key of the section itself; empty for the settings as a whole.
+    `section` is the model that did not validate, `inside` the key of the section itself.
     """
     problems = error.errors()
     problem = problems[0]

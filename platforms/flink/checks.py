@@ -26,9 +26,7 @@ _MINOR_VERSION = re.compile(r"beam-runners-flink-(\d+\.\d+)-")
 def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
     """Check that the TaskManagers can read and write these paths.
 
-    Args:
-      config: the settings.
-      paths: pairs of a setting or an option and its path.
+    A path comes with its setting or option.
 
     Raises:
       ConfigError: a path is on this machine only.

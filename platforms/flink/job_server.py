@@ -64,9 +64,7 @@ class JobServer:
     def __init__(self, settings: Settings, prefix: str):
         """Start the process; return when it accepts jobs.
 
-        Args:
-          settings: the settings of the job server.
-          prefix: start of the names of the jobs, which are cancelled when this process dies.
+        The jobs whose names start with `prefix` are cancelled when this process dies.
 
         Raises:
           FlinkError: Java is missing, or the job server ended or did not start in time.

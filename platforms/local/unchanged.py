@@ -42,11 +42,7 @@ def fingerprint(config: PipelineConfig) -> str | None:
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
     """Record the state after a run in ML Metadata.
 
-    Args:
-      store: the MetadataStore.
-      run_id: id of the run.
-      config: its settings.
-      before: the `fingerprint` before the run.
+    `before` is the `fingerprint` before the run.
     """
     if before:
         history.record(store, run_id, history.STATE, _state(config, before))

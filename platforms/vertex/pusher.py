@@ -207,10 +207,7 @@ class Endpoint:
     def upload(self, model_id: str, artifact_uri: str, content: str) -> None:
         """Upload the model with its serving container; return when the upload has ended.
 
-        Args:
-          model_id: the last part of the model's resource name.
-          artifact_uri: folder that contains the model in a subfolder whose name is a number.
-          content: a digest of the model.
+        The folder `artifact_uri` has the model in a subfolder whose name is a number.
         """
         container = vertex_types.ModelContainerSpec(
             image_uri=self._settings.image,
