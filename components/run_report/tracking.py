@@ -133,15 +133,17 @@ def track(tracking: Tracking, content: Content) -> None:
     )
 
 
-def send_unsent(tracking: Tracking) -> Iterator[str]:
+def send_unsent(tracking: Tracking, killed: Iterable[Sources] = ()) -> Iterator[str]:
     """Send the runs that were not sent; yield the id of each one that is now in MLflow.
+
+    Args:
+      tracking: the tracking server.
+      killed: the runs that did not reach their end, and may have been sent since.
 
     Raises:
       Exception: MLflow does not respond, or refuses a request.
     """
-    if not fileio.exists(tracking.unsent):
-        return
-    for name in sorted(fileio.listdir(tracking.unsent)):
+    for name in sorted(fileio.listdir(tracking.unsent)) if fileio.exists(tracking.unsent) else ():
         file = os.path.join(tracking.unsent, name)
         with fileio.open(file) as stream:
             values = json.loads(stream.read())
@@ -149,6 +151,11 @@ def send_unsent(tracking: Tracking) -> Iterator[str]:
         send(tracking, collect(Sources(**values, steps=steps)))
         fileio.remove(file)
         yield values["run_id"]
+    client = connect(tracking.uri)
+    for source in killed:
+        if not _find(client, _experiment(client, tracking.name), source.run_id):
+            send(tracking, collect(source))
+            yield source.run_id
 
 
 def one_line(error: BaseException) -> str:
@@ -169,8 +176,7 @@ def send(tracking: Tracking, content: Content) -> None:
     """Send a run. A second call completes what an interrupted one has sent, and repeats nothing."""
     client = connect(tracking.uri)
     source = content.sources
-    found = client.get_experiment_by_name(source.name)
-    experiment = found.experiment_id if found else client.create_experiment(source.name)
+    experiment = _experiment(client, source.name)
     run = _run(client, experiment, source)
     run_id, started = run.info.run_id, run.info.start_time
     _log(client, run, flat_settings(source.settings), _metrics(content), _tags(tracking, content))
@@ -189,7 +195,8 @@ def send(tracking: Tracking, content: Content) -> None:
     if source.pushed_to:
         _register(client, run_id, source)
     ended = started + round(1e3 * sum(step.seconds for step in source.steps))
-    client.set_terminated(run_id, "FAILED" if source.failure else "FINISHED", ended)
+    status = {"failed": "FAILED", "unfinished": "KILLED"}.get(result(content), "FINISHED")
+    client.set_terminated(run_id, status, ended)
 
 
 def move_champion(client: MlflowClient, name: str, pushed: str) -> str | None:
@@ -213,6 +220,17 @@ def champion(client: MlflowClient, name: str) -> str | None:
         raise
 
 
+def _experiment(client: MlflowClient, name: str) -> str:
+    """Return the id of the experiment of a pipeline, which is created unless it exists."""
+    found = client.get_experiment_by_name(name)
+    return str(found.experiment_id if found else client.create_experiment(name))
+
+
+def _find(client: MlflowClient, experiment: str, name: str) -> mlflow.entities.Run | None:
+    """Return the run whose `RUN_TAG` is `name`."""
+    return next(iter(client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'")), None)
+
+
 def _run(
     client: MlflowClient,
     experiment: str,
@@ -222,8 +240,8 @@ def _run(
 ) -> mlflow.entities.Run:
     """Return the run in MLflow, or a child of it; it is created unless it exists."""
     name = source.run_id + suffix
-    if found := client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'"):
-        return found[0]
+    if found := _find(client, experiment, name):
+        return found
     started = round(1e3 * (source.started or time.time()))
     return client.create_run(experiment, started, {RUN_TAG: name, **tags}, name)
 
