@@ -1,4 +1,4 @@
-"""Schedules on Vertex AI: created, listed and deleted; and the check of their times."""
+"""Schedules on either cluster: created, listed and deleted; and the check of their times."""
 
 import grpc
 import pytest
@@ -57,6 +57,38 @@ def test_the_schedule_has_the_pipeline_and_its_parameters(vertex):
     assert job["runtimeConfig"]["parameterValues"] == {"epochs": 3}
     assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/root"
     assert job["network"] == "n"
+
+
+def test_a_recurring_run_of_kubeflow_is_kept_while_one_of_its_runs_is_in_progress(kubeflow):
+    server, objects, pages = kubeflow.server, {"recurringRuns": [], "runs": []}, []
+    others = server.answer
+
+    def answer(request):
+        kind = request.path.rpartition("/")[2].replace("recurringruns", "recurringRuns")
+        if request.method != "GET" or kind not in objects:
+            return others(request)
+        # Each page has one object.
+        pages[:] = pages or [{kind: [each], "next_page_token": "more"} for each in objects[kind]]
+        return pages.pop(0) | ({} if pages else {"next_page_token": ""})
+
+    server.answer = answer
+    for number, cron in enumerate(("0 3 * * 1", "*/30 * * * *")):
+        create(kubeflow, cron, values={"epochs": "3"})
+        body = server.find_requests("POST", "/recurringruns")[-1].body
+        assert (body["no_catchup"], body["max_concurrency"]) == (True, "1")
+        assert body["runtime_config"]["parameters"] == {"epochs": 3}
+        known = {"recurring_run_id": f"id-{number}", "status": "ENABLED", "state": "SUCCEEDED"}
+        objects["recurringRuns"].append({**body, **known})
+        objects["runs"].append({**known, "display_name": "run", "run_id": "r"})
+    ends = ("  0 3 * * 1  enabled", "  */30 * * * *  enabled")
+    _, name = (line.removesuffix(end) for end in ends for line in listed(kubeflow) if end in line)
+    objects["runs"][1]["state"] = "RUNNING"
+    with pytest.raises(SubmitError, match=f"{name} is disabled, but not deleted"):
+        submission.delete_schedule(kubeflow.config(), kubeflow.target, name, print)
+    assert server.find_requests("POST", "id-1:disable") and not server.find_requests("DELETE")
+    objects["runs"][1]["state"] = "FAILED"
+    submission.delete_schedule(kubeflow.config(), kubeflow.target, name, print)
+    assert [request.path[-4:] for request in server.find_requests("DELETE")] == ["id-1"]
 
 
 def test_a_lost_response_is_not_repeated(vertex):
