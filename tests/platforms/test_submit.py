@@ -42,18 +42,9 @@ def test_vertex_requires_credentials(kubeflow, monkeypatch):
         check_credentials(kubeflow.config())
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("epoch=3", "parameter epoch: the pipeline has no such parameter; known are input_base, "),
-        ("epochs=2.5", "parameter epochs: Input should be a valid integer"),
-        ("min_accuracy=high", "parameter min_accuracy: Input should be a valid number"),
-        ("min_accuracy=nan", "parameter min_accuracy: Input should be"),
-    ],
-)
-def test_wrong_parameters(kubeflow, given, message):
-    with pytest.raises(UserError, match=message):
-        kubeflow(given)
+def test_a_parameter_that_the_pipeline_lacks(kubeflow):
+    with pytest.raises(UserError, match="parameter epoch: the pipeline has no such parameter"):
+        kubeflow("epoch=3")
     assert not kubeflow.server.requests
 
 

@@ -162,14 +162,6 @@ def test_a_run_that_fails_before_any_task(kubeflow):
     assert kubeflow.lines[-2].endswith(" failed: no quota")
 
 
-def test_a_cancelled_run_whose_history_does_not_show_it(kubeflow):
-    workflow = json.dumps({"spec": {"activeDeadlineSeconds": 0}})
-    runtime = {"workflow_manifest": workflow}
-    kubeflow.server.states = [{"state": "FAILED", "pipeline_runtime": runtime}]
-    assert kubeflow(wait=True) == 1
-    assert kubeflow.lines[-2].endswith(" was cancelled")
-
-
 def test_an_unreachable_endpoint(kubeflow, monkeypatch):
     # An endpoint on loopback is not requested from a proxy.
     monkeypatch.setenv("http_proxy", kubeflow.server.url)

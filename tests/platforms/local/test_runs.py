@@ -150,10 +150,8 @@ def test_a_wrong_argument_is_one_line_and_exit_code_2(metadata, call, arguments,
     [
         ("run", "{}/damaged.sqlite", "file is not a database"),
         ("runs", "{}/damaged.sqlite", "file is not a database"),
-        ("report", "{}/damaged.sqlite", "file is not a database"),
         ("runs", "mysql://me:secret@127.0.0.1:1/x", "mysql_real_connect failed"),
         ("runs", "mysql://me:secret@[::1/x", "mysql://… is not supported"),
-        ("run", "mysql://me:secret@[::1/x", "mysql://… is not supported"),
     ],
 )
 def test_metadata_that_cannot_be_opened_is_2_and_one_line(
