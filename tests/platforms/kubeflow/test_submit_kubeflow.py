@@ -2,12 +2,15 @@
 
 import json
 import socket
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
-from core.errors import ConfigError
+from core.errors import ConfigError, InputError
 from platforms.follow import SubmitError
+from platforms.kubeflow import failed_pods
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import PLATFORM
 
@@ -40,8 +43,8 @@ def reviews(kubeflow, tmp_path):
 
 
 def test_unchanged_input_is_a_cache_hit_and_changed_input_is_not(kubeflow, reviews):
-    def key():
-        assert kubeflow(cache=True) == 0
+    def key(*parameters):
+        assert kubeflow(*parameters, cache=True) == 0
         task = sent_tasks(kubeflow)["ReviewExampleGen"]
         assert task["cachingOptions"] == {"enableCache": True}
         options = json.loads(task["inputs"]["parameters"]["options"]["runtimeValue"]["constant"])
@@ -55,7 +58,10 @@ def test_unchanged_input_is_a_cache_hit_and_changed_input_is_not(kubeflow, revie
     (reviews / "reviews.csv").write_text("label,text\n2,bad\n2,good\n")
     second = key()
     (reviews / "more.csv").write_text("label,text\n2,good\n")
-    assert len({first, second, key()}) == 3
+    elsewhere = reviews.with_name("elsewhere")
+    elsewhere.mkdir()
+    (elsewhere / "reviews.csv").write_text("label,text\n1,bad\n")
+    assert len({first, second, key(), key(f"input_base={elsewhere}")}) == 4
     run = kubeflow.server.find_requests("POST", "/runs")[-1]
     assert run.body["pipeline_spec"]["platform_spec"] == PLATFORM
 
@@ -71,6 +77,8 @@ def test_input_that_only_the_pods_can_access_is_read_again(kubeflow, reviews, ca
 def test_the_cache_can_be_switched_off(kubeflow, reviews):
     assert kubeflow(cache=False) == 0
     assert not any(is_cached(kubeflow, name) for name in ("ReviewExampleGen", "Trainer"))
+    # The input is not listed, so the step still checks the parameters.
+    assert "epochs" in sent_tasks(kubeflow)["ReviewExampleGen"]["inputs"]["parameters"]
 
 
 def test_the_run_has_the_settings_and_the_parameters(kubeflow):
@@ -132,18 +140,26 @@ def test_kubeflow_names_what_failed(kubeflow):
     ]
 
 
+def test_the_error_of_a_failed_step_is_the_last_one_in_its_log(monkeypatch):
+    logs = {
+        "first": b"KeyError: 'a'\nDuring\nplace.InputError: no file\nError: exit status 2\n",
+        "second": b"no error\n",
+    }
+    api = Mock()
+    api.list_namespaced_pod().items = [Mock(metadata=SimpleNamespace(name=each)) for each in logs]
+    api.read_namespaced_pod_log = lambda pod, *_, **__: Mock(data=logs[pod])
+    monkeypatch.setattr(failed_pods, "connect", Mock())
+    monkeypatch.setattr(failed_pods, "CoreV1Api", lambda _: api)
+    assert failed_pods.last_errors("team-a", "r-1") == ["first: place.InputError: no file"]
+    monkeypatch.setattr(failed_pods, "connect", Mock(side_effect=InputError("no kube config")))
+    assert failed_pods.last_errors("team-a", "r-1") == []
+
+
 def test_a_run_that_fails_before_any_task(kubeflow):
     kubeflow.server.states = [{"state": "FAILED", "error": {"code": 13, "message": "no quota"}}]
+    kubeflow.server.fail("GET", "v1beta1/runs", 404, "no older version of the API")
     assert kubeflow(wait=True) == 1
     assert kubeflow.lines[-2].endswith(" failed: no quota")
-
-
-def test_a_cancelled_run_whose_history_does_not_show_it(kubeflow):
-    workflow = json.dumps({"spec": {"activeDeadlineSeconds": 0}})
-    runtime = {"workflow_manifest": workflow}
-    kubeflow.server.states = [{"state": "FAILED", "pipeline_runtime": runtime}]
-    assert kubeflow(wait=True) == 1
-    assert kubeflow.lines[-2].endswith(" was cancelled")
 
 
 def test_an_unreachable_endpoint(kubeflow, monkeypatch):
