@@ -176,7 +176,9 @@ class Endpoint:
           InputError: there is no such model, or it is served.
         """
         models, served = self._pushed(), self._served()
-        chosen = version_to_serve(list(models), served, model_id, f"the endpoint {self.name}")
+        undone = {each for each, model in models.items() if _ROLLED_BACK in model.labels}
+        place = f"the endpoint {self.name}"
+        chosen = version_to_serve(list(models), undone, served, model_id, place)
         self.serve(chosen)
         for each, labels in ((chosen, {}), (served, {_ROLLED_BACK: "true"})):
             if each in models:

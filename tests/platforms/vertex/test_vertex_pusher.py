@@ -235,8 +235,10 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     assert states() == ["rolled back", "served"]
     with pytest.raises(InputError, match=f"{bad} .* was rolled back"):
         push(tmp_path / "again", content=b"bad")
+    push(tmp_path / "third", content=b"third")
+    assert Endpoint(SETTINGS).roll_back(None) == good
     assert Endpoint(SETTINGS).roll_back(bad) == bad
     assert served(vertex) == [(bad, 100)]
-    assert states() == ["served", "rolled back"]
+    assert states() == ["rolled back", "served", "rolled back"]
     with pytest.raises(InputError, match="the endpoint amazon-reviews: no version no-such-model"):
         Endpoint(SETTINGS).roll_back("no-such-model")
