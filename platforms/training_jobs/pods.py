@@ -151,10 +151,10 @@ def _lost_with(pod: dict[str, Any]) -> str:
         reason = reason or "NodeNotReady"
     if status.get("phase") != "Running" or not reason:
         return ""
-    node = f"node {pod['spec']['nodeName']}"
+    name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
     return (
-        f"is lost ({reason}): pod {pod['metadata']['name']} on {node} is replaced when {node} "
-        "reports its end, or when the Node object is deleted"
+        f"is lost ({reason}): the job waits until node {node} has ended pod {name}, or until the "
+        "Node object is deleted"
     )
 
 

@@ -344,7 +344,7 @@ def test_a_pod_of_a_silent_node_is_named_with_what_is_waited_for(log, phase, con
     item["status"] = {"phase": phase, "conditions": conditions}
     read = Pod.read(item, "worker 0", "x")
     run(Look([read]), Look([], "Completed"))
-    text = f"{NAME}: worker 0 is lost ({reason}): pod pod on node n1 is replaced when node n1"
+    text = f"{NAME}: worker 0 is lost ({reason}): the job waits until node n1 has ended pod pod, or"
     assert (text in log.text) == bool(reason)
 
 
