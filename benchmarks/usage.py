@@ -30,10 +30,10 @@ _BLOCK = 512
 _COLUMNS = 140
 
 
-def parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
+def parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that most benchmarks have."""
     made = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawTextHelpFormatter, **options
+        description=description, formatter_class=argparse.RawTextHelpFormatter
     )
     made.add_argument("--set", default=[], action="append", help="settings of ours, KEY=VALUE")
     made.add_argument("--json", type=Path, help="output file for the figures")
@@ -83,11 +83,6 @@ def gpus() -> int:
         return 0
     listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True)
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
-
-
-def size_of_files(folder: Path) -> int:
-    """Return the sum of the sizes of all files below a folder, in bytes."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def fail(problem: str, log: Path) -> SystemExit:
