@@ -30,10 +30,7 @@ def check_parameters(
 ) -> dict[str, Any]:
     """Check the parameters of a run like the settings that they override.
 
-    Args:
-      config: the settings that the pipeline was compiled with.
-      target: the platform that it was compiled for.
-      given: parameter -> value, also a number as text.
+    The pipeline was compiled with `config`; a number may be text.
 
     Returns:
       The parameters in the types of the settings.

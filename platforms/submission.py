@@ -101,14 +101,8 @@ def submit(
 ) -> int:
     """Submit `package` once, report the run's name and link, and follow the run if `wait`.
 
-    Args:
-      config: the settings of the cluster, and those that the pipeline was compiled with.
-      target: the platform of the cluster.
-      package: the file that was compiled from `config` for `target`.
-      parameters: values of the pipeline's runtime parameters, also numbers as text.
-      wait: True to return after the end of the run.
-      report: gets one line at a time.
-      poll_seconds, patience_seconds: see `follow`.
+    `package` is the file that was compiled from `config` for `target`. A number in `parameters` may
+    be text.
 
     Returns:
       0 if the run was submitted and, with `wait`, succeeded. 1 if the run failed or was cancelled,
@@ -155,7 +149,7 @@ def create_schedule(
 ) -> None:
     """Create a schedule of `package` with times in UTC, and report its name.
 
-    Args and Raises: see `submit` and `check_cron`.
+    Raises: see `submit` and `check_cron`.
     """
     times = check_cron(cron)
     compiled, values, name = _prepare(config, target, package, parameters)
@@ -207,7 +201,7 @@ def _prepare(
 
     The name is the id of a run on Vertex AI, which has at most 128 characters.
 
-    Args and Raises: see `submit`.
+    Raises: see `submit`.
     """
     check_submission(config, target)
     values = check_parameters(config, target, parameters)
