@@ -39,11 +39,6 @@ def check_parameters(
       ConfigError, InputError: there is no such parameter, a value is not allowed, the target does
         not support it, or it requires another compiled pipeline.
     """
-    if not given:
-        return {}
-    # This import of TFX takes seconds, and most runs are submitted without a parameter.
-    from components.trainer import training_of_run
-
     of_section: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
         if name not in RUN_PARAMETERS:
@@ -52,6 +47,11 @@ def check_parameters(
                 f"parameter {name}: the pipeline has no such parameter; known are {known}"
             )
         of_section.setdefault(RUN_PARAMETERS[name], {})[name] = value
+    if not given:
+        return {}
+    # This import of TFX takes seconds, and most runs are submitted without a parameter.
+    from components.trainer import training_of_run
+
     changed = {
         section: (training_of_run if section == "training" else with_parameters)(
             getattr(config, section), values

@@ -19,7 +19,7 @@ from core import exit_codes
 from core.errors import ConfigError, InputError, UserError
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, check_endpoint, cluster_name
-from platforms.follow import PATIENCE_SECONDS, POLL_SECONDS, Report, follow
+from platforms.follow import Report, follow
 from platforms.parameters import check_parameters
 from platforms.targets import check_target
 
@@ -95,9 +95,6 @@ def submit(
     parameters: Mapping[str, Any],
     wait: bool,
     report: Report,
-    *,
-    poll_seconds: float = POLL_SECONDS,
-    patience_seconds: float = PATIENCE_SECONDS,
 ) -> int:
     """Submit `package` once, report the run's name and link, and follow the run if `wait`.
 
@@ -121,7 +118,7 @@ def submit(
     if not wait:
         return exit_codes.PUSHED
     tasks = list(compiled.spec["root"]["dag"]["tasks"])
-    return follow(run, tasks, report, poll_seconds, patience_seconds)
+    return follow(run, tasks, report)
 
 
 def check_cron(text: str) -> str:
