@@ -210,13 +210,14 @@ def version_to_serve(pushed: list[str], served: str | None, name: str | None, pl
     Raises:
       InputError: there is no such version, or it is served.
     """
-    if name is None:
-        earlier = pushed[pushed.index(served) + 1 :] if served in pushed else []
-        name = earlier[0] if earlier else served
+    earlier = pushed[pushed.index(served) + 1 :] if served in pushed else []
+    name = name or next(iter(earlier), None)
     if not pushed:
         raise InputError(f"{place}: no pushed model; `amazon-reviews run` pushes one")
-    if name is None or name == served:
-        problem = f"version {name} is served, and there is no other model to serve"
+    if name is None:
+        problem = f"no model was pushed before version {served}, which is served"
+    elif name == served:
+        problem = f"version {name} is served already"
     elif name not in pushed:
         problem = f"no version {name}"
     else:
