@@ -123,15 +123,10 @@ def figures_of(module: str, *arguments: str, log: Path) -> dict[str, Any]:
 
 
 class Sample(NamedTuple):
-    """The processes at one moment.
+    """The processes at one moment: CPU seconds so far, also of those that have ended, and bytes.
 
-    Attributes:
-      time: the time according to the clock of the tree.
-      cpu: CPU seconds of all processes so far, including those that have ended.
-      resident: kind -> resident memory of its processes, in bytes.
-      together: memory of all processes in bytes. Of a page that several processes share, each has
-        a part (PSS).
-      disk: bytes on disk of the files in the folder.
+    The resident memory is that of each kind of process. In the memory of all together, each of the
+    processes that share a page has a part of it (PSS).
     """
 
     time: float

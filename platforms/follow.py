@@ -61,13 +61,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Run(abc.ABC):
-    """A submitted run.
-
-    Attributes:
-      name: its name.
-      link: its web page.
-      logs: the command or web page that shows the logs of its failed tasks.
-    """
+    """A submitted run: its web page, and the command or page with the logs of its failed tasks."""
 
     name: str
     link: str

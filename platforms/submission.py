@@ -35,13 +35,8 @@ class Interrupted(UserError):
 
 @dataclass(frozen=True)
 class Package:
-    """A compiled pipeline.
-
-    Attributes:
-      job: the PipelineJob for Vertex AI; empty for Kubeflow.
-      spec: the PipelineSpec.
-      platform: the settings for Kubernetes; may be empty.
-    """
+    """A compiled pipeline: the PipelineSpec, and the PipelineJob around it for Vertex AI, or the
+    settings for Kubernetes."""
 
     job: dict[str, Any]
     spec: dict[str, Any]
@@ -60,14 +55,7 @@ def read_package(file: Path) -> Package:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A recurring run on Kubeflow, or a schedule on Vertex AI.
-
-    Attributes:
-      id: the id that the cluster gave it.
-      name: its name.
-      cron: its times, five fields in UTC.
-      state: its state, in words of the cluster.
-    """
+    """A recurring run on Kubeflow, or a schedule on Vertex AI; `cron` has five fields in UTC."""
 
     id: str
     name: str
