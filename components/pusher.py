@@ -192,11 +192,7 @@ def roll_back(serving: str, name: str | None = None) -> tuple[Version, str]:
     """
     found = pushed_versions(serving)
     pushed = [version for version in found if not version.replaced]
-    if not pushed:
-        raise InputError(
-            f"paths.serving: no pushed model in {serving}; amazon-reviews run pushes one"
-        )
-    served = found[0].original
+    served = found[0].original if found else ""
     names = [version.name for version in pushed]
     name = version_to_serve(names, rolled_back(found), served, name, serving)
     [chosen] = [version for version in pushed if version.name == name]
@@ -218,11 +214,14 @@ def version_to_serve(
     Raises:
       InputError: there is no such version, or it is served.
     """
+    earlier = pushed[pushed.index(served) + 1 :] if served in pushed else []
+    name = name or min(earlier, key=undone.__contains__, default=None)
+    if not pushed:
+        raise InputError(f"{place}: no pushed model; `amazon-reviews run` pushes one")
     if name is None:
-        earlier = pushed[pushed.index(served) + 1 :] if served in pushed else []
-        name = min(earlier, key=lambda each: each in undone, default=served)
-    if name is None or name == served:
-        problem = f"version {name} is served, and there is no other model to serve"
+        problem = f"no model was pushed before version {served}, which is served"
+    elif name == served:
+        problem = f"version {name} is served already"
     elif name not in pushed:
         problem = f"no version {name}"
     else:

@@ -139,7 +139,7 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
         return chosen.name, rolled_back(found)
 
     assert back() == (a, {b})
-    with pytest.raises(InputError, match=f"version {a} is served, and there is no other"):
+    with pytest.raises(InputError, match=f"no model was pushed before version {a}, which"):
         back()
     with pytest.raises(InputError, match=f"the model is version {b} .* was rolled back"):
         pushes.push("b")
