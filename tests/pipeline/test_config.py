@@ -60,6 +60,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
+        ("signing: {}", "", "signing: was removed; sign pushed models with model_signing, see"),
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("training: {epoch: 1}", "", "training.epoch: unknown key, did you mean epochs?"),
         (

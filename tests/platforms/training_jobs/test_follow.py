@@ -332,6 +332,29 @@ def test_the_reason_why_a_pod_does_not_run_is_read(status, why):
     assert Pod.read(pending, "chief", "x").blocked_by == why
 
 
+READY = [{"type": "ContainersReady", "status": "True"}, {"type": "Ready", "status": "True"}]
+SILENT = [READY[0], {"type": "Ready", "status": "False"}]
+DELETED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "conditions", "reason"),
+    [
+        ("Running", SILENT, "NodeNotReady"),
+        ("Running", [*SILENT, DELETED], "DeletionByTaintManager"),
+        ("Running", READY, ""),
+        ("Failed", [*SILENT, DELETED], ""),
+    ],
+)
+def test_a_pod_of_a_silent_node_is_named_with_what_is_waited_for(log, phase, conditions, reason):
+    item = {**pod_with(None, "x"), "spec": {"nodeName": "n1"}}
+    item["status"] = {"phase": phase, "conditions": conditions}
+    read = Pod.read(item, "worker 0", "x")
+    run(Look([read]), Look([], "Completed"))
+    text = f"{NAME}: worker 0 is lost ({reason}): the job waits until node n1 has ended pod pod, or"
+    assert (text in log.text) == bool(reason)
+
+
 @pytest.mark.parametrize(
     ("code", "text"),
     [
