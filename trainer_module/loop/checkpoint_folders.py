@@ -251,7 +251,7 @@ def _is_running(other: str, folder: str) -> bool:
     except tf.errors.NotFoundError:
         # A training that has just created its folder writes its first heartbeat next.
         return _is_new(other, now)
-    if process["host"] == socket.gethostname():
+    if process["host"] == _host():
         return process == _process(process["process"])
     return seconds < SECONDS_WITHOUT_HEARTBEAT
 
@@ -277,4 +277,9 @@ def _process(pid: int) -> dict[str, Any] | None:
         started = psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:
         return None
-    return {"host": socket.gethostname(), "process": pid, "started": started}
+    return {"host": _host(), "process": pid, "started": started}
+
+
+def _host() -> str:
+    # Pods in the network of their node share its name, but not the numbers of processes.
+    return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
