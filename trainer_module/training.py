@@ -12,6 +12,7 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from core.files import damage_named
 from preprocessing.features import CLASSES
 from trainer_module import models, strategies, weights
 from trainer_module.cluster.collective import Collective
@@ -104,7 +105,8 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
 
     measurements = Measurements(inputs.global_batch, first_step, state.usage)
     total_steps, patience = inputs.steps * training.epochs, training.early_stopping
-    with PreemptionSignal() as preemption:
+    files = [*inputs.train.files, *inputs.evaluation.files]
+    with PreemptionSignal() as preemption, damage_named(files):
         sync = PreemptionSync(preemption, collective)
         callbacks = [
             StopOnNonFiniteLoss(first_step),

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from core.files import list_files
+from core.files import damage_named, list_files
 from preprocessing import features
 from trainer_module.inputs.autotune import without_autotune
 
@@ -87,8 +87,9 @@ def _counted(files: Sequence[str]) -> list[int]:
     read = paths.interleave(
         sizes, cycle_length=_FILES_AT_ONCE, num_parallel_calls=_FILES_AT_ONCE, deterministic=False
     )
-    for place, size in without_autotune(read).as_numpy_iterator():
-        counts[place] += int(size)
+    with damage_named(files):
+        for place, size in without_autotune(read).as_numpy_iterator():
+            counts[place] += int(size)
     return counts
 
 
