@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from cli.compile import compile_to
 from core.errors import UserError
-from pipeline.config import check_hyperparameters, load_config
-from platforms.targets import check_target
+from pipeline.config import load_config
 from platforms.tfx_command import check_engine
 
 OUTPUT = "pipeline.json"
@@ -21,15 +21,10 @@ def main() -> int:
     """Compile the pipeline for Vertex AI into `pipeline.json`; return the exit code."""
     try:
         check_engine("vertex")
-        config = load_config()
-        check_target(config, "vertex")
-        check_hyperparameters(config)
+        compile_to(Path(OUTPUT), load_config(), "vertex")
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    from platforms.compile import compile_pipeline
-
-    compile_pipeline(config, "vertex", Path(OUTPUT))
     return 0
 
 

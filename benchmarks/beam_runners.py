@@ -39,7 +39,7 @@ from rich.table import Column, Table
 from benchmarks import usage
 from cli.monitor import local_runner, run_watched
 from core.errors import UserError
-from pipeline.flink_settings import Flink
+from pipeline.cluster_settings import Flink
 from platforms.beam import flink_jars
 from platforms.flink.checks import check_java
 from sample_data.generate import reviews

@@ -27,11 +27,7 @@ _BATCH = 1024
 def measure(file: str, scratch: Path) -> dict[str, Any]:
     """Return the seconds of each step alone, on all cores, and the number of reviews.
 
-    The key STEP_cpu has the CPU seconds of a step.
-
-    Args:
-      file: a file in Kaggle's fastText format, plain or bz2.
-      scratch: the folder for temporary files.
+    The key STEP_cpu has the CPU seconds of a step. `scratch` is for temporary files.
     """
     from preprocessing.reading.columns import Layout
     from preprocessing.reading.pieces import cut_file

@@ -10,8 +10,6 @@ threads race, so the seed does not determine the model.
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import tempfile
 import time
@@ -21,7 +19,7 @@ from typing import Any
 import fasttext
 
 from benchmarks import usage
-from benchmarks.peer_files import read_reviews
+from benchmarks.peer_files import main, read_reviews
 from trainer_module.cluster.resources import peak_rss
 
 EPOCHS = 5
@@ -41,16 +39,12 @@ def prepare(source: str, target: Path) -> int:
     return count
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+def fit(prepared: Path, seed: int = 0) -> Any:
+    """Return a model that has trained on a file of `prepare`."""
+    options = {"wordNgrams": 2, "dim": 10, "epoch": EPOCHS, "lr": 0.25}
+    return fasttext.train_supervised(
+        str(prepared), **options, seed=seed, thread=usage.cores(), verbose=0
     )
-    parser.add_argument("train")
-    parser.add_argument("test")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--compressed", action="store_true")
-    arguments = parser.parse_args()
-    print(json.dumps(run(**vars(arguments))))
 
 
 def run(train: str, test: str, *, seed: int = 0, compressed: bool = False) -> dict[str, Any]:
@@ -70,16 +64,7 @@ def run(train: str, test: str, *, seed: int = 0, compressed: bool = False) -> di
         examples = prepare(train, prepared)
         prepare(test, held_out)
         start, cpu = time.perf_counter(), time.process_time()
-        model = fasttext.train_supervised(
-            str(prepared),
-            wordNgrams=2,
-            dim=10,
-            epoch=EPOCHS,
-            lr=0.25,
-            seed=seed,
-            thread=usage.cores(),
-            verbose=0,
-        )
+        model = fit(prepared, seed)
         if compressed:
             model.quantize(str(prepared), cutoff=_FEATURES, retrain=True, qnorm=True, verbose=0)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -101,4 +86,4 @@ def run(train: str, test: str, *, seed: int = 0, compressed: bool = False) -> di
 
 
 if __name__ == "__main__":
-    main()
+    main(run, __doc__, compressed={"action": "store_true"})

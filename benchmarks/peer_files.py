@@ -1,11 +1,13 @@
-"""A reader of reviews for the peers, whose imports add little to their measured memory."""
+"""The common part of the peers; its imports add little to their measured memory."""
 
 from __future__ import annotations
 
+import argparse
 import bz2
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 _LABELS = {"__label__1": 0, "__label__2": 1}
 
@@ -27,3 +29,16 @@ def read_reviews(path: str) -> Iterator[tuple[int, str]]:
 def _open(path: str) -> IO[str]:
     opened = bz2.open if Path(path).suffix == ".bz2" else open
     return opened(path, "rt", encoding="utf-8", newline="\n")
+
+
+def main(run: Callable[..., dict[str, Any]], description: str | None, **options: Any) -> None:
+    """Call `run` with the arguments of the command line, and print its figures as JSON."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("train", help="reviews to train on, fastText format")
+    parser.add_argument("test", help="reviews to test on")
+    parser.add_argument("--seed", type=int, default=0)
+    for name, arguments in options.items():
+        parser.add_argument(f"--{name}", **arguments)
+    print(json.dumps(run(**vars(parser.parse_args()))))

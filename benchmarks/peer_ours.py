@@ -37,11 +37,7 @@ def prepare(
 ) -> TrainingJob:
     """Run the real pipeline up to Transform; return the job of a training on its output.
 
-    Args:
-      root: the folder for all files.
-      files: split -> file with reviews.
-      model: the setting `training.model`.
-      overrides: additional settings, KEY=VALUE.
+    `files` has the file of each split, `root` gets all files.
     """
     inputs = root / "input"
     inputs.mkdir(parents=True)

@@ -8,8 +8,6 @@ The seed determines the order of the solver.
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -20,22 +18,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from benchmarks.peer_files import read_reviews
+from benchmarks.peer_files import main, read_reviews
 from trainer_module.cluster.resources import peak_rss
 
 _WORD = r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+"
 """The words as for fastText: a punctuation mark is a word."""
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("train")
-    parser.add_argument("test")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    print(json.dumps(run(**vars(arguments))))
 
 
 def run(train: str, test: str, *, seed: int = 0) -> dict[str, Any]:
@@ -69,4 +56,4 @@ def _size(classifier: Pipeline) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    main(run, __doc__)

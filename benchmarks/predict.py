@@ -30,7 +30,7 @@ from typing import Any
 from rich.table import Column, Table
 
 from benchmarks import usage
-from benchmarks.peer_fasttext import EPOCHS, prepare
+from benchmarks.peer_fasttext import fit, prepare
 from benchmarks.peer_files import read_reviews
 from trainer_module.cluster.resources import peak_rss
 
@@ -153,13 +153,9 @@ def _bulk_inferrer(file: str, model: str, folder: str, limit: str) -> int:
 
 
 def _train_fasttext(file: str, _: str, folder: str) -> int:
-    import fasttext
-
     prepared = Path(folder) / "prepared.txt"
     prepare(file, prepared)
-    fasttext.train_supervised(
-        str(prepared), wordNgrams=2, dim=10, epoch=EPOCHS, lr=0.25, thread=usage.cores(), verbose=0
-    ).save_model(f"{folder}/fasttext.bin")
+    fit(prepared).save_model(f"{folder}/fasttext.bin")
     return 0
 
 

@@ -10,8 +10,6 @@ Outside the model, Keras's Tokenizer selects 20,000 words of both files. Every r
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import tempfile
 import time
@@ -21,7 +19,7 @@ from typing import Any
 import numpy as np
 import tf_keras
 
-from benchmarks.peer_files import read_reviews
+from benchmarks.peer_files import main, read_reviews
 from trainer_module.cluster.resources import peak_rss
 
 BATCH_SIZE = 512
@@ -45,33 +43,33 @@ def build() -> tf_keras.Model:
     return model
 
 
-def run(train_file: str, test_file: str, *, steps: int | None, seed: int) -> dict[str, Any]:
+def run(train: str, test: str, *, steps: int | None, seed: int) -> dict[str, Any]:
     """Train the model, and evaluate it after a whole epoch.
 
     Args:
-      train_file, test_file: files in Kaggle's fastText format, plain or .bz2.
+      train, test: files in Kaggle's fastText format, plain or .bz2.
       steps: the number of steps to measure; None: a whole epoch. With `steps` only the reviews of
         these steps are tokenized, and the test file is not read.
       seed: seed of the initialisation and of the order.
 
     Returns:
-      examples: number of reviews in `train_file`.
+      examples: number of reviews in `train`.
       seconds, steps: seconds and steps of the measured training.
       seconds_per_epoch: seconds of a whole epoch.
       extrapolated: True if `seconds_per_epoch` is computed from fewer steps.
-      accuracy: accuracy on `test_file`; None if extrapolated.
+      accuracy: accuracy on `test`; None if extrapolated.
       peak_rss: peak memory of this process in bytes.
       size: size of the model, without the state of Adam, and of its tokenizer, in bytes.
     """
-    labels, texts = zip(*read_reviews(train_file), strict=True)
+    labels, texts = zip(*read_reviews(train), strict=True)
     examples, held_out = len(texts), ((), ())
     if steps is None:
-        held_out = tuple(zip(*read_reviews(test_file), strict=True))
+        held_out = tuple(zip(*read_reviews(test), strict=True))
     else:
         # One more step, because the first one is not measured.
         required = BATCH_SIZE * (steps + 1)
         if not BATCH_SIZE < required <= examples:
-            raise SystemExit(f"{steps} steps: {train_file} has {examples} reviews of {required}")
+            raise SystemExit(f"{steps} steps: {train} has {examples} reviews of {required}")
         labels, texts = labels[:required], texts[:required]
     tokenizer = tf_keras.preprocessing.text.Tokenizer(num_words=WORDS)
     tokenizer.fit_on_texts(texts + held_out[1])
@@ -102,19 +100,6 @@ def run(train_file: str, test_file: str, *, steps: int | None, seed: int) -> dic
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("train", help="reviews to train on, fastText format")
-    parser.add_argument("test", help="reviews to test on")
-    parser.add_argument("--steps", type=int, help="number of steps to measure [a whole epoch]")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    figures = run(arguments.train, arguments.test, steps=arguments.steps, seed=arguments.seed)
-    print(json.dumps(figures))
-
-
 def _size(model: tf_keras.Model, tokenizer: tf_keras.preprocessing.text.Tokenizer) -> int:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.h5"
@@ -127,4 +112,4 @@ def _padded(tokenizer: tf_keras.preprocessing.text.Tokenizer, texts: tuple[str, 
 
 
 if __name__ == "__main__":
-    main()
+    main(run, __doc__, steps={"type": int, "help": "number of steps to measure [a whole epoch]"})

@@ -86,10 +86,6 @@ def setups(gpus: int, logical: Sequence[int] = (2,)) -> list[Setup]:
     """Return the rows that a machine supports.
 
     Each worker requires a GPU of its own, so a machine with one GPU supports no cluster.
-
-    Args:
-      gpus: number of GPUs of the machine.
-      logical: numbers of logical devices to split the CPU into, on a machine without GPUs.
     """
     kind, on_all = ("GPU" if gpus else "CPU"), max(1, gpus)
     one_process = [

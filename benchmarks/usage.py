@@ -102,10 +102,7 @@ def run_module(
 ) -> str:
     """Run `python -m MODULE ARGUMENTS` in the repository; return its standard output.
 
-    Args:
-      module, arguments: the command line.
-      log: the file to which its standard error is appended.
-      environment: variables in addition to those of this process.
+    Its standard error is appended to `log`.
 
     Raises:
       SystemExit: the module failed; the message contains the path of a copy of its log.

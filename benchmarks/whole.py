@@ -109,14 +109,7 @@ def provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
 
 
 def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[str, Any]:
-    """Run the pipeline; return its seconds, its peaks and the accuracy of its model.
-
-    Args:
-      inputs: the folder with the archives.
-      root: the folder for everything that the run writes.
-      overrides: settings, KEY=VALUE.
-      log: the file for the log.
-    """
+    """Run the pipeline; return its seconds, its peaks and the accuracy of its model."""
     from pipeline.config import load_config
     from platforms.local import runs
 

@@ -45,11 +45,7 @@ _INTERRUPTED_CODES = (-signal.SIGINT, exit_codes.INTERRUPTED)
 
 
 def local_runner(config: str | None = None, overrides: Sequence[str] = ()) -> list[str]:
-    """Return the command that runs the pipeline in a process of its own.
-
-    Args:
-      config, overrides: those of `load_config`.
-    """
+    """Return the command that runs the pipeline in a process of its own."""
     return processes.command("platforms.local.main", *settings_words(config, overrides))
 
 

@@ -67,10 +67,6 @@ def settings_options(config: str | None, overrides: Sequence[str] | None) -> str
 def check_output(file: Path, *, creates_folders: bool = False) -> None:
     """Check that an output file can be created.
 
-    Args:
-      file: the file.
-      creates_folders: whether the command creates missing folders.
-
     Raises:
       ConfigError: `file` is a folder or a URL, or this user may not create it.
     """

@@ -105,7 +105,7 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
     """
     from cli.console import silent_stderr
     from cli.model import last_pushed_model
-    from core.imports import large_imports
+    from core.processes import large_imports
     from serving.answers import answer, read_arguments, read_lines
     from serving.rest.client import ask_server
 

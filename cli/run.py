@@ -29,8 +29,10 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from pipeline import nodes
     from pipeline.config import load_config, log_folder
     from platforms.local import locks, places, unchanged
+    from platforms.targets import check_target
 
     settings = load_config(config, overrides or ())
+    check_target(settings, "local")
     places.check_places(settings)
     lock = locks.lock_root(settings.paths.root)
     names = nodes.node_ids(settings)

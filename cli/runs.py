@@ -116,11 +116,12 @@ def _send(config: str | None, overrides: list[str] | None) -> None:
     with silent_stderr():
         from components.run_report import tracking
         from pipeline.pipeline import tracking_of
+        from platforms.local.runs import killed_runs
 
         target = tracking_of(settings, "local")
         assert target is not None
         try:
-            for run_id in tracking.send_unsent(target):
+            for run_id in tracking.send_unsent(target, killed_runs(settings)):
                 print_line(f"sent {run_id} to {target.uri}")
         except Exception as error:  # MLflow raises the errors of many libraries.
             raise ConfigError(f"tracking.mlflow: {cause(error)}") from None

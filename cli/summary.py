@@ -25,12 +25,7 @@ def show(
 ) -> int:
     """Print the result of a run; return the exit code of the command.
 
-    Args:
-      console: the output.
-      config: the settings.
-      watched: the state of the run after its end.
-      log: its log file; None if no process was started.
-      options: the options of the settings, which the next command also needs.
+    `log` is None if no process was started. The next command, which is printed too, gets `options`.
     """
     if watched.failure:
         return _show_failure(console, watched.failure, log)

@@ -197,19 +197,41 @@ def roll_back(serving: str, name: str | None = None) -> tuple[Version, str]:
             f"paths.serving: no pushed model in {serving}; amazon-reviews run pushes one"
         )
     served = found[0].original
-    if name is None:
-        name = next((each.name for each in pushed if int(each.name) < int(served)), served)
-    if name == served:
-        raise InputError(
-            f"{serving}: version {name} is served, and there is no other model to serve; "
-            "`amazon-reviews models` lists the versions"
-        )
-    chosen = next((version for version in pushed if version.name == name), None)
-    if chosen is None:
-        raise InputError(
-            f"{serving}: no version {name}; `amazon-reviews models` lists the versions"
-        )
+    name = version_to_serve([version.name for version in pushed], served, name, serving)
+    [chosen] = [version for version in pushed if version.name == name]
     return chosen, _push(chosen.path, serving, {"original": name, "replaced": served})
+
+
+def version_to_serve(pushed: list[str], served: str | None, name: str | None, place: str) -> str:
+    """Return the name of the version that a rollback serves.
+
+    Args:
+      pushed: the names of the pushed versions, the newest first.
+      served: the one that is served.
+      name: the one that the user names; None: the one that was pushed before the served one.
+      place: the place of the versions, for the message.
+
+    Raises:
+      InputError: there is no such version, or it is served.
+    """
+    if name is None:
+        earlier = pushed[pushed.index(served) + 1 :] if served in pushed else []
+        name = earlier[0] if earlier else served
+    if name is None or name == served:
+        problem = f"version {name} is served, and there is no other model to serve"
+    elif name not in pushed:
+        problem = f"no version {name}"
+    else:
+        return name
+    raise InputError(f"{place}: {problem}; `amazon-reviews models` lists the versions")
+
+
+def rolled_back_error(model: str, name: str) -> InputError:
+    """Return the error of a push of a model that was rolled back."""
+    return InputError(
+        f"the model is {model}, which was rolled back, so it is not pushed again; "
+        f"`amazon-reviews rollback {name}` serves it again"
+    )
 
 
 def _check_not_rolled_back(model: str, serving: str) -> None:
@@ -217,10 +239,7 @@ def _check_not_rolled_back(model: str, serving: str) -> None:
     undone, own = rolled_back(found), identity(model)
     for version in found:
         if version.name in undone and identity(version.path) == own:
-            raise InputError(
-                f"the model is version {version.name} in {serving}, which was rolled back, so it "
-                f"is not pushed again; `amazon-reviews rollback {version.name}` serves it again"
-            )
+            raise rolled_back_error(f"version {version.name} in {serving}", version.name)
 
 
 def _push(model: str, serving: str, rollback: dict[str, str] | None = None) -> str:

@@ -1,8 +1,9 @@
-"""Paths that are never patterns, whatever characters a user's folder has in its name."""
+"""Files: paths that are never patterns, whatever their characters; file systems without locks."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fnmatch
 import glob
 import os
@@ -11,14 +12,15 @@ from collections.abc import Iterable, Iterator
 
 from core.errors import InputError
 
+WITHOUT_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF})
+"""Error numbers of `flock` on file systems that do not support locks."""
+
 
 def list_files(folder: str, names: str = "*") -> list[str]:
     """Return the sorted paths of the files in a folder; [] if it does not exist.
 
-    Args:
-      folder: a local or remote folder without subfolders. In its path `[`, `*` and `?` are ordinary
-        characters.
-      names: a pattern of the names of the files, such as `lines*`.
+    The folder is local or remote, and has no subfolders. In its path `[`, `*` and `?` are ordinary
+    characters; `names` is a pattern, such as `lines*`.
     """
     import tensorflow as tf
 

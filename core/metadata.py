@@ -19,9 +19,6 @@ _MYSQL_PORT = 3306
 def open_store(location: str) -> MetadataStore:
     """Return a connection to ML Metadata. A missing file is created.
 
-    Args:
-      location: see `connection_config`.
-
     Raises:
       ConfigError: `location` is not usable, is no database of ML Metadata, or is not reachable.
     """
@@ -47,9 +44,8 @@ def without_password(location: str) -> str:
 def connection_config(location: str) -> ConnectionConfig:
     """Return the connection for `paths.metadata`. The folder of a file must exist.
 
-    Args:
-      location: a file path, or mysql://USER@HOST[:PORT]/DATABASE. The password is read from the URL
-        or, preferably, from $MYSQL_PASSWORD.
+    `location` is a file path, or mysql://USER@HOST[:PORT]/DATABASE. The password is read from the
+    URL or, preferably, from $MYSQL_PASSWORD.
 
     Raises:
       ConfigError: `location` is another URL, or lacks the user, the host or the database.

@@ -1,7 +1,7 @@
 """Text to settings: YAML, and the overrides KEY=VALUE of `--set` and $PIPELINE_SET.
 
-Several overrides are separated by commas. A comma inside brackets or quotes belongs to a value. As
-in YAML, a quote opens a string only at the beginning of a value.
+Several overrides are separated by commas. A comma belongs to a value if no KEY= follows it, or if
+the value up to the comma is not YAML, as inside of brackets and quotes.
 """
 
 from __future__ import annotations
@@ -17,44 +17,43 @@ from core.errors import ConfigError
 OPTION = "--set"
 """The command-line option that takes overrides."""
 
-_STRINGS = {"'": re.compile(r"'(?:[^']|'')*'"), '"': re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)}
+_NEXT_KEY = re.compile(r"""(?=,\s*[^\s,=\[\]{}'":]+\s*=)""")
 
 
 def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
     """Return the keys and values in `text`: `'a.b=1,c={x: 2}'` -> [('a.b', 1), ('c', {'x': 2})].
 
-    Args:
-      text: the overrides; values are YAML.
-      origin: the option or variable that holds `text`, for error messages.
+    The values are YAML; `origin` is the option or variable that holds `text`, for error messages.
 
     Raises:
-      ConfigError: a part is not KEY=VALUE, a quote or a bracket in it has no partner, or its
-        value is not YAML.
+      ConfigError: a part is not KEY=VALUE, or its value is not YAML.
     """
-    try:
-        parts = _split(text)
-    except ValueError as error:
-        raise ConfigError(f"{origin}: {error}") from None
-    parsed = []
-    for part in parts:
-        key, value = split_pair(part, origin, "training.epochs=3,data.max_examples=100000")
+    pairs: list[tuple[str, Any]] = []
+    begun = problem = ""
+    for part in _NEXT_KEY.split(text):
+        begun = begun + part if begun else part.strip(", ")
+        if not begun:
+            continue
+        key, value = split_pair(begun, origin, "training.epochs=3,data.max_examples=100000")
         try:
-            parsed.append((key, load_yaml(value)))
+            pairs.append((key, load_yaml(value)))
         except yaml.YAMLError as error:
-            raise ConfigError(
-                f"{origin}: {key}: {value.strip()!r} is not a YAML value "
-                f"({str(error).splitlines()[0]})"
-            ) from None
-    return parsed
+            # The comma after this part may be inside of brackets or quotes.
+            problem = (
+                f"{key}: {value.strip()!r} is not a YAML value ({str(error).splitlines()[0]}); "
+                "put a text with quotes or brackets into quotes"
+            )
+        else:
+            begun = ""
+    if begun:
+        raise ConfigError(f"{origin}: {problem}")
+    return pairs
 
 
 def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
     """Return the key and the unparsed value of `text`.
 
-    Args:
-      text: KEY=VALUE.
-      origin: the option or variable that holds `text`, for the error message.
-      example: a correct pair, for the error message.
+    A message has `origin`, the option or variable that holds `text`, and `example`, a correct pair.
 
     Raises:
       ConfigError: `text` has no `=`, or no key before it.
@@ -86,63 +85,6 @@ def _set_key(values: dict[str, Any], key: str, value: Any, origin: str) -> None:
             raise ConfigError(f"{origin}: {key}: {'.'.join(sections[:depth])} is not a section")
         values = inner
     values[last] = value
-
-
-def _split(text: str) -> list[str]:
-    """Split `text` at the commas between overrides; leave out blank overrides.
-
-    Raises:
-      ValueError: a quote or a bracket has no partner. YAML would accept an opening bracket inside
-        of a plain value, which would then contain all following overrides.
-    """
-    parts: list[str] = []
-    opened: list[str] = []  # the brackets without a partner so far
-    start = index = 0
-    value_begins = False
-    stray: set[str] = set()
-    while index < len(text):
-        character = text[index]
-        if character == "," and not opened:
-            parts.append(_checked(text[start:index], stray))
-            start, value_begins = index + 1, False
-        elif character in _STRINGS and value_begins:
-            string = _STRINGS[character].match(text, index)
-            if string is None:
-                raise _unpaired(character, text[start:])
-            index, value_begins = string.end() - 1, False
-        elif character in _STRINGS:
-            stray ^= {character}
-        elif character in "]}":
-            if not opened:
-                raise _unpaired(character, text[start : index + 1])
-            opened.pop()
-            value_begins = False
-        elif character in "[{":
-            opened.append(character)
-            value_begins = True
-        elif character in ",:" or (character == "=" and "=" not in text[start:index]):
-            value_begins = True
-        elif not character.isspace():
-            value_begins = False
-        index += 1
-    if opened:
-        raise _unpaired(opened[0], text[start:])
-    parts.append(_checked(text[start:], stray))
-    return [part for part in parts if part.strip()]
-
-
-def _checked(override: str, stray: set[str]) -> str:
-    if stray:
-        raise _unpaired(min(stray), override)
-    return override
-
-
-def _unpaired(character: str, override: str) -> ValueError:
-    key, _, value = override.partition("=")
-    return ValueError(
-        f"{key.strip()}: {value.strip()} has a {character} without a partner; "
-        'put the whole value into quotes, as in name="it\'s"'
-    )
 
 
 def load_yaml(text: str) -> Any:

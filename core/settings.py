@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,9 +23,6 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
-    removed: ClassVar[Mapping[str, str]] = {}
-    """A key of the last release -> what to set or do instead, as a whole clause."""
-
 
 AnySection = TypeVar("AnySection", bound=Section)
 
@@ -33,10 +30,8 @@ AnySection = TypeVar("AnySection", bound=Section)
 def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySection:
     """Return `section` with the parameters of a run as values, validated like a settings file.
 
-    Args:
-      section: the settings that the pipeline was compiled with.
-      values: parameter of the run -> value; a parameter has the name of the key that it replaces.
-        A number may be text, or a float without a fraction, as all numbers of Kubeflow are.
+    A parameter has the name of the key that it replaces. A number may be text, or a float without
+    a fraction, as all numbers of Kubeflow are.
 
     Raises:
       InputError: a value is not allowed, or contradicts the other settings.
@@ -69,10 +64,7 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, An
 def first_problem(error: ValidationError, section: type[BaseModel], inside: str = "") -> str:
     """Return a line `key: problem` for the first problem, and the number of further problems.
 
-    Args:
-      error: the validation error.
-      section: the model that did not validate.
-      inside: the key of the section itself; empty for the settings as a whole.
+    `section` is the model that did not validate, `inside` the key of the section itself.
     """
     problems = error.errors()
     problem = problems[0]
@@ -82,9 +74,6 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     if problem["type"] == "extra_forbidden":
         name = str(location[-1])
         inner = _section_at(section, location[:-1])
-        removed = getattr(inner, "removed", {})
-        if name in removed:
-            return f"{key}: was removed; {removed[name]}"
         known = list(inner.model_fields) if inner else []
         elsewhere = [key for key in _keys(section) if key.endswith(f".{name}")]
         text = f"{key}: unknown key, {hint(name, known, elsewhere)}"

@@ -90,8 +90,7 @@ def roots(component: BaseComponent) -> list[str]:
 def fingerprint(modules: Iterable[str]) -> str:
     """Return a hash of modules, of our modules that they import, and of the libraries' versions.
 
-    Args:
-      modules: dotted names of modules, or of functions in them.
+    The names may be those of functions in the modules.
     """
     return _digest(sources(modules))
 

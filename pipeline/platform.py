@@ -56,10 +56,6 @@ class Platform(abc.ABC):
         """Return the node whose output `model` is the model in production, if there is one.
 
         It is the baseline of the Evaluator, and the initial model of a warm start.
-
-        Args:
-          node_id: the id of the node.
-          candidate: the model that is compared with the baseline.
         """
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig, log_folder
-from pipeline.flink_settings import LOCAL, Flink
 
 if TYPE_CHECKING:
     from tfx.dsl.components.base.base_node import BaseNode
@@ -33,10 +33,7 @@ def beam_args(config: PipelineConfig) -> list[str]:
 def set_beam_args(config: PipelineConfig, component: BaseNode, *, in_image: bool) -> None:
     """Set the Beam arguments of a component, if it has a Beam pipeline.
 
-    Args:
-      config: the settings.
-      component: a node of the pipeline.
-      in_image: True if the component runs in the project's image, False if in this checkout.
+    The component runs in the image of the project, or in this checkout.
     """
     if not hasattr(component, "with_beam_pipeline_args"):
         return

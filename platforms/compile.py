@@ -20,7 +20,7 @@ from pipeline.nodes import REPORT
 from pipeline.pipeline import create_pipeline, tracking_of
 from platforms.checks import ClusterTarget
 from platforms.parameters import add_check
-from platforms.targets import check_target, make_platform
+from platforms.targets import make_platform
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 _NEVER_CACHED = {
@@ -36,10 +36,8 @@ def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path
 
     The file contains a PipelineSpec if its name ends in .yaml or .yml, otherwise a PipelineJob.
 
-    Raises:
-      ConfigError: a setting does not fit the target.
+    The caller has checked the settings against the target.
     """
-    check_target(config, target)
     runner = Runner(config, target, output)
     runner.run(create_pipeline(config, make_platform(config, target)))
 

@@ -147,13 +147,7 @@ def _with_artifacts(
     side: str,
     corrected: Callable[[str, dict[str, Any]], dict[str, Any] | None],
 ) -> dict[str, Any]:
-    """Return the ExecutorInput with the corrected artifacts of one side, without those of None.
-
-    Args:
-      executor_input: JSON of a `pipeline_spec.ExecutorInput`.
-      side: `inputs` or `outputs`.
-      corrected: a function of the key and an artifact.
-    """
+    """Return the ExecutorInput with the corrected artifacts of one side, without those of None."""
     values = executor_input.get(side, {})
     artifacts = {}
     for key, given in values.get("artifacts", {}).items():
@@ -164,11 +158,7 @@ def _with_artifacts(
 
 
 def write_properties(executor_input: Mapping[str, Any]) -> None:
-    """Write the properties of each output artifact of a step that has succeeded.
-
-    Args:
-      executor_input: JSON of the step's `pipeline_spec.ExecutorInput`.
-    """
+    """Write the properties of each output artifact of a step that has succeeded."""
     from tfx.dsl.io import fileio
 
     output_file = executor_input["outputs"]["outputFile"]
@@ -196,9 +186,6 @@ def _properties(uri: str) -> dict[str, Any]:
 
 def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]) -> None:
     """Check that parameters declared as integers are integers, because TFX truncates 2.5 to 2.
-
-    Args:
-      executor_input, inputs_spec: see `with_own_inputs`.
 
     Raises:
       InputError: a parameter is not an integer.

@@ -96,12 +96,7 @@ def follow(
 ) -> int:
     """Report each change of the states of the run and its tasks until the run ends.
 
-    Args:
-      run: the run.
-      task_names: the ids of the pipeline's nodes.
-      report: gets one line at a time.
-      poll_seconds: seconds between two requests of the status.
-      patience_seconds: seconds without a response after which this function returns.
+    It ends also after `patience_seconds` without a response.
 
     Returns:
       An exit code, see `platforms.submission.submit`.

@@ -65,8 +65,8 @@ def _pushed_models(config: PipelineConfig) -> list[PushedModel]:
         # Google's clients take seconds to import.
         from platforms.vertex import platform, pusher
 
-        of_endpoint = pusher.pushed_models(platform.endpoint_settings(config))
-        return [PushedModel(*model) for model in of_endpoint]
+        endpoint = pusher.Endpoint(platform.endpoint_settings(config))
+        return [PushedModel(*model) for model in endpoint.pushed_models()]
     found = pushed_versions(config.paths.serving)
     if not found:
         raise InputError(
@@ -99,8 +99,8 @@ def roll_back(config: PipelineConfig, version: str | None) -> list[str]:
     if config.push.destination == "vertex":
         from platforms.vertex import platform, pusher
 
-        endpoint = platform.endpoint_settings(config)
-        name = pusher.roll_back(endpoint, version)
+        endpoint = pusher.Endpoint(platform.endpoint_settings(config))
+        name = endpoint.roll_back(version)
         lines = [f"the endpoint {endpoint.name} serves the model {name} again"]
     else:
         serving = config.paths.serving

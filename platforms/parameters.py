@@ -98,9 +98,6 @@ def remove_check(spec: dict[str, Any]) -> None:
 def check_run(executor_input: dict[str, Any]) -> None:
     """Check the parameters of the run in the container of the first step, and remove them.
 
-    Args:
-      executor_input: JSON of the step's `pipeline_spec.ExecutorInput`.
-
     Raises:
       ConfigError, InputError: see `check_parameters`.
       ValidationError: the pipeline was compiled by other code.

@@ -225,11 +225,7 @@ def _client(target: ClusterTarget) -> Any:
 
 @contextlib.contextmanager
 def _result_unknown_if_interrupted(clause: str) -> Iterator[None]:
-    """Convert Ctrl-C to an error of one line.
-
-    Args:
-      clause: what may have happened, and where to look.
-    """
+    """Convert Ctrl-C to an error of one line."""
     try:
         yield
     except KeyboardInterrupt:

@@ -16,9 +16,6 @@ def check_engine(own: str) -> bool:
     TFX replaces `run` only in the runner of its own engine. The runner of another engine would
     start the pipeline.
 
-    Args:
-      own: the engine of the runner file.
-
     Returns:
       Whether this process is the TFX command line.
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from core import processes
 from core.errors import UserError
-from pipeline.flink_settings import Flink
+from pipeline.cluster_settings import Flink
 from platforms.beam import flink_jars
 from platforms.flink import guard, rest
 from platforms.flink.checks import check_java
@@ -50,11 +50,7 @@ class FlinkCluster:
     def __init__(self, jars: Path, folder: Path, task_managers: int = 2, slots: int = 1):
         """Prepare a cluster; the context manager starts it.
 
-        Args:
-          jars: the folder of `make flink`.
-          folder: a folder for configuration, logs and temporary files.
-          task_managers: number of TaskManagers.
-          slots: slots of each TaskManager.
+        `jars` is the folder of `make flink`; `folder` gets configuration, logs and temporary files.
         """
         self._class_path, self._folder = f"{jars}/*", folder
         self._number, self._slots = task_managers, slots

@@ -257,10 +257,6 @@ def _dotted(version: Sequence[int]) -> str:
 def install(choice: Choice, installer: str) -> None:
     """Create .venv if necessary, and install the stack and this project into it.
 
-    Args:
-      choice: the stack and its interpreter.
-      installer: the interpreter that installs uv.
-
     Raises:
       InstallFailed: a step failed.
     """

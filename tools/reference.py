@@ -87,13 +87,14 @@ selects a preset, a file in `pipeline/presets/`: {presets}. The default is `samp
 `--set KEY=VALUE` overrides a single key and may be repeated. `PIPELINE_SET` overrides several keys:
 `PIPELINE_SET='training.epochs=3,data.max_examples={{train: 100000}}'`.
 
-- Values are YAML. A comma inside brackets or quotes belongs to the value.
+- Values are YAML. A comma inside brackets or quotes belongs to the value, and so does a comma that
+  no `KEY=` follows.
 - If one key is overridden twice, the later value counts. `--set` has priority over `PIPELINE_SET`.
 - Relative paths are relative to the working directory of the command.
 
 An error in the settings is one line on stderr and exit code 2, before any component starts. These
-are errors: an unknown key, a key that the file contains twice, an unmatched quote or
-bracket, a wrong type, a missing file, a contradiction between keys.
+are errors: an unknown key, a key that the file contains twice, a value that is not YAML, a wrong
+type, a missing file, a contradiction between keys.
 
 In the column *default*, `null` means that the key is not set, and `ROOT` is `paths.root`.
 

@@ -33,6 +33,15 @@ from trainer_module.settings import SUMMARY_FILE
 _SUM_MODEL = "ngram_linear"
 """The model whose logit is a sum over n-grams."""
 _T = TypeVar("_T")
+_VERDICTS = {
+    "failed": ("bad", "The run failed. {0.failure}"),
+    "unfinished": ("neutral", "The run did not evaluate a model."),
+    "not blessed": ("bad", "The model is not blessed, and was not pushed."),
+    "refused": ("bad", "The model is blessed, but failed the serving check. It was not pushed."),
+    "pushed": ("good", "The model is blessed, and was pushed to {0.pushed_to}."),
+    "blessed": ("neutral", "The model is blessed. It was not pushed."),
+}
+"""Result of a run -> its kind and a sentence, with attributes of `Sources`."""
 
 
 class Content(NamedTuple):
@@ -107,6 +116,7 @@ def collect(sources: Sources) -> Content:
 def render(content: Content) -> str:
     """Return a report as one HTML document without references to other files."""
     sources = content.sources
+    kind, sentence = _VERDICTS[result(content)]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("components.run_report", "templates"),
         # Reviews are untrusted: markup in them is shown as text.
@@ -122,7 +132,7 @@ def render(content: Content) -> str:
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
         run=sources,
-        verdict=_verdict(content),
+        verdict=(kind, sentence.format(sources)),
         started=sources.started
         and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(sources.started)),
         seconds=sum(step.seconds for step in sources.steps),
@@ -161,20 +171,18 @@ def _number(value: float, pattern: str = "{:.4f}") -> str:
     return pattern.format(value) if math.isfinite(value) else "undefined"
 
 
-def _verdict(content: Content) -> tuple[str, str]:
-    """Return the kind of the result (`good`, `bad` or `neutral`) and a sentence."""
+def result(content: Content) -> str:
+    """Return the result of the run, a key of _VERDICTS."""
     sources = content.sources
     if sources.failure:
-        return "bad", f"The run failed. {sources.failure}"
+        return "failed"
     if sources.blessed is None:
-        return "neutral", "The run did not evaluate a model."
+        return "unfinished"
     if not sources.blessed:
-        return "bad", "The model is not blessed, and was not pushed."
+        return "not blessed"
     if content.check and not content.check["passed"]:
-        return "bad", "The model is blessed, but failed the serving check. It was not pushed."
-    if sources.pushed_to:
-        return "good", f"The model is blessed, and was pushed to {sources.pushed_to}."
-    return "neutral", "The model is blessed. It was not pushed."
+        return "refused"
+    return "pushed" if sources.pushed_to else "blessed"
 
 
 def _read_json(folder: str, name: str) -> dict[str, Any]:

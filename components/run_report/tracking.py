@@ -18,8 +18,9 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from absl import logging
@@ -27,13 +28,14 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
 from components.run_report.history import Sources, Step
-from components.run_report.page import Content, collect, render
+from components.run_report.page import Content, collect, render, result
 from core.errors import cause
 from core.settings import flat_settings
 from serving import mlflow_model
 from trainer_module.inputs import stored
 
 if TYPE_CHECKING:
+    import mlflow.entities
     from mlflow import MlflowClient
 
 SECONDS = 45.0
@@ -49,8 +51,6 @@ _ENVIRONMENT = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
-_MAX_PARAMS, _MAX_METRICS = 100, 1000
-"""The most parameters and metrics in one request of MLflow's REST API."""
 _EXAMPLES = ["Great phone, I use it every day.", "It broke after a week."]
 VARIABLE = "AMAZON_REVIEWS_TRACKING"
 """The environment variable with the `Tracking` of a run, as JSON. A platform sets it for the
@@ -134,15 +134,17 @@ def track(tracking: Tracking, content: Content) -> None:
     )
 
 
-def send_unsent(tracking: Tracking) -> Iterator[str]:
+def send_unsent(tracking: Tracking, killed: Iterable[Sources] = ()) -> Iterator[str]:
     """Send the runs that were not sent; yield the id of each one that is now in MLflow.
+
+    Args:
+      tracking: the tracking server.
+      killed: the runs that did not reach their end, and may have been sent since.
 
     Raises:
       Exception: MLflow does not respond, or refuses a request.
     """
-    if not fileio.exists(tracking.unsent):
-        return
-    for name in sorted(fileio.listdir(tracking.unsent)):
+    for name in sorted(fileio.listdir(tracking.unsent)) if fileio.exists(tracking.unsent) else ():
         file = os.path.join(tracking.unsent, name)
         with fileio.open(file) as stream:
             values = json.loads(stream.read())
@@ -150,6 +152,11 @@ def send_unsent(tracking: Tracking) -> Iterator[str]:
         send(tracking, collect(Sources(**values, steps=steps)))
         fileio.remove(file)
         yield values["run_id"]
+    client = connect(tracking.uri)
+    for source in killed:
+        if not _find(client, _experiment(client, tracking.name), source.run_id):
+            send(tracking, collect(source))
+            yield source.run_id
 
 
 def connect(uri: str) -> MlflowClient:
@@ -165,9 +172,10 @@ def send(tracking: Tracking, content: Content) -> None:
     """Send a run. A second call completes what an interrupted one has sent, and repeats nothing."""
     client = connect(tracking.uri)
     source = content.sources
-    run_id = _run_id(client, source)
-    _log_params(client, run_id, flat_settings(source.settings))
-    _log_metrics(client, run_id, content)
+    experiment = _experiment(client, source.name)
+    run = _run(client, experiment, source)
+    run_id, started = run.info.run_id, run.info.start_time
+    _log(client, run, flat_settings(source.settings), _metrics(content), _tags(tracking, content))
     client.log_inputs(run_id, _datasets(source))
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "report.html").write_text(render(content), encoding="utf-8")
@@ -175,15 +183,16 @@ def send(tracking: Tracking, content: Content) -> None:
             if uri := source.uris.get(name):
                 io_utils.copy_dir(uri, os.path.join(folder, name))
         client.log_artifacts(run_id, folder)
-    if trials := source.uris.get("trials"):
-        _log_trials(client, run_id, trials)
+    for number, trial in enumerate(_trials(source)):
+        child = _run(client, experiment, source, f"-trial-{number}", {"mlflow.parentRunId": run_id})
+        score = trial.pop("score", None)
+        _log(client, child, trial, [] if score is None else [("val_loss", score, 0)])
+        client.set_terminated(child.info.run_id)
     if source.pushed_to:
         _register(client, run_id, source)
-    for name, value in _tags(tracking, content).items():
-        if value:
-            client.set_tag(run_id, name, value)
-    ended = (source.started or time.time()) + sum(step.seconds for step in source.steps)
-    client.set_terminated(run_id, "FAILED" if source.failure else "FINISHED", round(1e3 * ended))
+    ended = started + round(1e3 * sum(step.seconds for step in source.steps))
+    status = {"failed": "FAILED", "unfinished": "KILLED"}.get(result(content), "FINISHED")
+    client.set_terminated(run_id, status, ended)
 
 
 def move_champion(client: MlflowClient, name: str, pushed: str) -> str | None:
@@ -207,58 +216,71 @@ def champion(client: MlflowClient, name: str) -> str | None:
         raise
 
 
-def _run_id(client: MlflowClient, source: Sources) -> str:
-    """Return the id of the run in MLflow, which is created unless it exists."""
-    found = client.get_experiment_by_name(source.name)
-    experiment = found.experiment_id if found else client.create_experiment(source.name)
-    if known := _find(client, experiment, source.run_id):
-        return known
-    started = None if source.started is None else round(1e3 * source.started)
-    created = client.create_run(experiment, started, {RUN_TAG: source.run_id}, source.run_id)
-    return str(created.info.run_id)
+def _experiment(client: MlflowClient, name: str) -> str:
+    """Return the id of the experiment of a pipeline, which is created unless it exists."""
+    found = client.get_experiment_by_name(name)
+    return str(found.experiment_id if found else client.create_experiment(name))
 
 
-def _find(client: MlflowClient, experiment: str, tag: str) -> str | None:
-    """Return the id of the run whose `RUN_TAG` is `tag`; None without one."""
-    found = client.search_runs([experiment], f"tags.{RUN_TAG} = '{tag}'")
-    return str(found[0].info.run_id) if found else None
+def _find(client: MlflowClient, experiment: str, name: str) -> mlflow.entities.Run | None:
+    """Return the run whose `RUN_TAG` is `name`."""
+    return next(iter(client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'")), None)
 
 
-def _log_params(client: MlflowClient, run_id: str, values: Mapping[str, Any]) -> None:
-    from mlflow.entities import Param
+def _run(
+    client: MlflowClient,
+    experiment: str,
+    source: Sources,
+    suffix: str = "",
+    tags: Mapping[str, str] = MappingProxyType({}),
+) -> mlflow.entities.Run:
+    """Return the run in MLflow, or a child of it; it is created unless it exists."""
+    name = source.run_id + suffix
+    if found := _find(client, experiment, name):
+        return found
+    started = round(1e3 * (source.started or time.time()))
+    return client.create_run(experiment, started, {RUN_TAG: name, **tags}, name)
 
-    params = [Param(key, str(value)) for key, value in values.items()]
-    for start in range(0, len(params), _MAX_PARAMS):
-        client.log_batch(run_id, params=params[start : start + _MAX_PARAMS])
+
+def _log(
+    client: MlflowClient,
+    run: mlflow.entities.Run,
+    params: Mapping[str, Any],
+    metrics: Iterable[tuple[str, float, int]],
+    tags: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Log parameters, metrics (name, value, step) and tags, without NaN and empty tags."""
+    from mlflow.entities import Metric, Param, RunTag
+
+    # MLflow ignores a metric that it has with the same step and time.
+    logged = [
+        Metric(name, float(value), run.info.start_time, step)
+        for name, value, step in metrics
+        if math.isfinite(value)
+    ]
+    client.log_batch(
+        run.info.run_id,
+        logged,
+        [Param(name, str(value)) for name, value in params.items()],
+        [RunTag(name, value) for name, value in tags.items() if value],
+    )
 
 
-def _log_metrics(client: MlflowClient, run_id: str, content: Content) -> None:
-    """Log the curve over the steps, the metrics of the epochs, and those at the end."""
-    from mlflow.entities import Metric
-
+def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
+    """Yield name, value and step: over the steps, of the epochs, and at the end."""
     training = content.training
-    values: list[tuple[str, float, int]] = []
     for point in training.get("curve", []):
         for name in ("loss", "accuracy", "learning_rate"):
-            values.append((f"train_{name}", point[name], point["step"]))
+            yield f"train_{name}", point[name], point["step"]
     for epoch, metrics in enumerate(training.get("epoch_metrics", []), 1):
-        step = epoch * training["steps_per_epoch"]
-        values += [(f"epoch_{name}", value, step) for name, value in metrics.items()]
+        for name, value in metrics.items():
+            yield f"epoch_{name}", value, epoch * training["steps_per_epoch"]
     last = training.get("steps", 0)
     for name in ("examples_per_second", "seconds", "peak_rss_bytes"):
         if name in training:
-            values.append((name, training[name], last))
-    if content.evaluation:
-        values += [(figure.name, figure.value, last) for figure in content.evaluation.metrics]
-    # MLflow ignores a metric that it has with the same step and time, so a second call is harmless.
-    milliseconds = round(1e3 * (content.sources.started or 0))
-    logged = [
-        Metric(name, float(value), milliseconds, step)
-        for name, value, step in values
-        if math.isfinite(value)
-    ]
-    for start in range(0, len(logged), _MAX_METRICS):
-        client.log_batch(run_id, metrics=logged[start : start + _MAX_METRICS])
+            yield name, training[name], last
+    for figure in content.evaluation.metrics if content.evaluation else ():
+        yield figure.name, figure.value, last
 
 
 def _datasets(source: Sources) -> list[Any]:
@@ -278,22 +300,13 @@ def _datasets(source: Sources) -> list[Any]:
     return found
 
 
-def _log_trials(client: MlflowClient, parent: str, trials: str) -> None:
-    """Log each trial of the Tuner as a child run."""
-    with fileio.open(os.path.join(trials, "tuner_results.json")) as file:
-        results = json.loads(file.read())
-    experiment = client.get_run(parent).info.experiment_id
-    for number, trial in enumerate(results):
-        name = f"{parent[:8]}-trial-{number}"
-        tags = {"mlflow.parentRunId": parent, RUN_TAG: name}
-        if _find(client, experiment, name):
-            continue
-        child = client.create_run(experiment, tags=tags, run_name=f"trial {number}").info.run_id
-        score = trial.pop("score", None)
-        _log_params(client, child, trial)
-        if score is not None and math.isfinite(score):
-            client.log_metric(child, "val_loss", score)
-        client.set_terminated(child)
+def _trials(source: Sources) -> list[dict[str, Any]]:
+    """Return the parameters of each trial of the Tuner, and its `score`, the validation loss."""
+    if "trials" not in source.uris:
+        return []
+    with fileio.open(os.path.join(source.uris["trials"], "tuner_results.json")) as file:
+        trials: list[dict[str, Any]] = json.loads(file.read())
+    return trials
 
 
 def _register(client: MlflowClient, run_id: str, source: Sources) -> None:
@@ -343,15 +356,8 @@ def _tags(tracking: Tracking, content: Content) -> dict[str, str]:
     source = content.sources
     checks = content.evaluation.checks if content.evaluation else []
     failed = [check.sentence for check in checks if not check.passed]
-    results = {
-        "failed": source.failure,
-        "not blessed": source.blessed is False,
-        "pushed": source.pushed_to,
-        "blessed": source.blessed,
-    }
-    result = next((name for name, holds in results.items() if holds), "unfinished")
     return {
-        "result": result,
+        "result": result(content),
         "platform": tracking.platform,
         "host": platform.node(),
         "mlflow.source.name": source.name,

@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Iterable
 
 from core.errors import ConfigError
+from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig
-from pipeline.flink_settings import LOCAL, Flink
 from platforms.beam import flink_jars
 from platforms.checks import missing, places
 from platforms.flink import rest
@@ -26,9 +26,7 @@ _MINOR_VERSION = re.compile(r"beam-runners-flink-(\d+\.\d+)-")
 def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
     """Check that the TaskManagers can read and write these paths.
 
-    Args:
-      config: the settings.
-      paths: pairs of a setting or an option and its path.
+    A path comes with its setting or option.
 
     Raises:
       ConfigError: a path is on this machine only.

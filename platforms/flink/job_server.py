@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.flink_settings import LOCAL
+from pipeline.cluster_settings import LOCAL
 from platforms.flink import guard
 from platforms.flink.failures import FlinkError, java_cause, java_error
 
@@ -45,7 +45,7 @@ _LINES = 200
 
 
 class Settings(NamedTuple):
-    """See `pipeline.flink_settings` and `runner.FlinkJobOptions`."""
+    """See `pipeline.cluster_settings` and `runner.FlinkJobOptions`."""
 
     jars: str
     master: str
@@ -64,9 +64,7 @@ class JobServer:
     def __init__(self, settings: Settings, prefix: str):
         """Start the process; return when it accepts jobs.
 
-        Args:
-          settings: the settings of the job server.
-          prefix: start of the names of the jobs, which are cancelled when this process dies.
+        The jobs whose names start with `prefix` are cancelled when this process dies.
 
         Raises:
           FlinkError: Java is missing, or the job server ended or did not start in time.

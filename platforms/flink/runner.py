@@ -23,7 +23,7 @@ from apache_beam.runners.portability import job_server, portable_runner
 from apache_beam.transforms import environments
 
 from core.errors import UserError
-from pipeline.flink_settings import LOCAL
+from pipeline.cluster_settings import LOCAL
 from platforms.flink import failures, guard, rest
 from platforms.flink.failures import FlinkError
 from platforms.flink.job_server import JobServer, Settings, shared_job_server

@@ -171,9 +171,7 @@ def serve(
 ) -> tuple[str, grpc.Server]:
     """Start a server; return its address and the server, which the caller stops.
 
-    Args:
-      pool: starts the workers.
-      address: `HOST:PORT`; port 0 is any free port.
+    Port 0 is any free port.
 
     Raises:
       RuntimeError: the address cannot be used.

@@ -65,8 +65,7 @@ def retrying() -> dict[str, Any]:
 def errors_in_one_line(action: str) -> Iterator[None]:
     """Convert the exceptions of the client in this context to exceptions of one line.
 
-    Args:
-      action: a verb and its object for the message, such as `start the training`.
+    A message has `action`, a verb and its object, such as `start the training`.
 
     Raises:
       InputError: the API refuses the request.

@@ -16,9 +16,7 @@ LOGIN = "`gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDE
 def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) -> Credentials:
     """Return the Application Default Credentials, without a request to a server.
 
-    Args:
-      key, value: the setting that requires credentials.
-      scopes: the OAuth scopes of the credentials.
+    The setting `key` with the value `value` requires them.
 
     Raises:
       ConfigError: there are no credentials.

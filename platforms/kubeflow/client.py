@@ -321,9 +321,7 @@ def no_response(error: requests.RequestException) -> NoResponse:
 def _readable_errors(config: PipelineConfig, name: str = "", link: str = "") -> Iterator[None]:
     """Convert the errors of the API to errors that name the setting to check.
 
-    Args:
-      config: the settings of the submission.
-      name, link: the name of what the request creates, if it does, and the page that shows it.
+    A request that creates something has its name, and a link to the page that shows it.
     """
     settings = config.kubeflow
     at = f"kubeflow.endpoint: {settings.endpoint}"

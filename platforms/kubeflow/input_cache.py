@@ -23,13 +23,7 @@ from preprocessing.reading.files import find_sources, fingerprint
 
 
 def enable_input_cache(config: PipelineConfig, package: Package, values: Mapping[str, Any]) -> None:
-    """Enable the cache for ReviewExampleGen in `package`, if this machine can list the input.
-
-    Args:
-      config: the settings of the submission.
-      package: the compiled pipeline.
-      values: the run's parameters.
-    """
+    """Enable the cache for ReviewExampleGen in `package`, if this machine can list the input."""
     if not config.cache:
         return
     base = values.get("input_base") or config.data.input_base or SAMPLE

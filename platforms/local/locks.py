@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 from core.errors import ConfigError
-from core.file_locks import WITHOUT_LOCKS
+from core.files import WITHOUT_LOCKS
 from platforms.local.places import make_folder
 
 DESCRIPTOR_VARIABLE = "PIPELINE_LOCK_FD"

@@ -14,7 +14,6 @@ from absl import logging
 
 from core import exit_codes, processes
 from core.errors import UserError, cause
-from core.imports import large_imports
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config
 from platforms.local import events
@@ -70,7 +69,7 @@ def has_no_password(record: LogRecord) -> bool:
 def _run(config: PipelineConfig, sender: events.Sender) -> None:
     sender.send(events.PHASE, doing="loading TFX")
     # The import of TensorFlow and TFX takes seconds, so it comes after the check of the settings.
-    with large_imports():
+    with processes.large_imports():
         from pipeline.pipeline import create_pipeline
         from platforms.local.platform import Local
         from platforms.local.run import Runner

@@ -63,10 +63,6 @@ class NoOutcomeError(RuntimeError):
 def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
     """Return the outcome of one run, which must have finished.
 
-    Args:
-      handle: an open connection to the ML Metadata of the run.
-      run_id: the name of the run's `pipeline_run` context; ML Metadata may contain later runs.
-
     Raises:
       NoOutcomeError: ML Metadata lacks an output of the run, or its pushed model was deleted.
     """

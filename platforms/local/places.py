@@ -8,7 +8,6 @@ from pathlib import Path
 from core.errors import ConfigError
 from core.metadata import mysql_url
 from pipeline.config import PipelineConfig, log_folder
-from platforms.checks import check_platform
 
 
 def check_places(config: PipelineConfig) -> None:
@@ -23,7 +22,6 @@ def check_places(config: PipelineConfig) -> None:
     _check_folder("paths.serving", paths.serving)
     _check_folder("paths.checkpoints", paths.checkpoints)
     _check_database("paths.metadata", paths.metadata)
-    check_platform(config, "local")
 
 
 def make_folder(key: str, folder: str) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from components.run_report.history import Run, read_runs
+from components.run_report.history import Run, Sources, read_runs
 from core.errors import InputError
 from core.metadata import open_store, without_password
 from core.settings import flat_settings
@@ -61,6 +61,18 @@ def result(run: Run) -> str:
     if run.error:
         return "failed"
     return UNFINISHED if run.settings else UNKNOWN
+
+
+def killed_runs(config: PipelineConfig) -> list[Sources]:
+    """Return the runs for `config.tracking.mlflow` that did not reach their end, the newest first.
+
+    A run in progress is one of them.
+    """
+    return [
+        run.sources(config.name)
+        for run in _read(config)
+        if result(run) == UNFINISHED and setting(run, "tracking.mlflow") == config.tracking.mlflow
+    ]
 
 
 def setting(run: Run, key: str) -> Any:

@@ -16,7 +16,6 @@ from components.run_report import history
 from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
-from platforms.targets import check_target
 from serving.versions import MODEL_FILE, versions
 
 
@@ -43,11 +42,7 @@ def fingerprint(config: PipelineConfig) -> str | None:
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
     """Record the state after a run in ML Metadata.
 
-    Args:
-      store: the MetadataStore.
-      run_id: id of the run.
-      config: its settings.
-      before: the `fingerprint` before the run.
+    `before` is the `fingerprint` before the run.
     """
     if before:
         history.record(store, run_id, history.STATE, _state(config, before))
@@ -60,12 +55,11 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     and the serving folder contains the same models as after the run.
 
     Raises:
-      ConfigError: a setting is impossible on this machine, or ML Metadata cannot be opened.
+      ConfigError: ML Metadata cannot be opened.
     """
     before = fingerprint(config) if os.path.exists(config.paths.metadata) else None
     if before is None:
         return None
-    check_target(config, "local")
     store = open_store(config.paths.metadata)
     state = history.last_state(store)
     try:

@@ -27,7 +27,7 @@ from tfx.dsl.components.base import executor_spec
 from tfx.types import BaseChannel, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
-from components.pusher import BlessedExecutor
+from components.pusher import BlessedExecutor, rolled_back_error, version_to_serve
 from components.saved_models import identity
 from core.errors import InputError
 from core.settings import Section
@@ -98,14 +98,16 @@ class Executor(BlessedExecutor):
         settings = EndpointSettings(**config[ENDPOINT_KEY])
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                push = _Push(settings, _model_id(settings, uri))
-                if not push.is_uploaded():
+                endpoint = Endpoint(settings)
+                # The same id in every attempt of a push, of at most 63 characters.
+                model_id = f"{settings.name[:46]}-{_digest(uri)}"
+                if not endpoint.has_uploaded(model_id):
                     model = self.GetModelPath(input_dict)
                     content = hashlib.sha256(identity(model)).hexdigest()[:16]
-                    _check_not_rolled_back(settings, content)
+                    endpoint.check_not_rolled_back(content)
                     io_utils.copy_dir(model, os.path.join(uri, _VERSION))
-                    push.upload(uri, {_CONTENT: content})
-                return push.replace(), push.model_id
+                    endpoint.upload(model_id, uri, content)
+                return endpoint.serve(model_id), model_id
             except RuntimeError as error:
                 if attempt == ATTEMPTS:
                     raise
@@ -115,7 +117,7 @@ class Executor(BlessedExecutor):
 
 
 class VertexPusher(Pusher):
-    """Deploys a model that has both blessings to an endpoint."""
+    """Deploys a model to an endpoint. The first three arguments are those of `VersionPusher`."""
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
@@ -126,14 +128,6 @@ class VertexPusher(Pusher):
         infra_blessing: BaseChannel,
         endpoint: EndpointSettings,
     ):
-        """Construct the component.
-
-        Args:
-          model: the SavedModel.
-          model_blessing: the Evaluator's blessing of the model.
-          infra_blessing: the ServingCheck's blessing of the model.
-          endpoint: the endpoint that the model is deployed to.
-        """
         super().__init__(
             model=model,
             model_blessing=model_blessing,
@@ -142,221 +136,181 @@ class VertexPusher(Pusher):
         )
 
 
-def pushed_models(settings: EndpointSettings) -> list[tuple[str, float, str]]:
-    """Return the id, the time in seconds since 1970 and the state of the models, newest first.
+class Endpoint:
+    """The endpoint, and the models that were pushed to it.
 
-    Raises:
-      InputError, RuntimeError: as in `Executor.push`; or no model was pushed.
-    """
-    models = _models(settings)
-    if not models:
-        raise InputError(f"vertex.project: no pushed model of the endpoint {settings.name}")
-    served = _served_id(settings)
-    return [
-        (
-            model_id,
-            model.create_time.timestamp(),
-            "served" if model_id == served else "rolled back" * (_ROLLED_BACK in model.labels),
-        )
-        for model_id, model in models.items()
-    ]
-
-
-def roll_back(settings: EndpointSettings, model_id: str | None) -> str:
-    """Serve an earlier model again; return its id.
-
-    Args:
-      settings: the endpoint.
-      model_id: the model; None: the one that was pushed before the served one.
-
-    Raises:
-      InputError, RuntimeError: as in `Executor.push`; or there is no such model, or it is served.
-    """
-    models = _models(settings)
-    served = _served_id(settings)
-    ids = list(models)
-    earlier = ids[ids.index(served) + 1 :] if served in ids else []
-    chosen = model_id or (earlier[0] if earlier else None)
-    if chosen is None or chosen == served or chosen not in models:
-        raise InputError(
-            f"no earlier model {model_id or ''} of the endpoint {settings.name}; "
-            "`amazon-reviews models` lists the models"
-        )
-    _Push(settings, chosen).replace()
-    client = vertex_api.connect(ModelServiceClient, settings.region)
-    for each, labels in ((chosen, {}), (served, {_ROLLED_BACK: "true"})):
-        if each in models:
-            model = models[each]
-            kept = {key: value for key, value in model.labels.items() if key != _ROLLED_BACK}
-            model.labels = {**kept, **labels}
-            with errors_in_one_line("label the model"):
-                client.update_model(
-                    model=model, update_mask=FieldMask(paths=["labels"]), **retrying()
-                )
-    return chosen
-
-
-def _models(settings: EndpointSettings) -> dict[str, vertex_types.Model]:
-    """Return id -> model of the pushed models, the newest first."""
-    client = vertex_api.connect(ModelServiceClient, settings.region)
-    request = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
-    with errors_in_one_line("list the models"):
-        found = list(client.list_models(request=request, **retrying()))
-    found.sort(key=lambda model: model.create_time, reverse=True)
-    return {model.name.rpartition("/")[2]: model for model in found}
-
-
-def _served_id(settings: EndpointSettings) -> str | None:
-    """Return the id of the model with the traffic of the endpoint."""
-    client = vertex_api.connect(EndpointServiceClient, settings.region)
-    with errors_in_one_line("read the endpoint"):
-        name = _find_endpoint(client, settings)
-        if name is None:
-            return None
-        endpoint = client.get_endpoint(name=name, **retrying())
-    for deployed in endpoint.deployed_models:
-        if endpoint.traffic_split.get(deployed.id):
-            return _deployed_model(deployed)
-    return None
-
-
-def _find_endpoint(client: EndpointServiceClient, settings: EndpointSettings) -> str | None:
-    request = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
-    found = client.list_endpoints(request=request, **retrying())
-    oldest = min(found, key=lambda endpoint: endpoint.create_time, default=None)
-    return str(oldest.name) if oldest else None
-
-
-def _deployed_model(deployed: vertex_types.DeployedModel) -> str:
-    """Return the id of a deployed model.
-
-    It is the last part of the resource name. Vertex AI returns the number of the project in the
-    name, and not the id that requests have.
-    """
-    return str(deployed.model.rpartition("/")[2].partition("@")[0])
-
-
-def _check_not_rolled_back(settings: EndpointSettings, content: str) -> None:
-    for model_id, model in _models(settings).items():
-        if model.labels.get(_CONTENT) == content and _ROLLED_BACK in model.labels:
-            raise InputError(
-                f"the model is {model_id} of the endpoint {settings.name}, which was rolled back, "
-                f"so it is not pushed again; `amazon-reviews rollback {model_id}` serves it again"
-            )
-
-
-def _model_id(settings: EndpointSettings, uri: str) -> str:
-    """Return the same id in every attempt of a push, of at most 63 characters."""
-    return f"{settings.name[:46]}-{_digest(uri)}"
-
-
-class _Push:
-    """The upload and the deployment of one model.
-
-    Args:
-      settings: the endpoint.
-      model_id: the last part of the model's resource name.
+    All methods raise the errors of `Executor.push`.
     """
 
-    def __init__(self, settings: EndpointSettings, model_id: str):
+    def __init__(self, settings: EndpointSettings):
         self._settings = settings
         self._models = vertex_api.connect(ModelServiceClient, settings.region)
         self._endpoints = vertex_api.connect(EndpointServiceClient, settings.region)
-        self.model_id = model_id
-        self._model = f"{settings.parent}/models/{self.model_id}"
+        self._own = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
 
-    def is_uploaded(self) -> bool:
+    def pushed_models(self) -> list[tuple[str, float, str]]:
+        """Return the id, the time in seconds since 1970 and the state of the models, newest first.
+
+        Raises:
+          InputError: no model was pushed.
+        """
+        models, served = self._pushed(), self._served()
+        if not models:
+            raise InputError(f"vertex.project: no pushed model of the endpoint {self.name}")
+        return [
+            (
+                model_id,
+                model.create_time.timestamp(),
+                "served" if model_id == served else "rolled back" * (_ROLLED_BACK in model.labels),
+            )
+            for model_id, model in models.items()
+        ]
+
+    def roll_back(self, model_id: str | None) -> str:
+        """Serve an earlier model again; return its id.
+
+        Args:
+          model_id: the model; None: the one that was pushed before the served one.
+
+        Raises:
+          InputError: there is no such model, or it is served.
+        """
+        models, served = self._pushed(), self._served()
+        chosen = version_to_serve(list(models), served, model_id, f"the endpoint {self.name}")
+        self.serve(chosen)
+        for each, labels in ((chosen, {}), (served, {_ROLLED_BACK: "true"})):
+            if each in models:
+                model = models[each]
+                kept = {key: value for key, value in model.labels.items() if key != _ROLLED_BACK}
+                model.labels = {**kept, **labels}
+                mask = FieldMask(paths=["labels"])
+                with errors_in_one_line("label the model"):
+                    self._models.update_model(model=model, update_mask=mask, **retrying())
+        return chosen
+
+    def check_not_rolled_back(self, content: str) -> None:
+        """Raise InputError if a model with this digest of its content was rolled back."""
+        for model_id, model in self._pushed().items():
+            if model.labels.get(_CONTENT) == content and _ROLLED_BACK in model.labels:
+                raise rolled_back_error(f"{model_id} of the endpoint {self.name}", model_id)
+
+    def has_uploaded(self, model_id: str) -> bool:
         """Return whether the model exists, after the end of an earlier attempt's upload."""
         with errors_in_one_line("look for the model"):
-            self._wait_for_earlier(self._models, self._model)
+            self._wait_for_earlier(self._models, self._resource(model_id))
             try:
-                self._models.get_model(name=self._model, **retrying())
+                self._models.get_model(name=self._resource(model_id), **retrying())
             except exceptions.NotFound:
                 return False
         return True
 
-    def upload(self, artifact_uri: str, labels: dict[str, str]) -> None:
+    def upload(self, model_id: str, artifact_uri: str, content: str) -> None:
         """Upload the model with its serving container; return when the upload has ended.
 
-        Args:
-          artifact_uri: folder that contains the model in a subfolder whose name is a number.
-          labels: the labels of the model, besides those of all models.
+        The folder `artifact_uri` has the model in a subfolder whose name is a number.
         """
-        name = self._settings.name
         container = vertex_types.ModelContainerSpec(
             image_uri=self._settings.image,
             command=["/usr/bin/tensorflow_model_server"],
             args=[
                 f"--port={_GRPC_PORT}",
                 f"--rest_api_port={_REST_PORT}",
-                f"--model_name={name}",
+                f"--model_name={self.name}",
                 # Vertex AI replaces the variable by the folder with its copy of the model.
                 "--model_base_path=$(AIP_STORAGE_URI)",
                 f"--file_system_poll_wait_seconds={_SERVER_POLL_SECONDS}",
             ],
             ports=[vertex_types.Port(container_port=_REST_PORT)],
-            predict_route=f"/v1/models/{name}:predict",
-            health_route=f"/v1/models/{name}",
+            predict_route=f"/v1/models/{self.name}:predict",
+            health_route=f"/v1/models/{self.name}",
         )
         model = vertex_types.Model(
-            display_name=name,
+            display_name=self.name,
             artifact_uri=artifact_uri,
             container_spec=container,
-            labels={**_LABELS, **labels},
+            labels={**_LABELS, _CONTENT: content},
         )
-        request = {"parent": self._settings.parent, "model": model, "model_id": self.model_id}
+        request = {"parent": self._settings.parent, "model": model, "model_id": model_id}
         with errors_in_one_line("upload the model"):
             self._run(self._models, "upload_model", request)
 
-    def replace(self) -> str:
-        """Deploy the model, move all traffic to it, undeploy all other models.
+    def serve(self, model_id: str) -> str:
+        """Deploy a model, move all traffic to it, and undeploy all others.
 
         Returns:
           The resource name of the endpoint.
         """
         with errors_in_one_line("find or create the endpoint"):
-            name = _find_endpoint(self._endpoints, self._settings) or self._create()
+            name = self._find() or self._create()
             self._wait_for_earlier(self._endpoints, name)
             endpoint = self._endpoints.get_endpoint(name=name, **retrying())
-        if self._deployed_id(endpoint) is None:
+        if model_id not in map(_model_of, endpoint.deployed_models):
             with errors_in_one_line("deploy the model"):
-                self._deploy(name)
+                self._deploy(name, model_id)
                 endpoint = self._endpoints.get_endpoint(name=name, **retrying())
-        deployed = self._deployed_id(endpoint)
-        if deployed is None:
-            raise ApiError(f"{name}: the model {self.model_id} disappeared after its deployment")
-        if dict(endpoint.traffic_split) != {deployed: 100}:
-            logging.info("Moving the traffic of %s to %s", name, self.model_id)
-            moved = vertex_types.Endpoint(name=name, traffic_split={deployed: 100})
+        ids = {_model_of(each): each.id for each in endpoint.deployed_models}
+        if model_id not in ids:
+            raise ApiError(f"{name}: the model {model_id} disappeared after its deployment")
+        split = {ids[model_id]: 100}
+        if dict(endpoint.traffic_split) != split:
+            logging.info("Moving the traffic of %s to %s", name, model_id)
+            moved = vertex_types.Endpoint(name=name, traffic_split=split)
             mask = FieldMask(paths=["traffic_split"])
             with errors_in_one_line("move the traffic"):
                 self._endpoints.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
         for other in endpoint.deployed_models:
-            if other.id != deployed:
+            if other.id not in split:
                 request = {"endpoint": name, "deployed_model_id": other.id}
                 with errors_in_one_line("undeploy the previous model"):
                     self._run(self._endpoints, "undeploy_model", request)
         return name
 
+    @property
+    def name(self) -> str:
+        """The display name of the endpoint and of its models."""
+        return self._settings.name
+
+    def _resource(self, model_id: str) -> str:
+        return f"{self._settings.parent}/models/{model_id}"
+
+    def _pushed(self) -> dict[str, vertex_types.Model]:
+        """Return id -> model of the pushed models, the newest first."""
+        with errors_in_one_line("list the models"):
+            found = list(self._models.list_models(request=self._own, **retrying()))
+        found.sort(key=lambda model: model.create_time, reverse=True)
+        return {model.name.rpartition("/")[2]: model for model in found}
+
+    def _served(self) -> str | None:
+        """Return the id of the model with the traffic."""
+        with errors_in_one_line("read the endpoint"):
+            name = self._find()
+            if name is None:
+                return None
+            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        models = {each.id: _model_of(each) for each in endpoint.deployed_models}
+        return next((models[each] for each in models if endpoint.traffic_split.get(each)), None)
+
+    def _find(self) -> str | None:
+        found = self._endpoints.list_endpoints(request=self._own, **retrying())
+        oldest = min(found, key=lambda endpoint: endpoint.create_time, default=None)
+        return str(oldest.name) if oldest else None
+
     def _create(self) -> str:
-        settings = self._settings
         # The same id in each attempt, so that a retry creates no second endpoint.
-        endpoint_id = f"amazon-reviews-{_digest(settings.name)}"
-        request = {
-            "parent": settings.parent,
-            "endpoint": vertex_types.Endpoint(display_name=settings.name, labels=_LABELS),
-            "endpoint_id": endpoint_id,
-        }
+        endpoint_id = f"amazon-reviews-{_digest(self.name)}"
+        parent = self._settings.parent
+        endpoint = vertex_types.Endpoint(display_name=self.name, labels=_LABELS)
+        request = {"parent": parent, "endpoint": endpoint, "endpoint_id": endpoint_id}
         with contextlib.suppress(exceptions.AlreadyExists):
             self._run(self._endpoints, "create_endpoint", request)
-        return f"{settings.parent}/endpoints/{endpoint_id}"
+        return f"{parent}/endpoints/{endpoint_id}"
 
-    def _deploy(self, endpoint: str) -> None:
+    def _deploy(self, endpoint: str, model_id: str) -> None:
         machine = vertex_types.MachineSpec(machine_type=self._settings.machine_type)
-        # Without a traffic split: `replace` moves the traffic when the model is deployed.
+        # Without a traffic split: `serve` moves the traffic when the model is deployed.
         deployed = vertex_types.DeployedModel(
-            model=self._model,
-            display_name=self._settings.name,
+            model=self._resource(model_id),
+            display_name=self.name,
             dedicated_resources=vertex_types.DedicatedResources(
                 machine_spec=machine, min_replica_count=1, max_replica_count=1
             ),
@@ -364,16 +318,9 @@ class _Push:
         request = {"endpoint": endpoint, "deployed_model": deployed}
         self._run(self._endpoints, "deploy_model", request)
 
-    def _deployed_id(self, endpoint: vertex_types.Endpoint) -> str | None:
-        """Return the id under which the model is deployed."""
-        for deployed in endpoint.deployed_models:
-            if _deployed_model(deployed) == self.model_id:
-                return str(deployed.id)
-        return None
-
     def _run(self, client: Any, method: str, request: dict[str, Any]) -> None:
         """Start a google.longrunning.Operation and wait for its end, up to some minutes."""
-        logging.info("%s %s on Vertex AI", method, self.model_id)
+        logging.info("%s of %s on Vertex AI", method, self.name)
         started = getattr(client, method)(
             request=request, retry=None, timeout=vertex_api.REQUEST_SECONDS
         )
@@ -404,6 +351,15 @@ class _Push:
             except exceptions.GoogleAPICallError as error:
                 # This attempt repeats the failed operation.
                 logging.warning("%s failed: %s", operation.name, error)
+
+
+def _model_of(deployed: vertex_types.DeployedModel) -> str:
+    """Return the id of a deployed model.
+
+    It is the last part of the resource name. Vertex AI returns the number of the project in the
+    name, and not the id that requests have.
+    """
+    return str(deployed.model.rpartition("/")[2].partition("@")[0])
 
 
 def _digest(text: str) -> str:

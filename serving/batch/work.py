@@ -22,7 +22,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from core.errors import InputError
-from core.file_locks import WITHOUT_LOCKS
+from core.files import WITHOUT_LOCKS
 from preprocessing.reading.files import delete_file, open_raw
 from preprocessing.reading.pieces import Piece
 

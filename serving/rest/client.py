@@ -18,7 +18,6 @@ from serving.rest.settings import MODEL_NAME, Server, url
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 30.0
-_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def ask_server(server: Server, model: str, texts: Sequence[bytes]) -> list[Prediction] | None:
@@ -30,7 +29,8 @@ def ask_server(server: Server, model: str, texts: Sequence[bytes]) -> list[Predi
         folder or version is not used.
       texts: reviews in UTF-8.
     """
-    address = url(_ANY_ADDRESS.get(server.host, server.host), server.port)
+    # On Linux, the address of all interfaces reaches this machine too.
+    address = url(server.host, server.port)
     folder, version = model.rstrip("/").rsplit("/", 1)
     wanted = {"status": "ok", "model": MODEL_NAME, "version": version, "folder": folder_id(folder)}
     request = {"signature_name": "predict_text", "instances": [text.decode() for text in texts]}

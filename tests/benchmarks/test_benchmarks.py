@@ -13,7 +13,6 @@ import sample_data
 from benchmarks import peer_results, reference_table, usage, whole, whole_files
 from benchmarks.peer_results import Result, by_peer, read, table, write
 from benchmarks.strategies import Row, scaling_efficiency, setups
-from benchmarks.whole import ratios_table
 
 SAMPLE = Path(sample_data.__file__).parent / "reviews.ft.txt"
 SMALL = ["--set", "training.batch_size_per_replica=32"]
@@ -144,23 +143,6 @@ def test_the_efficiency_of_a_strategy_is_for_each_gpu_and_for_the_same_batch():
     one, four = row("one_device", 4, 4.0), row("mirrored", 4, 1.25)
     assert scaling_efficiency(four, [one, four]) == pytest.approx(0.8)
     assert scaling_efficiency(row("mirrored", 4, 1.25, batch=2048), [one]) is None
-
-
-def test_ours_is_divided_by_what_is_alone():
-    limits = {"decompress": 3.0, "write": 1.0, "read": 1.0, "hash": 1.0}
-    components = {"ReviewExampleGen": 6.0, "Transform": 3.0, "Trainer": 5.0}
-    drawn = ratios_table(
-        {
-            "limits": limits | {f"{name}_cpu": 2 * limits[name] for name in limits},
-            "fasttext": {"seconds": 10.0, "cpu": 20.0},
-            "components": {name: {"s": components[name], "cpu": 4.0} for name in components},
-            "seconds": 32.0,
-            "cpu": 48.0,
-        }
-    )
-    rows = {tuple(each.values())[0::3][:2]: list(each.values())[-2:] for each in cells(drawn)}
-    assert rows["decompress + write", "ReviewExampleGen"] == ["1.50", "0.50"]
-    assert rows["all of these", "the run"] == ["2.00", "1.50"]
 
 
 def test_the_generated_reviews_differ_and_have_the_words_of_their_class(tmp_path):

@@ -190,3 +190,10 @@ def test_every_data_file_of_the_packages_is_in_the_wheel(tmp_path):
     files = {str(file.relative_to(ROOT)) for file in files if "__pycache__" not in file.parts}
     assert {"pipeline/presets/gke.yaml", "preprocessing/schema/schema.pbtxt"} < files
     assert files - packed == set()
+
+
+def test_everything_that_is_installed_is_in_the_image():
+    [modules] = re.findall(r"^py-modules = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.M)
+    names = [f"{module}.py" for module in re.findall(r'"(\w+)"', modules)]
+    included = (ROOT / ".dockerignore").read_text().splitlines()
+    assert [name for name in (*names, *PACKAGES) if f"!{name}" not in included] == []

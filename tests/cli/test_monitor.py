@@ -30,42 +30,23 @@ def shown(renderable):
 RUNNING = {"event": "running", "component": "Trainer"}
 
 
-def test_a_component_runs_and_ends():
-    state = watched(RUNNING)
-    assert state.components[0].state == "running"
-    state.update({"event": "finished", "component": "Trainer"})
-    assert state.components[0].state == "done"
-    assert state.components[0].ended is not None
-
-
-def test_a_cached_component_stays_cached():
-    state = watched(
-        RUNNING,
-        {"event": "cached", "component": "Trainer"},
-        {"event": "finished", "component": "T"},
-    )
-    assert state.components[0].state == "cached"
+@pytest.mark.parametrize(("events", "state"), [((), "done"), (("cached",), "cached")])
+def test_a_component_runs_and_ends(events, state):
+    seen = watched(RUNNING, *({"event": event, "component": "Trainer"} for event in events))
+    assert seen.components[0].state == (state if events else "running")
+    seen.update({"event": "finished", "component": "Trainer"})
+    assert (seen.components[0].state, seen.running) == (state, None)
 
 
 def progress(done, total, source=""):
     return {"event": "progress", "unit": "steps", "done": done, "total": total, "source": source}
 
 
-def test_a_bar_shows_the_progress():
-    assert "30/120 steps" in shown(watched(RUNNING, progress(30, 120)))
-
-
-def test_the_progress_of_several_files_is_summed():
-    state = watched(
-        RUNNING, progress(10, None, "a"), progress(20, None, "a"), progress(5, None, "b")
-    )
-    assert "25 steps" in shown(state)
-
-
-def test_several_units_are_shown_next_to_each_other():
+def test_the_progress_of_several_files_is_summed_and_units_are_next_to_each_other():
     tasks = {**progress(2, 9, "job"), "unit": "tasks at http://localhost:8081"}
-    state = watched(RUNNING, progress(10, None, "a"), tasks, progress(20, None, "a"))
-    assert "20 steps, 2/9 tasks at http://localhost:8081" in shown(state)
+    steps = (progress(10, None, "a"), progress(5, None, "b"), progress(20, None, "a"))
+    state = watched(RUNNING, steps[0], tasks, *steps[1:])
+    assert "25 steps, 2/9 tasks at http://localhost:8081" in shown(state)
 
 
 def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():

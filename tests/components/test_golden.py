@@ -23,6 +23,8 @@ def test_comments_blank_lines_and_windows_line_ends_are_allowed(tmp_path):
     )
     sentences = [("positive", "Schöner Bildschirm"), ("negative", "With a\ttab")]
     assert read_golden(str(file)) == sentences
+    file.write_bytes(b"positive\t" + b"x" * (MAX_BYTES - 9))
+    assert len(read_golden(str(file))) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """VersionPusher: the pushed model is the newest version, and complete."""
 
+import shutil
 import time
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from tfx.proto import pusher_pb2
 from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
-from components.pusher import Executor
+from components.pusher import Executor, pushed_versions, roll_back, rolled_back
 from components.saved_models import identity
+from core.errors import InputError
 from serving.versions import versions
 from tests.serving.models import push as save
 
@@ -123,3 +125,38 @@ def test_the_same_push_again_changes_nothing(pushes):
 def test_without_a_blessing_nothing_is_pushed(pushes, lacks):
     assert pushes.push("a", lacks=lacks).get_int_custom_property("pushed") == 0
     assert not pushes.serving.exists()
+
+
+def test_a_rollback_can_be_undone_and_repeated(pushes):
+    serving = str(pushes.serving)
+    a, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
+
+    def back(name=None):
+        """Roll back; return the versions that are served and rolled back now."""
+        chosen, _ = roll_back(serving, name)
+        found = pushed_versions(serving)
+        assert (found[0].original, identity(found[0].path)) == (chosen.name, identity(chosen.path))
+        return chosen.name, rolled_back(found)
+
+    assert back() == (a, {b})
+    with pytest.raises(InputError, match=f"version {a} is served, and there is no other"):
+        back()
+    with pytest.raises(InputError, match=f"the model is version {b} .* was rolled back"):
+        pushes.push("b")
+    pushes.push("a")
+    assert pushes.served() == ("a", 3)
+    assert back(b) == (b, {a})
+    assert back() == (a, {b})
+    # A copy is no version of its own.
+    with pytest.raises(InputError, match="no version"):
+        back(pushed_versions(serving)[0].name)
+
+
+def test_the_identity_of_a_model_without_a_fingerprint(tmp_path):
+    """TensorFlow 2.12 was the first that wrote a fingerprint."""
+    for name, probability in (("a", 0.9), ("b", 0.8)):
+        save(tmp_path / name, probability)
+        (tmp_path / name / "fingerprint.pb").unlink()
+    copy = shutil.copytree(tmp_path / "a", tmp_path / "copy")
+    a, b, copied = (identity(str(path)) for path in (tmp_path / "a", tmp_path / "b", copy))
+    assert a == copied != b

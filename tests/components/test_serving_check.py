@@ -4,6 +4,7 @@ import json
 import math
 import re
 
+import psutil
 import pytest
 import tensorflow as tf
 from tfx.types import artifact_utils, standard_artifacts
@@ -158,6 +159,7 @@ def test_every_end_of_the_server_has_a_reason(tmp_path, monkeypatch, stub, secon
     monkeypatch.setenv("STUB", stub)
     _, reason = try_candidate(str(tmp_path / "model"), [], [], seconds)
     assert reason == failure
+    assert not any("stub_server" in str(child.cmdline()) for child in psutil.Process().children())
 
 
 SAMPLE = Sample([b""] * 4, 4)
@@ -233,6 +235,8 @@ def test_golden_sentences_are_judged_per_class_and_0_is_no_threshold():
     given = (SAMPLE, results.Evaluated(4, {0: 0.9}), golden)
     found = results.check(answers, "", Thresholds(), *given)
     assert failed(found) == ["golden_negative"]
+    answers.golden[-1] = 0.1
+    assert results.check(answers, "", Thresholds(), *given)["passed"]
     found = results.check(answers, "", Thresholds(min_golden=0.0), *given)
     assert [one["threshold"] for one in found["results"][-2:]] == [None, None]
     assert found["passed"]

@@ -152,7 +152,7 @@ def test_the_steps_run_in_the_image(tmp_path):
     tmp_path.chmod(0o777)  # for the image's user
 
     def run(command):
-        return run_in_image(image, command, {tmp_path: tmp_path}, timeout=900)
+        return run_in_image(image, command, tmp_path, seconds=900)
 
     steps = Steps(tmp_path, run_locally, run)
     [pushed], check = steps.launch()

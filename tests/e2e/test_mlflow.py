@@ -170,6 +170,17 @@ def test_a_server_that_does_not_respond_costs_one_warning(mlflow_server, tracked
     assert tracked.command("runs", "--send").stdout == ""
 
 
+def test_a_killed_run_is_sent_later(mlflow_server, tracked):
+    tracked.run_and_kill(
+        lambda: list(tracked.root.glob("checkpoints/**/*.index")), "training.epochs=80"
+    )
+    assert tracked.command("runs", "--send").stdout.count("sent ") == 1
+    killed = mlflow_server.runs()[0]
+    assert killed["info"]["status"] == "KILLED"
+    assert values(killed["data"]["tags"])["result"] == "unfinished"
+    assert tracked.command("runs", "--send").stdout == ""
+
+
 def test_the_password_is_nowhere(mlflow_server, tracked):
     files = [file for file in tracked.folder.rglob("*") if file.is_file()]
     assert [file for file in files if SECRET.encode() in file.read_bytes()] == []

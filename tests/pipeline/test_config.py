@@ -57,15 +57,9 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
     assert config.paths.metadata == os.path.abspath("here/metadata.sqlite")
 
 
-def test_urls_are_left_alone(tmp_path):
-    config = load(tmp_path, "paths: {metadata: 'mysql://me@db/reviews'}")
-    assert config.paths.metadata == "mysql://me@db/reviews"
-
-
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
-        ("signing: {}", "", "signing: was removed; sign pushed models with model_signing, see"),
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("training: {epoch: 1}", "", "training.epoch: unknown key, did you mean epochs?"),
         (
@@ -124,12 +118,9 @@ def test_urls_are_left_alone(tmp_path):
         ),
         ("", "kubeflow.volume={claim: a, claim: b}", "kubeflow.volume: '{claim: a, claim: b}' is"),
         ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is not a valid URL; write gs:"),
-        ("", "name='mine,training.epochs=3", "name: 'mine,training.epochs=3 has a ' without a"),
-        ("", "name=it's,data.input_base=that's", "name: it's has a ' without a partner"),
-        ("", "name=a],training.epochs=3", "name: a] has a ] without a partner"),
+        ("", "name='mine,training.epochs=3", """name: "'mine,training.epochs=3" is not a YAML v"""),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
-        ("", "training.epochs=[", "training.epochs: [ has a [ without a partner"),
-        ("", "name={a: [b],cache=false", "name: {a: [b],cache=false has a { without a partner"),
+        ("", "name={a: [b],cache=false", "name: '{a: [b],cache=false' is not a YAML value"),
         ("", "training.epochs=[1}", "training.epochs: '[1}' is not a YAML value"),
         ("name: 7", "", "name: Input should be a valid string, not 7"),
         ("training: {epochs: x, model: y}", "", "(and 1 more)"),
@@ -152,6 +143,9 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, message)
         ("a={k: 'x, }', l: [1, 2]}, b = 1", [{"k": "x, }", "l": [1, 2]}, 1]),
         ("a=part[0-9].csv,b=1", ["part[0-9].csv", 1]),
         ('a="/reviews[2018",b=1', ["/reviews[2018", 1]),
+        ("a=it's,b=1]", ["it's", "1]"]),
+        ("a=gs://x/1,2,,b=1,", ["gs://x/1,2", 1]),
+        ("a='x,b=1',b={c: 1,d=2}", ["x,b=1", {"c": 1, "d=2": None}]),
     ],
 )
 def test_quotes_and_brackets_keep_their_commas(overrides, values):

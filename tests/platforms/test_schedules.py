@@ -1,15 +1,11 @@
-"""Schedules on Vertex AI: created, listed and deleted; and the check of their times."""
-
-from unittest.mock import Mock
+"""Schedules on either cluster: created, listed and deleted; and the check of their times."""
 
 import grpc
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
-from core import exit_codes
-from core.errors import ConfigError, InputError, UserError
+from core.errors import ConfigError, InputError
 from platforms import submission
 from platforms.follow import SubmitError
 from tests.platforms.vertex.vertex_connection import as_json
@@ -44,8 +40,8 @@ def test_a_schedule_is_created_listed_and_deleted(vertex):
     assert [line.split("  ")[0] for line in listed(vertex)] == [found[1][0]]
 
 
-@pytest.mark.parametrize("other", ["other_reviews", "amazon_reviews_2"])
-def test_schedules_of_other_pipelines_are_not_listed(vertex, other):
+def test_schedules_of_other_pipelines_are_not_listed(vertex):
+    other = "amazon_reviews_2"
     create(vertex, name=other)
     assert listed(vertex, name="amazon_reviews") == ["no schedules of amazon-reviews"]
     [line] = listed(vertex, name=other)
@@ -63,20 +59,43 @@ def test_the_schedule_has_the_pipeline_and_its_parameters(vertex):
     assert job["network"] == "n"
 
 
+def test_a_recurring_run_of_kubeflow_is_kept_while_one_of_its_runs_is_in_progress(kubeflow):
+    server, objects, pages = kubeflow.server, {"recurringRuns": [], "runs": []}, []
+    others = server.answer
+
+    def answer(request):
+        kind = request.path.rpartition("/")[2].replace("recurringruns", "recurringRuns")
+        if request.method != "GET" or kind not in objects:
+            return others(request)
+        # Each page has one object.
+        pages[:] = pages or [{kind: [each], "next_page_token": "more"} for each in objects[kind]]
+        return pages.pop(0) | ({} if pages else {"next_page_token": ""})
+
+    server.answer = answer
+    for number, cron in enumerate(("0 3 * * 1", "*/30 * * * *")):
+        create(kubeflow, cron, values={"epochs": "3"})
+        body = server.find_requests("POST", "/recurringruns")[-1].body
+        assert (body["no_catchup"], body["max_concurrency"]) == (True, "1")
+        assert body["runtime_config"]["parameters"] == {"epochs": 3}
+        known = {"recurring_run_id": f"id-{number}", "status": "ENABLED", "state": "SUCCEEDED"}
+        objects["recurringRuns"].append({**body, **known})
+        objects["runs"].append({**known, "display_name": "run", "run_id": "r"})
+    ends = ("  0 3 * * 1  enabled", "  */30 * * * *  enabled")
+    _, name = (line.removesuffix(end) for end in ends for line in listed(kubeflow) if end in line)
+    objects["runs"][1]["state"] = "RUNNING"
+    with pytest.raises(SubmitError, match=f"{name} is disabled, but not deleted"):
+        submission.delete_schedule(kubeflow.config(), kubeflow.target, name, print)
+    assert server.find_requests("POST", "id-1:disable") and not server.find_requests("DELETE")
+    objects["runs"][1]["state"] = "FAILED"
+    submission.delete_schedule(kubeflow.config(), kubeflow.target, name, print)
+    assert [request.path[-4:] for request in server.find_requests("DELETE")] == ["id-1"]
+
+
 def test_a_lost_response_is_not_repeated(vertex):
     vertex.server.fail("CreateSchedule", grpc.StatusCode.UNAVAILABLE, "lost", done=True)
     with pytest.raises(SubmitError, match="it is unknown whether amazon-reviews-20"):
         create(vertex)
     assert len(listed(vertex)) == 1
-
-
-def test_ctrl_c_names_the_schedule_that_may_exist(vertex, monkeypatch):
-    interrupted = Mock(side_effect=KeyboardInterrupt)
-    monkeypatch.setattr("platforms.vertex.client.create_schedule", interrupted)
-    message = r"interrupted; it is unknown whether amazon-reviews-20\S+ was scheduled"
-    with pytest.raises(UserError, match=message) as caught:
-        create(vertex)
-    assert caught.value.exit_code == exit_codes.INTERRUPTED
 
 
 def test_a_name_that_does_not_exist_is_an_error(vertex):
@@ -106,20 +125,3 @@ def test_the_command_checks_its_options_first(arguments, message, capsys):
     done = CliRunner().invoke(app, ["submit", "--target", "kubeflow", *arguments])
     assert done.exit_code == 2
     assert message in done.output + capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_command_compiles_creates_lists_and_deletes(vertex, tmp_path):
-    def command(*arguments):
-        words = ["submit", "--target", vertex.target, "--config", str(file), *arguments]
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 0, done.output
-        return done.output
-
-    file = tmp_path / "settings.yaml"
-    file.write_text(yaml.safe_dump(vertex.settings))
-    created = command("--schedule", "0 3 * * 1")
-    name, cron, _ = command("--schedules").strip().split("  ")
-    assert created == f"scheduled {name}: {cron} (UTC)\n" and cron == "0 3 * * 1"
-    assert command("--delete-schedule", name) == f"deleted {name}\n"
-    assert command("--schedules") == "no schedules of amazon-reviews\n"

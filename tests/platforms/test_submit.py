@@ -1,8 +1,11 @@
 """Checks before a submission, and following a run, on either cluster."""
 
+import itertools
 import os
 import re
 import signal
+import time
+from unittest.mock import Mock
 
 import google.auth
 import pytest
@@ -12,6 +15,7 @@ from google.auth.exceptions import DefaultCredentialsError
 from cli import submit as command
 from core import exit_codes
 from core.errors import ConfigError, UserError
+from platforms import follow
 from platforms.vertex.client import check_credentials
 
 # Wrong settings and parameters are reported before the first request.
@@ -38,18 +42,9 @@ def test_vertex_requires_credentials(kubeflow, monkeypatch):
         check_credentials(kubeflow.config())
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("epoch=3", "parameter epoch: the pipeline has no such parameter; known are input_base, "),
-        ("epochs=2.5", "parameter epochs: Input should be a valid integer"),
-        ("min_accuracy=high", "parameter min_accuracy: Input should be a valid number"),
-        ("min_accuracy=nan", "parameter min_accuracy: Input should be"),
-    ],
-)
-def test_wrong_parameters(kubeflow, given, message):
-    with pytest.raises(UserError, match=message):
-        kubeflow(given)
+def test_a_parameter_that_the_pipeline_lacks(kubeflow):
+    with pytest.raises(UserError, match="parameter epoch: the pipeline has no such parameter"):
+        kubeflow("epoch=3")
     assert not kubeflow.server.requests
 
 
@@ -60,10 +55,21 @@ def test_missing_responses_are_reported_once_and_retried(kubeflow):
     kubeflow.server.states = [{"state": "RUNNING"}, {"state": "SUCCEEDED"}]
     kubeflow.server.fail("GET", "/runs/r-1", 502, "bad gateway", times=3)
     kubeflow.server.fail("GET", "/runs/r-1", 0)
+    kubeflow.server.fail("GET", "/runs/r-1", 429, "slow down")
     assert kubeflow(wait=True) == 0
     assert [line for line in kubeflow.lines if "no response" in line] == [
         "no response (502 bad gateway); retrying"
     ]
+
+
+def test_each_loss_of_the_connection_is_reported_and_has_its_own_patience(monkeypatch):
+    clock = Mock(monotonic=itertools.count(step=10).__next__, strftime=time.strftime)
+    monkeypatch.setattr(follow, "time", clock)
+    running, lost = follow.Status("RUNNING"), follow.NoResponse("gone")
+    states = Mock(side_effect=[running, lost, running, lost, follow.Status("SUCCEEDED")])
+    run, lines = Mock(status=states), []
+    assert follow.follow(run, [], lines.append, patience_seconds=25) == 0
+    assert lines.count("no response (gone); retrying") == 2
 
 
 @pytest.mark.parametrize(

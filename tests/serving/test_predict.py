@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli import command
+from serving import answers
 from serving.answers import answer, read_arguments, read_lines
 from serving.predict_text import DamagedModelError, load_predict_text
 from serving.predictor import NoModelError, Prediction, latest_model
@@ -58,6 +59,14 @@ def test_lines_that_cannot_be_used_are_named_and_the_others_answered():
     assert [text for *_, text in found] == [*lines, r"\xff broken", "not ended, good"]
     unusable = [n for n, (*row, _) in enumerate(found) if row == ["-", "-"]]
     assert unusable == [4_000, 5_000]
+
+
+def test_a_line_of_the_greatest_length_is_used_and_a_longer_one_is_not():
+    longest, chunk = answers.MAX_LINE_BYTES, answers._READ_BYTES
+    # The line break of the first line is the first byte of a chunk.
+    data = b"\n".join(b"y" * size for size in (longest + chunk, longest, longest + 1))
+    batches = read_lines(io.TextIOWrapper(io.BytesIO(data)))
+    assert [not text.problem for batch in batches for text in batch] == [False, True, False]
 
 
 def test_each_argument_is_one_line():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -143,25 +142,10 @@ def test_a_venv_without_its_interpreter_or_its_stamp_counts_as_absent(tmp_path, 
 REQUIREMENTS = sorted({*(install.ROOT / "requirements").glob("*.txt")} - {ACCEPTED})
 
 
-def pins(file: Path) -> dict[str, list[str]]:
-    """Return the lines of a file: each pin with its markers -> its hashes."""
-    found: dict[str, list[str]] = {}
-    for line in file.read_text().splitlines():
-        line = line.removesuffix(" \\")
-        if not line.startswith("    "):
-            hashes = found[line] = []
-        else:
-            hashes.append(line.strip())
-    return found
-
-
-@pytest.mark.parametrize("file", REQUIREMENTS, ids=lambda file: file.name)
-def test_requirements_are_pins_with_hashes_and_nothing_else(file: Path):
-    for pin, hashes in pins(file).items():
-        name, version, rest = re.fullmatch(r"([\w-]+)==([\w.]+)( ; .+)?", pin).groups()
-        assert name and version and "://" not in (rest or ""), pin
-        assert hashes, pin
-        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", each) for each in hashes), pin
+def pins(file: Path) -> list[str]:
+    """Return each pin with its markers, without its hashes."""
+    lines = file.read_text().splitlines()
+    return [line.removesuffix(" \\") for line in lines if not line.startswith("    ")]
 
 
 def test_each_accepted_vulnerability_is_of_a_pin_and_has_a_reason():

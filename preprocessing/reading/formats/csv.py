@@ -78,7 +78,7 @@ class _Lines:
         if line is None and len(self._taken) == 1:
             raise _TooLong(LINE_TOO_LONG, TOO_LONG)
         self._size += len(line or b"")
-        if line is None or (self._size > MAX_LINE_BYTES and len(self._taken) > 1):
+        if line is None or self._size > MAX_LINE_BYTES:
             raise _TooLong(BROKEN_CSV, "a quoted field of more than 1 MB")
         try:
             text = line.decode()

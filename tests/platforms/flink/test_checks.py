@@ -14,17 +14,14 @@ from platforms.flink.checks import check_local, check_paths
 from platforms.targets import check_target
 from tests.platforms.settings import settings
 
-JARS = {
-    "of Maven": "beam-runners-flink-1.19-2.62.0.jar",
-    "of Beam": "beam-runners-flink-1.19-job-server-2.74.0.jar",
-}
+JAR = "beam-runners-flink-1.19-job-server-2.74.0.jar"
 
 
-@pytest.fixture(params=JARS.values(), ids=JARS)
-def machine(request, tmp_path, monkeypatch):
-    """Return a function that loads settings on a machine with the jars and a version of Java."""
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Return a function that loads settings on a machine with a jar and a version of Java."""
     (tmp_path / "jars").mkdir()
-    (tmp_path / "jars" / request.param).touch()
+    (tmp_path / "jars" / JAR).touch()
 
     def function(java, *overrides):
         folder = tmp_path / "bin"

@@ -8,6 +8,7 @@ import pytest
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig, load_config
+from platforms.checks import check_platform
 from platforms.local.places import check_places
 
 NOBODY = 65534
@@ -22,8 +23,6 @@ NOBODY = 65534
         ({"root": "link"}, "paths.root: {0}/link cannot be created, because {0}/link is a link"),
         ({"metadata": "file/m.sqlite"}, "paths.metadata: {0}/file cannot be created"),
         ({"metadata": "taken"}, "paths.metadata: {0}/taken is a folder"),
-        ({"serving": "file/serving"}, "paths.serving: {0}/file/serving cannot be created"),
-        ({"checkpoints": "file/c"}, "paths.checkpoints: {0}/file/c cannot be created"),
         ({"root": "gs://bucket/runs"}, "paths.metadata: gs://… is not supported"),
         (
             {"metadata": "postgres://me:secret@db/x"},
@@ -69,7 +68,7 @@ def test_outputs_below_the_input_are_refused_because_they_would_be_read(tmp_path
     def check(place, **data):
         paths = {"root": str(tmp_path / "elsewhere"), key: str(tmp_path / place)}
         data = {"input_base": str(tmp_path / "in"), **data}
-        check_places(PipelineConfig.model_validate({"paths": paths, "data": data}))
+        check_platform(PipelineConfig.model_validate({"paths": paths, "data": data}), "local")
 
     with pytest.raises(ConfigError, match=rf"paths\.{key}: .*/in/runs is inside data\.input_base"):
         check("in/runs")

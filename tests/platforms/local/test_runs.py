@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
+from ml_metadata.proto import metadata_store_pb2 as mlmd
 from typer.testing import CliRunner
 
 from cli.app import app
@@ -148,10 +150,8 @@ def test_a_wrong_argument_is_one_line_and_exit_code_2(metadata, call, arguments,
     [
         ("run", "{}/damaged.sqlite", "file is not a database"),
         ("runs", "{}/damaged.sqlite", "file is not a database"),
-        ("report", "{}/damaged.sqlite", "file is not a database"),
         ("runs", "mysql://me:secret@127.0.0.1:1/x", "mysql_real_connect failed"),
         ("runs", "mysql://me:secret@[::1/x", "mysql://… is not supported"),
-        ("run", "mysql://me:secret@[::1/x", "mysql://… is not supported"),
     ],
 )
 def test_metadata_that_cannot_be_opened_is_2_and_one_line(
@@ -185,6 +185,8 @@ def test_the_report_of_a_failed_run(metadata, call, tmp_path):
 
 def test_the_report_of_a_run_of_an_older_version_has_no_versions(metadata, call, tmp_path):
     metadata.add_run("2025-01-01")
+    # Another id begins with this one.
+    metadata.add_run("2025-01-01T1")
     file = tmp_path / "r.html"
     assert call("report", "--run", "2025-01-01", "--output", str(file))[0] == 0
     assert "The versions of the libraries are not known" in file.read_text()
@@ -202,3 +204,26 @@ def test_the_report_of_a_run_of_an_older_version_has_no_versions(metadata, call,
 def test_the_record_of_the_settings_has_no_password(location, recorded):
     config = PipelineConfig.model_validate({"paths": {"metadata": location}})
     assert json.loads(recorded_settings(config))["paths"]["metadata"] == recorded
+
+
+@pytest.mark.slow
+def test_a_model_is_pushed_again_if_this_machine_pushed_it_and_another_one_is_served(tmp_path):
+    from platforms.local.run import mark_replaced
+
+    store, serving = Metadata(tmp_path).store, tmp_path / "serving"
+    (serving / "2").mkdir(parents=True)
+    (serving / "2" / "saved_model.pb").touch()
+    kind = store.put_artifact_type(mlmd.ArtifactType(name="PushedModel"))
+    for folder, uri in (
+        (serving / "1", tmp_path),
+        (serving / "2", tmp_path),
+        (tmp_path / "other" / "1", tmp_path),
+        (serving / "1", tmp_path / "on another machine"),
+    ):
+        artifact = mlmd.Artifact(type_id=kind, uri=str(uri), state=mlmd.Artifact.LIVE)
+        artifact.custom_properties["pushed"].int_value = 1
+        artifact.custom_properties["pushed_destination"].string_value = str(folder)
+        store.put_artifacts([artifact])
+    mark_replaced(Mock(store=store), f"{serving}/")
+    states = [artifact.state == mlmd.Artifact.LIVE for artifact in store.get_artifacts()]
+    assert states == [False, True, True, True]

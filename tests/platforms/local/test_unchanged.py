@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from components.run_report import history
 from pipeline import code_version
 from pipeline.config import load_config
 from platforms.local import unchanged
+from tests.loaded import run_command
 from tests.platforms.local.store import Metadata
 
 RUN = "2026-01-01T10:00:00"
@@ -31,15 +30,6 @@ OUTCOME = {
     "strategy": "OneDeviceStrategy",
 }
 NOT_LOADED = {"apache_beam", "keras", "kfp", "numpy", "pyarrow", "tensorflow", "tfx"}
-LOADED = """
-import sys
-sys.argv = ["amazon-reviews", *sys.argv[1:]]
-from cli.command import main
-try:
-    main()
-finally:
-    print("LOADED", *{name.split(".")[0] for name in sys.modules})
-"""
 
 
 class Finished:
@@ -134,6 +124,7 @@ CHANGES = {
     "golden sentences": lambda finished: finished.golden.write_text("negative\tbad\n"),
     "golden sentences removed": lambda finished: finished.golden.unlink(),
     "model pushed": push_a_second_model,
+    "model replaced": lambda finished: os.utime(finished.model / "saved_model.pb", (1, 1)),
     "model incomplete": lambda finished: (finished.model / "saved_model.pb").unlink(),
     "artifact deleted": lambda finished: finished.artifact.rmdir(),
     "artifact marked": mark_the_artifact,
@@ -167,15 +158,11 @@ def test_an_upgraded_library_is_a_change(finished, monkeypatch):
 
 
 def test_an_unchanged_run_shows_the_last_result_and_loads_neither_tensorflow_nor_tfx(finished):
-    words = ["run"]
-    for word in (f"paths.root={finished.folder}/runs", f"data.input_base={finished.inputs}"):
-        words += ["--set", word]
-    words += ["--set", f"serving_check.golden={finished.golden}"]
-    environ = {name: value for name, value in os.environ.items() if "PIPELINE" not in name}
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, *words], capture_output=True, text=True, env=environ
-    )
-    *lines, loaded = done.stdout.splitlines()
+    root = f"{finished.folder}/runs"
+    settings = f"data.input_base={finished.inputs},serving_check.golden={finished.golden}"
+    words = ("run", "--set", f"paths.root={root}", "--set", settings)
+    done, printed, loaded = run_command(*words, PIPELINE_CONFIG="", PIPELINE_SET="")
+    lines = printed.splitlines()
     assert done.returncode == 0, done.stderr
     assert lines[0] == f"amazon_reviews  unchanged since the run {RUN}"
     assert "Trainer              cached       0.0 s" in lines
@@ -184,5 +171,5 @@ def test_an_unchanged_run_shows_the_last_result_and_loads_neither_tensorflow_nor
     )
     assert "blessed: accuracy 0.0100 above version 6" in lines
     assert f"pushed to {finished.model}" in lines
-    assert set(loaded.split()) & NOT_LOADED == set()
+    assert loaded & NOT_LOADED == set()
     assert not (finished.folder / "runs" / "logs").exists()

@@ -80,15 +80,6 @@ def test_vertex_is_followed_to_failure(vertex):
     )
 
 
-def test_vertex_is_followed_to_success(vertex):
-    states = types.PipelineState
-    vertex.server.states = [
-        {"state": states.PIPELINE_STATE_RUNNING},
-        {"state": states.PIPELINE_STATE_SUCCEEDED},
-    ]
-    assert vertex(wait=True) == 0
-
-
 @pytest.mark.parametrize("done", [False, True])
 def test_vertex_starts_one_run_whatever_the_number_of_requests(vertex, done):
     vertex.server.fail("CreatePipelineJob", grpc.StatusCode.UNAVAILABLE, "lost", done=done)

@@ -13,7 +13,7 @@ from tfx.types import standard_artifacts
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
-from platforms.vertex.pusher import ENDPOINT_KEY, EndpointSettings
+from platforms.vertex.pusher import ENDPOINT_KEY, Endpoint, EndpointSettings
 from tests.checkout import CHECKOUT
 from tests.platforms.vertex.vertex_connection import as_json
 from tests.platforms.vertex.vertex_server import serving
@@ -222,7 +222,7 @@ def test_a_refusal_by_vertex_is_one_line(vertex, tmp_path, method, code, message
 
 
 def states():
-    return [state for _, _, state in pusher.pushed_models(SETTINGS)]
+    return [state for _, _, state in Endpoint(SETTINGS).pushed_models()]
 
 
 def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_again(vertex, tmp_path):
@@ -230,13 +230,13 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     [(good, _)] = served(vertex)
     push(tmp_path / "bad", content=b"bad")
     [(bad, _)] = served(vertex)
-    assert pusher.roll_back(SETTINGS, None) == good
+    assert Endpoint(SETTINGS).roll_back(None) == good
     assert served(vertex) == [(good, 100)]
     assert states() == ["rolled back", "served"]
     with pytest.raises(InputError, match=f"{bad} .* was rolled back"):
         push(tmp_path / "again", content=b"bad")
-    assert pusher.roll_back(SETTINGS, bad) == bad
+    assert Endpoint(SETTINGS).roll_back(bad) == bad
     assert served(vertex) == [(bad, 100)]
     assert states() == ["served", "rolled back"]
-    with pytest.raises(InputError, match="no earlier model no-such-model"):
-        pusher.roll_back(SETTINGS, "no-such-model")
+    with pytest.raises(InputError, match="the endpoint amazon-reviews: no version no-such-model"):
+        Endpoint(SETTINGS).roll_back("no-such-model")

@@ -17,41 +17,6 @@ from tests.platforms.vertex.vertex_connection import connect_to, serialized
 
 # The API returns the number of the project, even if a request contains its id.
 PARENT = "projects/123456/locations/europe-west4"
-SERVICES = {
-    "JobService": {
-        "CreateCustomJob": types.CreateCustomJobRequest,
-        "GetCustomJob": types.GetCustomJobRequest,
-        "ListCustomJobs": types.ListCustomJobsRequest,
-        "CancelCustomJob": types.CancelCustomJobRequest,
-    },
-    "PipelineService": {
-        "CreatePipelineJob": types.CreatePipelineJobRequest,
-        "GetPipelineJob": types.GetPipelineJobRequest,
-    },
-    "ScheduleService": {
-        "CreateSchedule": types.CreateScheduleRequest,
-        "ListSchedules": types.ListSchedulesRequest,
-        "DeleteSchedule": types.DeleteScheduleRequest,
-    },
-    "ModelService": {
-        "UploadModel": types.UploadModelRequest,
-        "GetModel": types.GetModelRequest,
-        "ListModels": types.ListModelsRequest,
-        "UpdateModel": types.UpdateModelRequest,
-    },
-    "EndpointService": {
-        "CreateEndpoint": types.CreateEndpointRequest,
-        "GetEndpoint": types.GetEndpointRequest,
-        "ListEndpoints": types.ListEndpointsRequest,
-        "UpdateEndpoint": types.UpdateEndpointRequest,
-        "DeployModel": types.DeployModelRequest,
-        "UndeployModel": types.UndeployModelRequest,
-    },
-}
-OPERATIONS = {
-    "GetOperation": operations_pb2.GetOperationRequest,
-    "ListOperations": operations_pb2.ListOperationsRequest,
-}
 STATES = types.JobState
 
 
@@ -61,7 +26,7 @@ class Refused(Exception):
         self.code = code
 
 
-class VertexServer:
+class VertexServer(grpc.GenericRpcHandler):
     """A server with the responses of the service, including its errors.
 
     Attributes:
@@ -87,9 +52,7 @@ class VertexServer:
         self._failures = []
         self._number = 0
         self._server = grpc.server(futures.ThreadPoolExecutor(8))
-        for service, methods in SERVICES.items():
-            self._serve(f"google.cloud.aiplatform.v1.{service}", methods)
-        self._serve("google.longrunning.Operations", OPERATIONS)
+        self._server.add_generic_rpc_handlers([self])
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._server.start()
 
@@ -262,17 +225,15 @@ class VertexServer:
 
     # The responses.
 
-    def _serve(self, service, methods):
-        handlers = {
-            name: grpc.unary_unary_rpc_method_handler(
-                lambda request, context, name=name: self._answer(name, request, context),
-                request_deserializer=getattr(kind, "deserialize", None) or kind.FromString,
-                response_serializer=serialized,
-            )
-            for name, kind in methods.items()
-        }
-        handler = grpc.method_handlers_generic_handler(service, handlers)
-        self._server.add_generic_rpc_handlers([handler])
+    def service(self, details):
+        """Return the handler of a method of any service, as grpc.GenericRpcHandler."""
+        name = details.method.rpartition("/")[2]
+        kind = getattr(types, f"{name}Request", None)
+        return grpc.unary_unary_rpc_method_handler(
+            lambda request, context: self._answer(name, request, context),
+            kind.deserialize if kind else getattr(operations_pb2, f"{name}Request").FromString,
+            serialized,
+        )
 
     def _answer(self, name, request, context):
         with self.lock:

@@ -290,3 +290,10 @@ def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path: Path) ->
     assert len(seen) == 8
     base.rename(tmp_path / "moved")
     assert now(f"{tmp_path}/moved") == now(f"{tmp_path}/moved/")
+
+
+def test_only_the_file_itself_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted: list[str] = []
+    monkeypatch.setattr(FileSystems, "delete", deleted.extend)
+    files.delete_file("gs://bucket/a[1].csv")
+    assert deleted == ["gs://bucket/a[[]1].csv"]

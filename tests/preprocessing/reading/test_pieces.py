@@ -123,6 +123,15 @@ def test_pieces_of_a_bz2_file_share_its_lines(
     assert read(path, FASTTEXT) == expected(data)
 
 
+def test_a_block_that_starts_at_the_edge_of_two_pieces_is_in_one_of_them(folder: Path) -> None:
+    first, second = (bz2.compress(b"\n".join(numbered(100)) + b"\n") for _ in range(2))
+    path = write(folder, "edge.bz2", first + second)
+    [whole] = cut_file(path, detect_format(path, FASTTEXT))
+    edge = len(first) + len(b"BZh9")
+    both = (whole._replace(end=edge), whole._replace(number=1, start=edge))
+    assert sum(batch.lines for piece in both for batch in read_batches(piece, POOL)) == 200
+
+
 @pytest.mark.parametrize(("where", "ending"), [(0, b"\n"), (20, b""), (8_999, b"\n"), (8_999, b"")])
 def test_an_overlong_line_in_a_file_in_pieces(
     folder: Path, where: int, ending: bytes, monkeypatch: pytest.MonkeyPatch

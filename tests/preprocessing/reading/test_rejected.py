@@ -49,7 +49,8 @@ def test_rejected_fasttext_lines(folder: Path) -> None:
         (b"__label__\xff x", "bad_label"),
         (b"__label__1 a\0b", "invalid_utf8"),
         (b"__label__1 \xed\xa0\x80", "invalid_utf8"),
-        (b"__label__2 " + b"x" * MAX_LINE_BYTES, "line_too_long"),
+        (b"__label__2 " + b"x" * (MAX_LINE_BYTES - 11), "Review"),
+        (b"__label__2 " + b"x" * (MAX_LINE_BYTES - 10), "line_too_long"),
         (b"__label__2\ttab", "Review"),
         (b"__label__positive word", "Review"),
         (b"__label__neutral word", "Neutral"),
@@ -93,7 +94,8 @@ def test_rejected_json_lines(folder: Path) -> None:
         (b'{"overall": 5, "reviewText": "\0"}', "invalid_utf8"),
         (b'{"overall": 5, "reviewText": {"a": "b"}}', "broken_json"),
         (b'{"overall": 5, "reviewText": [["b"]]}', "broken_json"),
-        (b'{"overall": 5, "reviewText": "' + b"x" * MAX_LINE_BYTES + b'"}', "line_too_long"),
+        (b'{"overall": 5, "reviewText": "' + b"x" * (MAX_LINE_BYTES - 32) + b'"}', "Review"),
+        (b'{"overall": 5, "reviewText": "' + b"x" * (MAX_LINE_BYTES - 31) + b'"}', "line_too_long"),
     ]
     path = write(folder, "wrong.jsonl", b"\n".join(line for line, _ in lines))
     found = reasons(read(path))
@@ -181,7 +183,7 @@ def test_crafted_quotes_are_not_read_again_for_ever(
     [
         # A later line closes the quote.
         ('5,"open,b\n4,"good","fine"', ["broken_csv", "Review"]),
-        ("5,t," + "x" * (MAX_LINE_BYTES - 20), ["Review"]),
+        ("5,t," + "x" * (MAX_LINE_BYTES - 4), ["Review"]),
         ('5,"open,b\n' + "x" * (MAX_LINE_BYTES + 1), ["broken_csv", "line_too_long"]),
     ],
     ids=["closed", "long", "both"],
@@ -192,19 +194,19 @@ def test_open_quotes_and_long_lines(folder: Path, lines: str, expect: list[str])
 
 
 def test_rejected_parquet_rows(folder: Path) -> None:
-    long = "x" * MAX_LINE_BYTES
+    long = "\u00e9" * (MAX_LINE_BYTES // 2)
     bad = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
     )
     data = parquet_bytes(
         {
-            "rating": [5.0, 3.0, None, math.nan, 1.0, 4.5, 5.0, 2.0, 5.0],
-            "title": [None, "t", "t", "t", "t", "t", None, "a\0", "t"],
-            "text": pa.chunked_array([["b", "b", "b", "b"], bad, ["b", "", "b", long]]),
+            "rating": [5.0, 3.0, None, math.nan, 1.0, 4.5, 5.0, 2.0, 5.0, 5.0],
+            "title": [None, "t", "t", "t", "t", "t", None, "a\0", None, "t"],
+            "text": pa.chunked_array([["b", "b", "b", "b"], bad, ["b", "", "b", long, long]]),
         }
     )
     expect = ["Review", "Neutral", "bad_label", "bad_label", "invalid_utf8", "bad_label"]
-    expect += ["no_text", "invalid_utf8", "line_too_long"]
+    expect += ["no_text", "invalid_utf8", "Review", "line_too_long"]
     assert reasons(read(write(folder, "wrong.parquet", data))) == expect
 
 

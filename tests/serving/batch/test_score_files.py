@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import json
+import os
 import shutil
 from unittest.mock import Mock
 
@@ -63,13 +64,14 @@ def test_standard_output_has_the_same_rows(model, tmp_path, capfdbinary):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt", printed.name]
 
 
-@pytest.mark.parametrize("word", ["*.txt", "../x[1]/*.txt", "{folder}/n*"])
+@pytest.mark.parametrize("word", ["*.txt", "../x[1]/*.txt", "{folder}/n*", "~/x[1]/n*"])
 def test_the_working_directory_and_existing_folders_are_no_patterns(tmp_path, monkeypatch, word):
     folder = tmp_path / "x[1]"
     for place, name in ((folder, "new.txt"), (tmp_path / "x1", "neighbour.txt")):
         place.mkdir()
         (place / name).write_text("good")
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(tmp_path))
     [found] = find_inputs([word.format(folder=folder)])
     assert found.path == f"{folder}/new.txt"
 
@@ -125,7 +127,7 @@ def test_a_failed_run_leaves_no_output_and_the_next_one_resumes(
     output, folder = tmp_path / "scores.csv", tmp_path / ".scores.csv.partial"
     with pytest.MonkeyPatch.context() as patch:
         fail_after(patch, 12)
-        with pytest.raises(UserError, match=r"no space left.*repeat the command"):
+        with pytest.raises(UserError, match=rf"no space left.*repeat .*kept in {folder}\)"):
             score(path)
     assert not output.exists()
     finished = work.finished(str(folder))
@@ -137,9 +139,9 @@ def test_a_failed_run_leaves_no_output_and_the_next_one_resumes(
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("change", ["input", "model", "options"])
+@pytest.mark.parametrize("change", ["input", "model", "new model", "options", "version"])
 def test_another_input_model_or_option_starts_from_the_beginning(
-    score, small_units, tmp_path, model, change
+    score, small_units, tmp_path, model, monkeypatch, change
 ):
     path = write(tmp_path, "in.txt", FILES["plain"])
     with pytest.MonkeyPatch.context() as patch, pytest.raises(UserError):
@@ -151,10 +153,29 @@ def test_another_input_model_or_option_starts_from_the_beginning(
         write(tmp_path, "in.txt", "\n".join(texts))
     elif change == "model":
         changes = {"model_folder": shutil.copytree(model, tmp_path / "2")}
+    elif change == "new model":
+        os.utime(f"{model}/saved_model.pb", (1, 1))
+    elif change == "version":
+        monkeypatch.setattr(run.metadata, "version", lambda _: "99.0")
     else:
         changes = {"options": ReadOptions(format="fasttext")}
     assert score(path, **changes).resumed == 0
     assert rows(tmp_path / "scores.csv") == wanted(path, texts)
+
+
+def test_the_manifest_is_deleted_before_what_it_describes(tmp_path, monkeypatch):
+    names = ["lock", "000000-3.arrow", "manifest.json"]
+    for name in names:
+        (tmp_path / name).touch()
+    deleted = []
+    monkeypatch.setattr(work, "delete_file", deleted.append)
+    work.clear(str(tmp_path))
+    assert deleted == [f"{tmp_path}/{name}" for name in names[:0:-1]]
+
+
+def test_a_closed_standard_input_is_empty(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert run.spool_standard_input(str(tmp_path)).size == 0
 
 
 def test_an_output_that_another_process_is_writing(score, tmp_path):

@@ -1,6 +1,7 @@
 """Requests and answers from the public documentation of TensorFlow Serving's REST API."""
 
 import base64
+import codecs
 import json
 import re
 import shlex
@@ -13,6 +14,7 @@ from tests.serving.rest.models import example
 from tests.serving.rest.running import MODEL, PREDICT
 
 GOOD, BAD = {"label": 1, "probability": 0.9}, {"label": 0, "probability": 0.1}
+NONE = {"outputs": {"label": [], "probability": []}}
 TEXT = {"signature_name": "predict_text"}
 GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "serve.md"
 # A block with a curl command, and the next block if it is an answer.
@@ -43,10 +45,11 @@ def rounded(value):
             {"outputs": {"label": [1, 0], "probability": [0.9, 0.1]}},
         ),
         ({**TEXT, "inputs": {"texts": ["bad"]}}, {"outputs": {"label": [0], "probability": [0.1]}}),
-        ({**TEXT, "inputs": []}, {"outputs": {"label": [], "probability": []}}),
+        ({**TEXT, "inputs": []}, NONE),
         # Binary values, and the default signature.
         ({"instances": [b64("good one"), b64("no")]}, {"predictions": [GOOD, BAD]}),
         ({"signature_name": "", "instances": [b64("good")]}, {"predictions": [GOOD]}),
+        (codecs.BOM_UTF8 + b'{"signature_name": "predict_text", "inputs": []}', NONE),
         ({**TEXT, "instances": [{"b64": "Z29vZA"}]}, {"predictions": [GOOD]}),
         # A single output has no name; one whose name ends in _bytes is binary.
         (
@@ -171,6 +174,12 @@ def test_the_server_explains(server):
     assert round(got.json["probability"], 6) == 0.9
     effects = {part["text"]: part["effect"] for part in got.json["parts"] if "effect" in part}
     assert effects == {"a": 0.0, "good": pytest.approx(4.3944, abs=1e-3), "<b>phone</b>": 0.0}
+
+
+def test_the_server_explains_the_first_words_of_a_long_review(server):
+    parts = server.post("/explain", {"text": "word " * 60}).json["parts"]
+    # One of the 50 reviews of a request is the whole text.
+    assert sum("effect" in part for part in parts) == 49
 
 
 @pytest.mark.parametrize("document", [{}, {"text": 1}, {"text": " "}, {"text": "a" * 6000}])

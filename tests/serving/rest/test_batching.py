@@ -53,10 +53,9 @@ def answers(model, requests, **limits):
             if len(tasks) == 1:
                 await asyncio.to_thread(model.entered.wait, 60)
         model.go.set()
-        try:
-            return await asyncio.gather(*tasks, return_exceptions=True)
-        finally:
-            batcher.stop()
+        # The end of the server answers the requests that are queued.
+        await asyncio.to_thread(batcher.stop)
+        return await asyncio.gather(*tasks, return_exceptions=True)
 
     return asyncio.run(run())
 
@@ -73,7 +72,7 @@ def test_requests_that_wait_share_a_call():
     assert model.calls == [("predict_text", [b"a"]), ("predict_text", [b"bb", b"c", b"ddd"])]
 
 
-@pytest.mark.parametrize("limits", [{"reviews": 2}, {"body_bytes": 4}])
+@pytest.mark.parametrize("limits", [{"reviews": 2, "queue": 5}, {"body_bytes": 4}])
 def test_a_call_is_not_larger_than_the_limits(limits):
     model = Model()
     got = answers(model, [("predict_text", [b"xx"])] * 5, **limits)

@@ -118,6 +118,8 @@ def test_after_the_newest_is_deleted_the_previous_one_answers(folder):
         assert server.predict("good").headers["x-model-version"] == "2"
         shutil.rmtree(folder / "2")
         wait_until(lambda: states(server) == {2: "END", 1: "AVAILABLE"})
+        push(folder, 2)
+        wait_until(lambda: states(server) == {2: "AVAILABLE", 1: "END"})
         shutil.rmtree(folder)
         time.sleep(0.2)
         assert server.predict("good").status == 200
@@ -174,9 +176,12 @@ def test_the_files_of_a_version_in_a_bucket_are_found(monkeypatch):
 
 def test_a_server_starts_with_the_newest_version_that_works(folder):
     push_broken(folder, 2)
-    models = ServedVersions(str(folder), Metrics())
+    metrics = Metrics()
+    models = ServedVersions(str(folder), metrics)
     models.load_first()
     assert models.current.version == 1
+    for result in ("rejected", "loaded"):
+        assert f'model_loads_total{{result="{result}"}} 1.0' in metrics.render().decode()
     shutil.rmtree(folder / "1")
     with pytest.raises(ServerError, match="can be served: 2 cannot be loaded") as raised:
         ServedVersions(str(folder), Metrics()).load_first()
@@ -184,6 +189,24 @@ def test_a_server_starts_with_the_newest_version_that_works(folder):
     shutil.rmtree(folder / "2")
     with pytest.raises(NoModelError, match="no model has been pushed"):
         ServedVersions(str(folder), Metrics()).load_first()
+
+
+def test_the_states_of_the_newest_versions_and_of_the_one_that_answers_are_kept(monkeypatch):
+    monkeypatch.setattr(served, "_STATES_KEPT", 2)
+    metrics = Metrics()
+    models = ServedVersions("", metrics)
+    for version in (1, 2, 3, 4, 1):
+        models._switch(Mock(version=version))
+        assert f"model_version {version}.0" in metrics.render().decode()
+    states = [(one["version"], one["state"]) for one in models.status()]
+    assert states == [("4", "END"), ("3", "END"), ("1", "AVAILABLE")]
+
+
+def test_a_rejected_version_is_repaired_when_its_files_no_longer_change(monkeypatch):
+    models = ServedVersions("", Metrics())
+    models._rejected = {"2": (["a"], ["a"])}
+    monkeypatch.setattr(served, "_files", Mock(side_effect=[["a"], ["b"], ["c"], ["c"]]))
+    assert [models._is_repaired("2") for _ in range(4)] == [False, False, False, True]
 
 
 def test_a_model_with_an_impossible_probability_is_broken(tmp_path):
