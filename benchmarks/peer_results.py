@@ -55,16 +55,8 @@ _MARKERS = "osD^vPX*<>"
 class Result:
     """The result of one training.
 
-    Attributes:
-      peer: name of the peer, and the number of copies of the train file if more than one.
-      seed: seed of the training.
-      seconds: seconds of the whole training.
-      examples: number of different reviews in the training.
-      epochs: passes over the reviews; None if the solver determines them.
-      accuracy: accuracy on TEST; None if the training was not complete.
-      peak_rss: peak memory in bytes.
-      size: size of the model's files in bytes.
-      extrapolated: True if `seconds` is extrapolated.
+    The memory and the size of the model are in bytes. The accuracy is None if the training was not
+    complete, and the number of epochs if the solver determines it.
     """
 
     peer: str
@@ -83,18 +75,9 @@ MEASURED = {field.name for field in dataclasses.fields(Result)} - {"peer", "seed
 
 
 class Peer:
-    """All trainings of one peer.
+    """All trainings of one peer: medians of seconds and sizes, the mean accuracy and its intervals.
 
-    Attributes:
-      name, extrapolated, test_reviews: those of its results.
-      seconds: the median seconds of a training.
-      seconds_per_million: the same for a million reviews.
-      epoch_seconds_per_million: the same for one pass; None if the solver determines the passes.
-      peak_rss: the peak memory of all trainings in bytes.
-      size: the median size of the model in bytes.
-      accuracy: the mean accuracy; None if no training was complete.
-      seed_margin: half the interval of the mean over seeds; None for fewer than two trainings.
-      test_interval: Wilson's interval of the mean accuracy; None if no training was complete.
+    `seed_margin` is half the interval of the mean over seeds; None for fewer than two trainings.
     """
 
     def __init__(self, results: Sequence[Result], test_reviews: int):

@@ -46,11 +46,7 @@ def build() -> tf_keras.Model:
 def run(train: str, test: str, *, steps: int | None, seed: int) -> dict[str, Any]:
     """Train the model, and evaluate it after a whole epoch.
 
-    Args:
-      train, test: files in Kaggle's fastText format, plain or .bz2.
-      steps: the number of steps to measure; None: a whole epoch. With `steps` only the reviews of
-        these steps are tokenized, and the test file is not read.
-      seed: seed of the initialisation and of the order.
+    With `steps` only the reviews of these steps are tokenized, and the test file is not read.
 
     Returns:
       examples: number of reviews in `train`.

@@ -35,14 +35,9 @@ _TRAIN, _EVAL = 1_000_000, 360_000
 
 @dataclasses.dataclass(frozen=True)
 class Epoch:
-    """An epoch, reported or measured.
+    """An epoch, named by its hardware if it is reported, by our model if it is measured.
 
-    Attributes:
-      name: the hardware of a reported epoch, or our model.
-      batch: Examples in a batch of one replica.
-      seconds: seconds of the epoch with its validation.
-      val_loss, val_accuracy: those of the validation.
-      training: seconds of the training steps alone; None: not reported.
+    `training` are the seconds of the training steps alone, which are not reported.
     """
 
     name: str

@@ -62,13 +62,9 @@ _TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class Load:
-    """The load of one measurement.
+    """Clients with one connection each, the reviews in a request, and the requests a second of all.
 
-    Attributes:
-      clients: number of clients, each with one connection.
-      reviews: number of reviews in a request.
-      rate: requests a second of all clients together; 0: each client sends its next request as soon
-        as it has an answer.
+    With the rate 0 each client sends its next request as soon as it has an answer.
     """
 
     clients: int

@@ -47,11 +47,7 @@ _MILLION = 1_000_000
 class Setup:
     """One row to measure.
 
-    Attributes:
-      name, devices: the texts of the row in the table.
-      settings: settings of the section `training`.
-      hardware: amount of hardware, relative to one_device.
-      large_table: True if the n-gram table has LARGE_TABLE rows.
+    The amount of hardware is relative to one_device. A large n-gram table has LARGE_TABLE rows.
     """
 
     name: str

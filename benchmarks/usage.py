@@ -30,10 +30,10 @@ _BLOCK = 512
 _COLUMNS = 140
 
 
-def parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
+def parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that most benchmarks have."""
     made = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawTextHelpFormatter, **options
+        description=description, formatter_class=argparse.RawTextHelpFormatter
     )
     made.add_argument("--set", default=[], action="append", help="settings of ours, KEY=VALUE")
     made.add_argument("--json", type=Path, help="output file for the figures")
@@ -85,11 +85,6 @@ def gpus() -> int:
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
 
 
-def size_of_files(folder: Path) -> int:
-    """Return the sum of the sizes of all files below a folder, in bytes."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
 def fail(problem: str, log: Path) -> SystemExit:
     """Return the error of a benchmark, which names a copy of a log."""
     kept = Path(tempfile.gettempdir()) / "benchmark-failed.log"
@@ -128,15 +123,10 @@ def figures_of(module: str, *arguments: str, log: Path) -> dict[str, Any]:
 
 
 class Sample(NamedTuple):
-    """The processes at one moment.
+    """The processes at one moment: CPU seconds so far, also of those that have ended, and bytes.
 
-    Attributes:
-      time: the time according to the clock of the tree.
-      cpu: CPU seconds of all processes so far, including those that have ended.
-      resident: kind -> resident memory of its processes, in bytes.
-      together: memory of all processes in bytes. Of a page that several processes share, each has
-        a part (PSS).
-      disk: bytes on disk of the files in the folder.
+    The resident memory is that of each kind of process. In the memory of all together, each of the
+    processes that share a page has a part of it (PSS).
     """
 
     time: float

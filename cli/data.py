@@ -51,9 +51,7 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
     kagglehub shows a progress bar, and resumes an interrupted download. A file appears under `base`
     only when it is complete.
 
-    Args:
-      base: a folder, or a URL of a file system that TensorFlow writes to, such as gs://.
-      report: called with one line for each file.
+    `base` is a folder, or a URL of a file system that TensorFlow writes to, such as gs://.
 
     Raises:
       ConfigError: `base` is not writable.

@@ -61,13 +61,8 @@ def run_watched(
     The log lines of TFX, Beam and TensorFlow go to `log`. A terminal shows a live table; any other
     output gets one line for each phase and for each component that ends.
 
-    Args:
-      console: the output for the table.
-      log: the file to append to.
-      command: the command, such as the one that `local_runner` returns.
-      names: the components that will run, shown as waiting. A component that is missing here is
-        added when it starts.
-      lock: descriptor that `locks.lock_root` returned; the process inherits it.
+    The components `names` are shown as waiting, others are added when they start. The process
+    inherits `lock`, the descriptor that `locks.lock_root` returned.
     """
     watched = Watched.of(names)
     process, pipe = _start(command, log, lock)

@@ -192,21 +192,21 @@ def roll_back(serving: str, name: str | None = None) -> tuple[Version, str]:
     """
     found = pushed_versions(serving)
     pushed = [version for version in found if not version.replaced]
-    if not pushed:
-        raise InputError(
-            f"paths.serving: no pushed model in {serving}; amazon-reviews run pushes one"
-        )
-    served = found[0].original
-    name = version_to_serve([version.name for version in pushed], served, name, serving)
+    served = found[0].original if found else ""
+    names = [version.name for version in pushed]
+    name = version_to_serve(names, rolled_back(found), served, name, serving)
     [chosen] = [version for version in pushed if version.name == name]
     return chosen, _push(chosen.path, serving, {"original": name, "replaced": served})
 
 
-def version_to_serve(pushed: list[str], served: str | None, name: str | None, place: str) -> str:
+def version_to_serve(
+    pushed: list[str], undone: set[str], served: str | None, name: str | None, place: str
+) -> str:
     """Return the name of the version that a rollback serves.
 
     Args:
       pushed: the names of the pushed versions, the newest first.
+      undone: those of them that were rolled back, which are chosen last.
       served: the one that is served.
       name: the one that the user names; None: the one that was pushed before the served one.
       place: the place of the versions, for the message.
@@ -214,11 +214,14 @@ def version_to_serve(pushed: list[str], served: str | None, name: str | None, pl
     Raises:
       InputError: there is no such version, or it is served.
     """
+    earlier = pushed[pushed.index(served) + 1 :] if served in pushed else []
+    name = name or min(earlier, key=undone.__contains__, default=None)
+    if not pushed:
+        raise InputError(f"{place}: no pushed model; `amazon-reviews run` pushes one")
     if name is None:
-        earlier = pushed[pushed.index(served) + 1 :] if served in pushed else []
-        name = earlier[0] if earlier else served
-    if name is None or name == served:
-        problem = f"version {name} is served, and there is no other model to serve"
+        problem = f"no model was pushed before version {served}, which is served"
+    elif name == served:
+        problem = f"version {name} is served already"
     elif name not in pushed:
         problem = f"no version {name}"
     else:

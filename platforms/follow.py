@@ -61,13 +61,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Run(abc.ABC):
-    """A submitted run.
-
-    Attributes:
-      name: its name.
-      link: its web page.
-      logs: the command or web page that shows the logs of its failed tasks.
-    """
+    """A submitted run: its web page, and the command or page with the logs of its failed tasks."""
 
     name: str
     link: str
@@ -87,16 +81,8 @@ class Run(abc.ABC):
         return []
 
 
-def follow(
-    run: Run,
-    task_names: Sequence[str],
-    report: Report,
-    poll_seconds: float = POLL_SECONDS,
-    patience_seconds: float = PATIENCE_SECONDS,
-) -> int:
+def follow(run: Run, task_names: Sequence[str], report: Report) -> int:
     """Report each change of the states of the run and its tasks until the run ends.
-
-    It ends also after `patience_seconds` without a response.
 
     Returns:
       An exit code, see `platforms.submission.submit`.
@@ -110,8 +96,8 @@ def follow(
             try:
                 status = run.status()
             except NoResponse as error:
-                if time.monotonic() - responded > patience_seconds:
-                    report(f"no response for {patience_seconds:g} s ({error}); {continues}")
+                if time.monotonic() - responded > PATIENCE_SECONDS:
+                    report(f"no response for {PATIENCE_SECONDS:g} s ({error}); {continues}")
                     return exit_codes.FAILED
                 if not retrying:
                     report(f"no response ({error}); retrying")
@@ -135,7 +121,7 @@ def follow(
                 if status.state in ENDS:
                     _report_failure(run, status, tasks, report)
                     return exit_codes.FAILED
-            time.sleep(poll_seconds)
+            time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         report(f"interrupted; {continues}")
         return exit_codes.INTERRUPTED

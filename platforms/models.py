@@ -45,6 +45,9 @@ def pushed_models(config: PipelineConfig) -> list[PushedModel]:
       ConfigError: MLflow does not respond.
     """
     models = _pushed_models(config)
+    if not models:
+        place = "Vertex AI" if config.push.destination == "vertex" else config.paths.serving
+        raise InputError(f"{place}: no pushed model; `amazon-reviews run` pushes one")
     if config.tracking.mlflow is None:
         return models
     try:
@@ -68,12 +71,7 @@ def _pushed_models(config: PipelineConfig) -> list[PushedModel]:
         endpoint = pusher.Endpoint(platform.endpoint_settings(config))
         return [PushedModel(*model) for model in endpoint.pushed_models()]
     found = pushed_versions(config.paths.serving)
-    if not found:
-        raise InputError(
-            f"paths.serving: no pushed model in {config.paths.serving}; `amazon-reviews run` "
-            "pushes one"
-        )
-    served, undone = found[0].original, rolled_back(found)
+    served, undone = found[0].original if found else "", rolled_back(found)
     runs = {run.outcome["pushed_to"]: run for run in _runs(config) if run.outcome}
     models = []
     for version in found:

@@ -30,10 +30,7 @@ def check_parameters(
 ) -> dict[str, Any]:
     """Check the parameters of a run like the settings that they override.
 
-    Args:
-      config: the settings that the pipeline was compiled with.
-      target: the platform that it was compiled for.
-      given: parameter -> value, also a number as text.
+    The pipeline was compiled with `config`; a number may be text.
 
     Returns:
       The parameters in the types of the settings.
@@ -42,11 +39,6 @@ def check_parameters(
       ConfigError, InputError: there is no such parameter, a value is not allowed, the target does
         not support it, or it requires another compiled pipeline.
     """
-    if not given:
-        return {}
-    # This import of TFX takes seconds, and most runs are submitted without a parameter.
-    from components.trainer import training_of_run
-
     of_section: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
         if name not in RUN_PARAMETERS:
@@ -55,6 +47,11 @@ def check_parameters(
                 f"parameter {name}: the pipeline has no such parameter; known are {known}"
             )
         of_section.setdefault(RUN_PARAMETERS[name], {})[name] = value
+    if not given:
+        return {}
+    # This import of TFX takes seconds, and most runs are submitted without a parameter.
+    from components.trainer import training_of_run
+
     changed = {
         section: (training_of_run if section == "training" else with_parameters)(
             getattr(config, section), values

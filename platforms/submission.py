@@ -19,7 +19,7 @@ from core import exit_codes
 from core.errors import ConfigError, InputError, UserError
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, check_endpoint, cluster_name
-from platforms.follow import PATIENCE_SECONDS, POLL_SECONDS, Report, follow
+from platforms.follow import Report, follow
 from platforms.parameters import check_parameters
 from platforms.targets import check_target
 
@@ -35,13 +35,8 @@ class Interrupted(UserError):
 
 @dataclass(frozen=True)
 class Package:
-    """A compiled pipeline.
-
-    Attributes:
-      job: the PipelineJob for Vertex AI; empty for Kubeflow.
-      spec: the PipelineSpec.
-      platform: the settings for Kubernetes; may be empty.
-    """
+    """A compiled pipeline: the PipelineSpec, and the PipelineJob around it for Vertex AI, or the
+    settings for Kubernetes."""
 
     job: dict[str, Any]
     spec: dict[str, Any]
@@ -60,14 +55,7 @@ def read_package(file: Path) -> Package:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A recurring run on Kubeflow, or a schedule on Vertex AI.
-
-    Attributes:
-      id: the id that the cluster gave it.
-      name: its name.
-      cron: its times, five fields in UTC.
-      state: its state, in words of the cluster.
-    """
+    """A recurring run on Kubeflow, or a schedule on Vertex AI; `cron` has five fields in UTC."""
 
     id: str
     name: str
@@ -95,20 +83,11 @@ def submit(
     parameters: Mapping[str, Any],
     wait: bool,
     report: Report,
-    *,
-    poll_seconds: float = POLL_SECONDS,
-    patience_seconds: float = PATIENCE_SECONDS,
 ) -> int:
     """Submit `package` once, report the run's name and link, and follow the run if `wait`.
 
-    Args:
-      config: the settings of the cluster, and those that the pipeline was compiled with.
-      target: the platform of the cluster.
-      package: the file that was compiled from `config` for `target`.
-      parameters: values of the pipeline's runtime parameters, also numbers as text.
-      wait: True to return after the end of the run.
-      report: gets one line at a time.
-      poll_seconds, patience_seconds: see `follow`.
+    `package` is the file that was compiled from `config` for `target`. A number in `parameters` may
+    be text.
 
     Returns:
       0 if the run was submitted and, with `wait`, succeeded. 1 if the run failed or was cancelled,
@@ -127,7 +106,7 @@ def submit(
     if not wait:
         return exit_codes.PUSHED
     tasks = list(compiled.spec["root"]["dag"]["tasks"])
-    return follow(run, tasks, report, poll_seconds, patience_seconds)
+    return follow(run, tasks, report)
 
 
 def check_cron(text: str) -> str:
@@ -155,7 +134,7 @@ def create_schedule(
 ) -> None:
     """Create a schedule of `package` with times in UTC, and report its name.
 
-    Args and Raises: see `submit` and `check_cron`.
+    Raises: see `submit` and `check_cron`.
     """
     times = check_cron(cron)
     compiled, values, name = _prepare(config, target, package, parameters)
@@ -207,7 +186,7 @@ def _prepare(
 
     The name is the id of a run on Vertex AI, which has at most 128 characters.
 
-    Args and Raises: see `submit`.
+    Raises: see `submit`.
     """
     check_submission(config, target)
     values = check_parameters(config, target, parameters)

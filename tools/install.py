@@ -171,11 +171,8 @@ def missing(
 ) -> str:
     """Return a message with everything that has to be installed; empty if nothing is missing.
 
-    Args:
-      choice: the stack and its interpreter.
-      compiler: whether there is a C++ compiler.
-      installer: the interpreter that installs uv; None: none can.
-      manager: `apt-get`, or `dnf`, for which packages have other names.
+    `installer` is the interpreter that installs uv, if one can; `manager` is `apt-get`, or `dnf`,
+    for which packages have other names.
     """
     lacks: list[tuple[str, str]] = []
     if installer is None:

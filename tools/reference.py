@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import annotated_types
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -199,17 +198,11 @@ def _type_name(annotation: Any, constraints: Any = ()) -> str:
 
 
 def _bounds(constraints: Any) -> str:
-    words = ""
-    for item in constraints:
-        if isinstance(item, annotated_types.Ge):
-            words += f" ≥ {item.ge:g}"
-        elif isinstance(item, annotated_types.Gt):
-            words += f" > {item.gt:g}"
-        elif isinstance(item, annotated_types.Le):
-            words += f", ≤ {item.le:.10g}"
-        elif isinstance(item, annotated_types.Lt):
-            words += f", < {item.lt:g}"
-    return words
+    signs = {"ge": " ≥ {:g}", "gt": " > {:g}", "le": ", ≤ {:.10g}", "lt": ", < {:g}"}
+    given = [
+        (sign, getattr(item, name, None)) for item in constraints for name, sign in signs.items()
+    ]
+    return "".join(sign.format(bound) for sign, bound in given if bound is not None)
 
 
 # Commands ---------------------------------------------------------------------------------

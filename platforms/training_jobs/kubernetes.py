@@ -201,8 +201,8 @@ class JobFollower:
                 # Otherwise nothing in the log explains why the other replicas do not reach it.
                 dns = "the DNS of the cluster may return its old address for some time"
                 self._log_change(pod.replica, f"was restarted; {dns}, usually 30 s")
-            if pod.ended:
-                self._log_change(pod.replica, pod.end_text)
+            if pod.ended or pod.lost_with:
+                self._log_change(pod.replica, pod.lost_with or pod.end_text)
 
     def _count_restart(self, replica: str) -> None:
         progress = self._limits.progress()

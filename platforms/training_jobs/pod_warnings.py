@@ -67,6 +67,7 @@ class PodWarnings:
         overdue = {each for each, begin in since.items() if now - begin > _USUAL_SECONDS}
         late = [each for each in missing if each in overdue and each not in replaced]
         return [
+            *(PodWarning(pod.replica, pod.lost_with, True) for pod in pods if pod.lost_with),
             *self._of_pending(job, pending, overdue),
             *(self._refused(job, missing) or self._unexplained(job, missing, late)),
         ]

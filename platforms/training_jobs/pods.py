@@ -24,6 +24,8 @@ class Pod(NamedTuple):
       exit_code: exit code of the training; None: it has not ended, or the pod was evicted.
       reason: Kubernetes's reason for the end of the pod, such as OOMKilled or Evicted.
       blocked_by: reason why the pod does not run; empty if it runs or starts normally.
+      lost_with: why Kubernetes gives up the running pod, and for what its replacement waits; else
+        empty.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Pod(NamedTuple):
     created_at: str
     finished_at: str
     blocked_by: str
+    lost_with: str = ""
 
     @classmethod
     def read(cls, pod: dict[str, Any], replica: str, container: str) -> Pod:
@@ -53,6 +56,7 @@ class Pod(NamedTuple):
             created_at=metadata.get("creationTimestamp") or "",
             finished_at=ended.get("finishedAt") or "",
             blocked_by=_blocked_by(status),
+            lost_with=_lost_with(pod),
         )
 
     @property
@@ -136,6 +140,22 @@ def _disruption(status: dict[str, Any]) -> str:
         if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
             return str(condition.get("reason") or "")
     return ""
+
+
+def _lost_with(pod: dict[str, Any]) -> str:
+    status = pod.get("status", {})
+    states = {each["type"]: each["status"] for each in status.get("conditions") or []}
+    reason = _disruption(status)
+    # Of these conditions the control plane changes only Ready, when the node does not respond.
+    if (states.get("Ready"), states.get("ContainersReady")) == ("False", "True"):
+        reason = reason or "NodeNotReady"
+    if status.get("phase") != "Running" or not reason:
+        return ""
+    name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+    return (
+        f"is lost ({reason}): the job waits until node {node} has ended pod {name}, or until the "
+        "Node object is deleted"
+    )
 
 
 def _blocked_by(status: dict[str, Any]) -> str:

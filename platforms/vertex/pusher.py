@@ -29,7 +29,6 @@ from tfx.utils import io_utils, json_utils
 
 from components.pusher import BlessedExecutor, rolled_back_error, version_to_serve
 from components.saved_models import identity
-from core.errors import InputError
 from core.settings import Section
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
@@ -149,14 +148,8 @@ class Endpoint:
         self._own = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
 
     def pushed_models(self) -> list[tuple[str, float, str]]:
-        """Return the id, the time in seconds since 1970 and the state of the models, newest first.
-
-        Raises:
-          InputError: no model was pushed.
-        """
+        """Return the id, the seconds since 1970 and the state of the models, the newest first."""
         models, served = self._pushed(), self._served()
-        if not models:
-            raise InputError(f"vertex.project: no pushed model of the endpoint {self.name}")
         return [
             (
                 model_id,
@@ -176,7 +169,9 @@ class Endpoint:
           InputError: there is no such model, or it is served.
         """
         models, served = self._pushed(), self._served()
-        chosen = version_to_serve(list(models), served, model_id, f"the endpoint {self.name}")
+        undone = {each for each, model in models.items() if _ROLLED_BACK in model.labels}
+        place = f"the endpoint {self.name}"
+        chosen = version_to_serve(list(models), undone, served, model_id, place)
         self.serve(chosen)
         for each, labels in ((chosen, {}), (served, {_ROLLED_BACK: "true"})):
             if each in models:

@@ -131,10 +131,33 @@ def test_an_evicted_replica_is_replaced(ground, log):
     before = ground.pods(manifest)
     ground.evict(manifest, "worker 0")
     wait(lambda: shows(log, "[worker 0] ready False"))
+    assert shows(log, "worker 0 is lost (EvictionByEvictionAPI): the job waits")
     assert shows(log, "worker 0 was restarted")
     # The training operator fails the whole TFJob, and the step starts it again.
     same = ground.pods(manifest)["chief"].uid == before["chief"].uid
     assert same != shows(log, "replica(s) failed.; starting it again")
+    end(ground, thread, raised)
+
+
+def test_a_node_that_does_not_respond_is_named_and_its_replicas_return(ground, log):
+    node, power = os.environ.get("CLUSTER_NODE"), os.environ.get("CLUSTER_NODE_POWER", "")
+    if not node:
+        pytest.skip("CLUSTER_NODE is not set; see CONTRIBUTING.md")
+    away = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
+    tolerations = [{"operator": "Exists", "effect": "NoSchedule"}, {**away, "tolerationSeconds": 5}]
+    pod = {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": tolerations}
+    manifest = ground.manifest("print('ready', is_first())\nwait_for('end')", pod=pod)
+    thread, raised = ground.start(manifest)
+    wait(lambda: shows(log, "[worker 0] ready True") and shows(log, "[chief] ready True"))
+    subprocess.run(f"{power} off", shell=True, check=True)
+    try:
+        for reason in ("NodeNotReady", "DeletionByTaintManager"):
+            text = f"worker 0 is lost ({reason}): the job waits until node {node} has ended pod "
+            wait(lambda text=text: shows(log, text))
+        assert thread.is_alive()
+    finally:
+        subprocess.run(f"{power} on", shell=True, check=True)
+    wait(lambda: shows(log, "[worker 0] ready False") and shows(log, "[chief] ready False"))
     end(ground, thread, raised)
 
 

@@ -23,7 +23,7 @@ class Pushes:
     def __init__(self, folder):
         self.folder = folder
         self.serving = folder / "serving"
-        for name in "ab":
+        for name in "abc":
             save(folder / name / "Format-Serving")
 
     def push(self, name, *, lacks=""):
@@ -139,7 +139,7 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
         return chosen.name, rolled_back(found)
 
     assert back() == (a, {b})
-    with pytest.raises(InputError, match=f"version {a} is served, and there is no other"):
+    with pytest.raises(InputError, match=f"no model was pushed before version {a}, which"):
         back()
     with pytest.raises(InputError, match=f"the model is version {b} .* was rolled back"):
         pushes.push("b")
@@ -147,6 +147,8 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
     assert pushes.served() == ("a", 3)
     assert back(b) == (b, {a})
     assert back() == (a, {b})
+    c = pushes.push("c").get_string_custom_property("pushed_version")
+    assert back() == (a, {b, c})
     # A copy is no version of its own.
     with pytest.raises(InputError, match="no version"):
         back(pushed_versions(serving)[0].name)

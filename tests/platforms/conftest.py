@@ -4,12 +4,18 @@ from unittest.mock import Mock
 
 import pytest
 
+from platforms import follow
 from platforms.google_cloud import api as vertex_api
 from platforms.kubeflow import client as kubeflow_client
 from platforms.vertex import client as vertex_client
 from tests.platforms.kubeflow.kfp_server import serving as serving_kubeflow
 from tests.platforms.submission import Submission
 from tests.platforms.vertex.vertex_server import serving as serving_vertex
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr(follow, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ class Submission:
             (self.settings[section] if section else self.settings)[name] = value
         return PipelineConfig.model_validate(self.settings)
 
-    def __call__(self, *parameters, wait=False, report=None, patience=60.0, cache=False, **changes):
+    def __call__(self, *parameters, wait=False, report=None, cache=False, **changes):
         return submit(
             self.config(cache=cache, **changes),
             self.target,
@@ -75,8 +75,6 @@ class Submission:
             dict(each.split("=") for each in parameters),
             wait,
             report or self.lines.append,
-            poll_seconds=0.01,
-            patience_seconds=patience,
         )
 
     @property

@@ -14,7 +14,6 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from tfx.components.example_gen import input_processor
 
 import kubeflow_v2_runner
-from cli.compile import compile_to
 from components.properties import RUN_PARAMETERS
 from components.review_example_gen.inputs import OPTIONS_KEY
 from pipeline.config import PRESETS, load_config
@@ -22,6 +21,7 @@ from platforms.compile import ENTRYPOINT
 from platforms.entrypoint import main
 from platforms.training_jobs.executor import CustomJobExecutor, KubernetesExecutor
 from tests.exhaustive import exhaustive
+from tests.platforms.compiled import compiled
 from tests.platforms.settings import IMAGE, REQUIRED, settings
 
 pytestmark = pytest.mark.slow
@@ -31,31 +31,10 @@ FITTING = [("vertex", "vertex"), ("gke", "kubeflow")]
 PRESET_NAMES = sorted({preset.stem for preset in PRESETS.glob("*.yaml")} - {"flink"})
 
 
-class Compiled:
-    """A compiled file, read back."""
-
-    def __init__(self, folder, target, preset="sample", more=""):
-        self.path = folder / ("pipeline.yaml" if target == "kubeflow" else "pipeline.json")
-        config = settings(target, preset, more)
-        compile_to(self.path, config, target)
-        documents = list(yaml.safe_load_all(self.path.read_text()))
-        self.job = documents[0] if target == "vertex" else None
-        self.spec = self.job["pipelineSpec"] if self.job else documents[0]
-        self.platform = documents[1] if len(documents) > 1 else None
-        self.tasks = self.spec["root"]["dag"]["tasks"]
-        self.executors = self.spec["deploymentSpec"]["executors"]
-
-    def container(self, component):
-        return self.executors[f"{component}_executor"]["container"]
-
-    def constant(self, component, key):
-        return self.tasks[component]["inputs"]["parameters"][key]["runtimeValue"]["constant"]
-
-
-@pytest.fixture(scope="module", params=REQUIRED)
-def compiled(request, tmp_path_factory):
-    """The preset `sample`, compiled once for each target."""
-    return Compiled(tmp_path_factory.mktemp(request.param), request.param)
+@pytest.fixture(params=REQUIRED)
+def sample(request):
+    """The preset `sample`, compiled for a target."""
+    return compiled(request.param)
 
 
 @pytest.mark.parametrize(
@@ -66,37 +45,37 @@ def compiled(request, tmp_path_factory):
         for target in REQUIRED
     ],
 )
-def test_every_preset_compiles_for_every_target(tmp_path, preset, target):
+def test_every_preset_compiles_for_every_target(preset, target):
     dataflow = "vertex={project: my-project, region: europe-west4}"
-    compiled = Compiled(tmp_path, target, preset, dataflow)
+    found = compiled(target, preset, dataflow)
     # Unknown fields are refused by the parser.
-    spec = json_format.ParseDict(compiled.spec, pipeline_spec_pb2.PipelineSpec())
+    spec = json_format.ParseDict(found.spec, pipeline_spec_pb2.PipelineSpec())
     assert spec.schema_version == "2.1.0"
     assert spec.pipeline_info.name == "amazon-reviews"
     json_format.ParseDict(
-        compiled.spec["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
+        found.spec["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
     )
-    loaded = kfp_components.load_component_from_text(yaml.safe_dump(compiled.spec))
+    loaded = kfp_components.load_component_from_text(yaml.safe_dump(found.spec))
     assert {name: spec.default for name, spec in loaded.component_spec.inputs.items()} == {
         "input_base": "gs://bucket/raw",
         "epochs": settings(target, preset).training.epochs,
         "strategy": settings(target, preset).training.strategy,
         "min_accuracy": settings(target, preset).evaluation.min_accuracy,
     }
-    if compiled.job:
-        job = json_format.ParseDict(compiled.job, pipeline_spec_pb2.PipelineJob())
+    if found.job:
+        job = json_format.ParseDict(found.job, pipeline_spec_pb2.PipelineJob())
         assert job.runtime_config.gcs_output_directory == "gs://bucket/root"
 
 
-def test_every_step_runs_our_entry_point_in_our_image(compiled):
-    containers = [e["container"] for e in compiled.executors.values() if "container" in e]
-    assert len(containers) >= 11 - bool(compiled.job)
+def test_every_step_runs_our_entry_point_in_our_image(sample):
+    containers = [e["container"] for e in sample.executors.values() if "container" in e]
+    assert len(containers) >= 11 - bool(sample.job)
     assert all(c["image"] == IMAGE and c["command"] == ENTRYPOINT for c in containers)
-    assert "components.trainer.Executor" in compiled.container("Trainer")["args"]
+    assert "components.trainer.Executor" in sample.container("Trainer")["args"]
     # Nothing of the machine that compiles is left in it.
-    assert os.getcwd() not in compiled.path.read_text()
+    assert os.getcwd() not in sample.text
     # A submission finds the options of the reading, to add the fingerprint of the input.
-    assert json.loads(compiled.constant("ReviewExampleGen", OPTIONS_KEY))
+    assert json.loads(sample.constant("ReviewExampleGen", OPTIONS_KEY))
 
 
 def before(tasks, name):
@@ -109,20 +88,20 @@ def before(tasks, name):
     return found
 
 
-def test_the_check_is_between_evaluator_and_pusher_and_the_report_is_last(compiled):
-    assert "Evaluator" in compiled.tasks["ServingCheck"]["dependentTasks"]
-    assert {"Evaluator", "ServingCheck"} <= set(compiled.tasks["Pusher"]["dependentTasks"])
+def test_the_check_is_between_evaluator_and_pusher_and_the_report_is_last(sample):
+    assert "Evaluator" in sample.tasks["ServingCheck"]["dependentTasks"]
+    assert {"Evaluator", "ServingCheck"} <= set(sample.tasks["Pusher"]["dependentTasks"])
     # Vertex AI looks up the blessing of the baseline in a task that no other task waits for.
-    components = {name for name in compiled.tasks if not name.endswith("-resolver")}
-    assert before(compiled.tasks, "RunReport") >= components - {"RunReport"}
+    components = {name for name in sample.tasks if not name.endswith("-resolver")}
+    assert before(sample.tasks, "RunReport") >= components - {"RunReport"}
 
 
-def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes(compiled):
-    given = compiled.tasks["RunReport"]["inputs"]["parameters"]
+def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes(sample):
+    given = sample.tasks["RunReport"]["inputs"]["parameters"]
     names = {name: value.get("componentInputParameter") for name, value in given.items()}
     assert {name: of for name, of in names.items() if of} == {n: n for n in RUN_PARAMETERS}
-    component = compiled.tasks["RunReport"]["componentRef"]["name"]
-    outputs = compiled.spec["components"][component]["outputDefinitions"]["artifacts"]
+    component = sample.tasks["RunReport"]["componentRef"]["name"]
+    outputs = sample.spec["components"][component]["outputDefinitions"]["artifacts"]
     own = {
         "report": dsl.HTML,
         "metrics": dsl.Metrics,
@@ -134,34 +113,34 @@ def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes(compil
     }
 
 
-def test_kubeflow_gets_only_steps_that_it_can_run(tmp_path):
-    compiled = Compiled(tmp_path, "kubeflow", more="training.warm_start=true")
-    assert all(set(executor) == {"container"} for executor in compiled.executors.values())
-    assert compiled.constant("WarmStartModel", "serving_dir") == "gs://bucket/serving"
-    uncached = {name for name, task in compiled.tasks.items() if not task["cachingOptions"]}
+def test_kubeflow_gets_only_steps_that_it_can_run():
+    found = compiled("kubeflow", more="training.warm_start=true")
+    assert all(set(executor) == {"container"} for executor in found.executors.values())
+    assert found.constant("WarmStartModel", "serving_dir") == "gs://bucket/serving"
+    uncached = {name for name, task in found.tasks.items() if not task["cachingOptions"]}
     assert uncached == {"ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"}
 
 
 @pytest.mark.parametrize(("pushes", "resolver"), [("filesystem", False), ("none", True)])
-def test_vertex_resolves_the_baseline_itself_if_nothing_is_pushed(tmp_path, pushes, resolver):
-    compiled = Compiled(tmp_path, "vertex", more=f"push.destination={pushes}")
-    baseline = compiled.tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]
+def test_vertex_resolves_the_baseline_itself_if_nothing_is_pushed(pushes, resolver):
+    found = compiled("vertex", more=f"push.destination={pushes}")
+    baseline = found.tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]
     producer = baseline["taskOutputArtifact"]["producerTask"]
-    assert ("resolver" in compiled.executors[f"{producer}_executor"]) == resolver
+    assert ("resolver" in found.executors[f"{producer}_executor"]) == resolver
     if not resolver:
-        assert compiled.constant("LatestBlessedModel", "serving_dir") == "gs://bucket/serving"
-        assert not compiled.tasks["LatestBlessedModel"]["cachingOptions"]
+        assert found.constant("LatestBlessedModel", "serving_dir") == "gs://bucket/serving"
+        assert not found.tasks["LatestBlessedModel"]["cachingOptions"]
 
 
-def test_a_volume_is_mounted_by_every_step(tmp_path):
+def test_a_volume_is_mounted_by_every_step():
     more = "kubeflow.volume={claim: reviews, mount: /data},paths.serving=/data/serving"
-    compiled = Compiled(tmp_path, "kubeflow", more=more)
-    executors = compiled.platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
-    assert set(executors) == set(compiled.executors)
+    found = compiled("kubeflow", more=more)
+    executors = found.platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert set(executors) == set(found.executors)
     for executor in executors.values():
         [mount] = executor["pvcMount"]
         assert (mount["constant"], mount["mountPath"]) == ("reviews", "/data")
-    loaded = kfp_components.load_component_from_file(str(compiled.path))
+    loaded = kfp_components.load_component_from_text(found.text)
     assert "kubernetes" in loaded.platform_spec.platforms
 
 
@@ -169,7 +148,7 @@ def test_a_volume_is_mounted_by_every_step(tmp_path):
     ("target", "gpu", "other"),
     [("vertex", "NVIDIA_TESLA_T4", "NVIDIA_L4"), ("kubeflow", "nvidia.com/gpu", "amd.com/gpu")],
 )
-def test_containers_get_their_resources(tmp_path, target, gpu, other):
+def test_containers_get_their_resources(target, gpu, other):
     # The pipeline spec has memory in 10^9 bytes.
     gigabytes = {
         "ReviewExampleGen": ("512Mi", 0.536870912),
@@ -179,15 +158,15 @@ def test_containers_get_their_resources(tmp_path, target, gpu, other):
     }
     memory = ", ".join(f"{name}: {{memory: {text}}}" for name, (text, _) in gigabytes.items())
     gpus = f"Trainer: {{gpus: 1, cpu: 4, memory: 0.5T}}, Evaluator: {{gpus: 2, gpu_type: {other}}}"
-    compiled = Compiled(tmp_path, target, more=f"cluster.resources={{{memory}, {gpus}}}")
+    found = compiled(target, more=f"cluster.resources={{{memory}, {gpus}}}")
     for name, (_, expected) in gigabytes.items():
-        assert compiled.container(name)["resources"] == {"memoryLimit": pytest.approx(expected)}
-    trainer = compiled.container("Trainer")["resources"]
+        assert found.container(name)["resources"] == {"memoryLimit": pytest.approx(expected)}
+    trainer = found.container("Trainer")["resources"]
     accelerator = {"type": gpu, "count": "1"}
     assert trainer == {"cpuLimit": 4.0, "memoryLimit": 500.0, "accelerator": accelerator}
-    evaluator = compiled.container("Evaluator")["resources"]
+    evaluator = found.container("Evaluator")["resources"]
     assert evaluator == {"accelerator": {"type": other, "count": "2"}}
-    assert "resources" not in compiled.container("Pusher")
+    assert "resources" not in found.container("Pusher")
 
 
 def without_polling(settings):
@@ -236,21 +215,21 @@ JOBS = {
 
 
 @pytest.mark.parametrize("target", JOBS)
-def test_a_cluster_of_processes_is_a_job_with_every_setting(tmp_path, target):
+def test_a_cluster_of_processes_is_a_job_with_every_setting(target):
     more, key, expected, executor = JOBS[target]
-    compiled = Compiled(tmp_path, target, more=f"{more},cluster.training_timeout_hours=1.5")
-    job = json.loads(compiled.constant("Trainer", "custom_config"))[key]
+    found = compiled(target, more=f"{more},cluster.training_timeout_hours=1.5")
+    job = json.loads(found.constant("Trainer", "custom_config"))[key]
     assert without_polling(job) == {**COMMON, **expected}
-    container = compiled.container("Trainer")
+    container = found.container("Trainer")
     # This step only waits for the processes that train.
     assert "resources" not in container
     assert f"{executor.__module__}.{executor.__name__}" in container["args"]
 
 
-def test_vertex_can_deploy_to_an_endpoint(tmp_path):
+def test_vertex_can_deploy_to_an_endpoint():
     more = "push.destination=vertex,vertex.serving_image=example/serving:1"
-    compiled = Compiled(tmp_path, "vertex", more=more)
-    endpoint = json.loads(compiled.constant("Pusher", "custom_config"))["endpoint"]
+    found = compiled("vertex", more=more)
+    endpoint = json.loads(found.constant("Pusher", "custom_config"))["endpoint"]
     assert without_polling(endpoint) == {
         "project": "my-project",
         "region": "europe-west4",
@@ -258,12 +237,12 @@ def test_vertex_can_deploy_to_an_endpoint(tmp_path):
         "image": "example/serving:1",
         "machine_type": "n1-standard-8",
     }
-    assert "platforms.vertex.pusher.Executor" in compiled.container("Pusher")["args"]
+    assert "platforms.vertex.pusher.Executor" in found.container("Pusher")["args"]
 
 
-def test_dataflow_gets_the_package_of_the_image(tmp_path):
-    compiled = Compiled(tmp_path, "vertex", more="beam.runner=dataflow")
-    assert "--setup_file=/opt/amazon-reviews/setup.py" in compiled.container("Transform")["args"]
+def test_dataflow_gets_the_package_of_the_image():
+    found = compiled("vertex", more="beam.runner=dataflow")
+    assert "--setup_file=/opt/amazon-reviews/setup.py" in found.container("Transform")["args"]
 
 
 def test_the_tfx_command_compiles(tmp_path):
@@ -297,9 +276,9 @@ def test_the_runner_refuses_what_is_missing(monkeypatch, capsys):
     )
 
 
-def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, monkeypatch, compiled):
+def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, monkeypatch, sample):
     """Vertex AI runs the driver before the cache lookup."""
-    hook = compiled.container("ReviewExampleGen")["lifecycle"]["preCacheCheck"]
+    hook = sample.container("ReviewExampleGen")["lifecycle"]["preCacheCheck"]
     assert hook["command"] == ENTRYPOINT
     base = tmp_path / "reviews[2018]"
     (base / "deep").mkdir(parents=True)

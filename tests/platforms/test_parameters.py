@@ -1,18 +1,14 @@
 """Parameters of a run: the submission and the step refuse a wrong value."""
 
-import functools
 import json
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
-import yaml
 
 from core.errors import UserError
 from platforms import entrypoint
-from platforms.compile import compile_pipeline
 from platforms.parameters import SETTINGS_KEY, check_parameters, check_run
+from tests.platforms.compiled import compiled
 from tests.platforms.settings import settings
 from trainer_module.settings import Training
 
@@ -52,26 +48,17 @@ def test_the_submission_refuses_it(training, given, line):
         check_parameters(config, "kubeflow", {name: text})
 
 
-@functools.cache
-def compiled(preset, more):
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "pipeline.yaml"
-        compile_pipeline(settings("kubeflow", preset, more), "kubeflow", package)
-        return next(yaml.safe_load_all(package.read_text()))
-
-
 def inputs_of(component, preset="sample", more=""):
     """Compile for Kubeflow; return the arguments of a step and its parameters, as floats."""
-    spec = compiled(preset, more)
+    found = compiled("kubeflow", preset, more)
     values = {}
-    for name, source in spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"].items():
+    for name, source in found.tasks[component]["inputs"]["parameters"].items():
         if "runtimeValue" in source:
             value = source["runtimeValue"]["constant"]
         else:
-            value = spec["root"]["inputDefinitions"]["parameters"][name]["defaultValue"]
+            value = found.spec["root"]["inputDefinitions"]["parameters"][name]["defaultValue"]
         values[name] = float(value) if isinstance(value, int) else value
-    container = spec["deploymentSpec"]["executors"][f"{component}_executor"]["container"]
-    return container["args"], values
+    return found.container(component)["args"], values
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from cli.app import app
 from core.errors import ConfigError, InputError
 from platforms import submission
 from platforms.follow import SubmitError
-from tests.platforms.vertex.vertex_connection import as_json
+from tests.platforms.vertex.vertex_server import as_json
 
 
 def create(cluster, cron="0 3 * * 1", values=(), **more):

@@ -68,7 +68,8 @@ def test_each_loss_of_the_connection_is_reported_and_has_its_own_patience(monkey
     running, lost = follow.Status("RUNNING"), follow.NoResponse("gone")
     states = Mock(side_effect=[running, lost, running, lost, follow.Status("SUCCEEDED")])
     run, lines = Mock(status=states), []
-    assert follow.follow(run, [], lines.append, patience_seconds=25) == 0
+    monkeypatch.setattr(follow, "PATIENCE_SECONDS", 25)
+    assert follow.follow(run, [], lines.append) == 0
     assert lines.count("no response (gone); retrying") == 2
 
 
@@ -79,9 +80,10 @@ def test_each_loss_of_the_connection_is_reported_and_has_its_own_patience(monkey
         (401, "Jwt is expired", "the status cannot be read (401 Jwt is expired)"),
     ],
 )
-def test_a_status_that_cannot_be_read(kubeflow, status, body, reason):
+def test_a_status_that_cannot_be_read(kubeflow, monkeypatch, status, body, reason):
+    monkeypatch.setattr(follow, "PATIENCE_SECONDS", 0.1)
     kubeflow.server.fail("GET", "/runs/r-1", status, body, times=1000)
-    assert kubeflow(wait=True, patience=0.1) == 1
+    assert kubeflow(wait=True) == 1
     page = f"{kubeflow.server.url}/#/runs/details/r-1"
     assert kubeflow.lines[-1] == f"{reason}; the run continues, see or stop it at {page}"
 

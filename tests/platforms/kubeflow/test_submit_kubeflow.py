@@ -2,12 +2,15 @@
 
 import json
 import socket
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
-from core.errors import ConfigError
+from core.errors import ConfigError, InputError
 from platforms.follow import SubmitError
+from platforms.kubeflow import failed_pods
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import PLATFORM
 
@@ -135,6 +138,21 @@ def test_kubeflow_names_what_failed(kubeflow):
         "logs: kubectl get pods -n team-a -l pipeline/runid=r-1 --field-selector="
         "status.phase=Failed -o name | xargs -I POD kubectl logs -n team-a POD -c main --tail=100",
     ]
+
+
+def test_the_error_of_a_failed_step_is_the_last_one_in_its_log(monkeypatch):
+    logs = {
+        "first": b"KeyError: 'a'\nDuring\nplace.InputError: no file\nError: exit status 2\n",
+        "second": b"no error\n",
+    }
+    api = Mock()
+    api.list_namespaced_pod().items = [Mock(metadata=SimpleNamespace(name=each)) for each in logs]
+    api.read_namespaced_pod_log = lambda pod, *_, **__: Mock(data=logs[pod])
+    monkeypatch.setattr(failed_pods, "connect", Mock())
+    monkeypatch.setattr(failed_pods, "CoreV1Api", lambda _: api)
+    assert failed_pods.last_errors("team-a", "r-1") == ["first: place.InputError: no file"]
+    monkeypatch.setattr(failed_pods, "connect", Mock(side_effect=InputError("no kube config")))
+    assert failed_pods.last_errors("team-a", "r-1") == []
 
 
 def test_a_run_that_fails_before_any_task(kubeflow):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from platforms.local import locks
@@ -61,21 +60,6 @@ def test_a_killed_run_leaves_the_root_free(tmp_path, holder):
     pid, _, _ = read(tmp_path / ".lock").splitlines()
     assert pid == str(os.getpid())
     os.close(lock)
-
-
-def test_a_killed_command_leaves_no_process_with_the_lock(tmp_path):
-    command = subprocess.Popen(
-        [COMMAND, "run"], env=environ(tmp_path), stdout=subprocess.PIPE, text=True
-    )
-    with command:
-        while "loading TFX" not in command.stdout.readline():
-            pass
-        [child] = psutil.Process(command.pid).children()
-        # A stopped process cannot end itself.
-        child.suspend()
-        command.kill()
-    psutil.wait_procs([child], timeout=60)
-    os.close(locks.lock_root(str(tmp_path)))
 
 
 def test_a_process_that_inherits_the_lock_keeps_it(tmp_path):

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import signal as signals
 import threading
 
 import pytest
@@ -287,6 +288,12 @@ def test_a_refused_pod_is_reported(log, why, temporary):
     assert [each for each in log.messages if why in each]
 
 
+def test_a_refusal_that_has_ended_does_not_count_later():
+    refused = Look(RUNNING[:1], warnings={WORKER: [f"Error creating: {ACCOUNT}"]})
+    looks = [refused, *[Look(RUNNING)] * 60, refused]
+    run(*looks, Look(RUNNING, "Completed"), refused_seconds=0.05)
+
+
 @pytest.mark.parametrize(
     ("blocked_by", "temporary"),
     [
@@ -323,6 +330,29 @@ def test_the_reason_why_a_pod_does_not_run_is_read(status, why):
     pending = pod_with(None, "x")
     pending["status"] = {"phase": "Pending", **status}
     assert Pod.read(pending, "chief", "x").blocked_by == why
+
+
+READY = [{"type": "ContainersReady", "status": "True"}, {"type": "Ready", "status": "True"}]
+SILENT = [READY[0], {"type": "Ready", "status": "False"}]
+DELETED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "conditions", "reason"),
+    [
+        ("Running", SILENT, "NodeNotReady"),
+        ("Running", [*SILENT, DELETED], "DeletionByTaintManager"),
+        ("Running", READY, ""),
+        ("Failed", [*SILENT, DELETED], ""),
+    ],
+)
+def test_a_pod_of_a_silent_node_is_named_with_what_is_waited_for(log, phase, conditions, reason):
+    item = {**pod_with(None, "x"), "spec": {"nodeName": "n1"}}
+    item["status"] = {"phase": phase, "conditions": conditions}
+    read = Pod.read(item, "worker 0", "x")
+    run(Look([read]), Look([], "Completed"))
+    text = f"{NAME}: worker 0 is lost ({reason}): the job waits until node n1 has ended pod pod, or"
+    assert (text in log.text) == bool(reason)
 
 
 @pytest.mark.parametrize(
@@ -407,6 +437,38 @@ def test_a_cancelled_step_deletes_its_job(signal):
     with pytest.raises(type(signal)):
         run_script(script)
     assert script.deleted == 1
+
+
+def test_a_second_sigterm_does_not_interrupt_the_deletion():
+    before, script = signals.getsignal(signals.SIGTERM), Script(Look(RUNNING))
+    delete = script.delete
+
+    def delete_after_sigterm(name, seconds):
+        signals.raise_signal(signals.SIGTERM)
+        delete(name)
+
+    script.delete = delete_after_sigterm
+    script.pods = lambda _: signals.raise_signal(signals.SIGTERM)
+    with pytest.raises(SystemExit, match="143"):
+        run_script(script)
+    assert (script.deleted, signals.getsignal(signals.SIGTERM)) == (1, before)
+
+
+@pytest.mark.parametrize("change", [{"uid": "another"}, {"deletionTimestamp": "now"}])
+def test_a_job_that_somebody_deletes_is_not_followed(change):
+    script = Script(Look(RUNNING))
+    get = script.get
+
+    def changed(name):
+        found = get(name)
+        if found:
+            found["metadata"] |= change
+        return found
+
+    script.get = changed
+    with pytest.raises(JobFailed, match="was deleted by somebody else"):
+        run_script(script)
+    assert script.deleted == 0
 
 
 @pytest.mark.parametrize(

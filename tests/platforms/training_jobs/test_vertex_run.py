@@ -17,8 +17,7 @@ from platforms.training_jobs.custom_job import LABEL, make_custom_job
 from platforms.training_jobs.job import JobFailed, JobLimits
 from platforms.training_jobs.settings import CustomJobSettings
 from tests.platforms.training_jobs.manifests import make_job
-from tests.platforms.vertex.vertex_connection import as_json
-from tests.platforms.vertex.vertex_server import serving
+from tests.platforms.vertex.vertex_server import as_json, serving
 from tests.waiting import in_background, wait
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from core.errors import ConfigError, InputError, UserError
 from platforms.follow import SubmitError
 from platforms.vertex import client as vertex_client
 from tests.platforms.submission import JOB
-from tests.platforms.vertex.vertex_connection import as_json
+from tests.platforms.vertex.vertex_server import as_json
 
 
 def test_vertex_gets_the_job(vertex):

@@ -11,9 +11,7 @@ from concurrent import futures
 import grpc
 from google.cloud.aiplatform_v1 import types
 from google.longrunning import operations_pb2
-from google.protobuf import any_pb2, empty_pb2
-
-from tests.platforms.vertex.vertex_connection import connect_to, serialized
+from google.protobuf import any_pb2, empty_pb2, json_format
 
 # The API returns the number of the project, even if a request contains its id.
 PARENT = "projects/123456/locations/europe-west4"
@@ -61,7 +59,8 @@ class VertexServer(grpc.GenericRpcHandler):
 
     def connect(self, service, region="europe-west4"):
         """A replacement of `platforms.google_cloud.api.connect`."""
-        return connect_to(self.address)(service, region)
+        channel = grpc.insecure_channel(self.address, [("grpc.enable_http_proxy", 0)])
+        return service(transport=service.get_transport_class("grpc")(channel=channel))
 
     def fail(self, method, code, message="", *, times=1, done=False):
         """Respond to the next requests with an error; `done`: after their execution."""
@@ -299,3 +298,13 @@ def serving():
         yield server
     finally:
         server.close()
+
+
+def as_json(message):
+    return json_format.MessageToDict(type(message).pb(message))
+
+
+def serialized(message):
+    if hasattr(type(message), "pb"):
+        message = type(message).pb(message)
+    return message.SerializeToString()

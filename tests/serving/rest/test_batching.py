@@ -55,7 +55,7 @@ def answers(model, requests, **limits):
         model.go.set()
         # The end of the server answers the requests that are queued.
         await asyncio.to_thread(batcher.stop)
-        return await asyncio.gather(*tasks, return_exceptions=True)
+        return await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
 
     return asyncio.run(run())
 

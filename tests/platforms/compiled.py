@@ -1,0 +1,38 @@
+"""Compiled pipelines, each compiled once."""
+
+import functools
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from cli.compile import compile_to
+from tests.platforms.settings import settings
+
+
+class Compiled:
+    """A compiled file, read back."""
+
+    def __init__(self, text, target):
+        documents = list(yaml.safe_load_all(text))
+        self.text = text
+        self.job = documents[0] if target == "vertex" else None
+        self.spec = self.job["pipelineSpec"] if self.job else documents[0]
+        self.platform = documents[1] if len(documents) > 1 else None
+        self.tasks = self.spec["root"]["dag"]["tasks"]
+        self.executors = self.spec["deploymentSpec"]["executors"]
+
+    def container(self, component):
+        return self.executors[f"{component}_executor"]["container"]
+
+    def constant(self, component, key):
+        return self.tasks[component]["inputs"]["parameters"][key]["runtimeValue"]["constant"]
+
+
+@functools.cache
+def compiled(target, preset="sample", more=""):
+    """Compile a preset with further overrides; the result is shared, so nobody changes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "pipeline.yaml" if target == "kubeflow" else "pipeline.json")
+        compile_to(file, settings(target, preset, more), target)
+        return Compiled(file.read_text(), target)
