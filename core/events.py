@@ -13,9 +13,12 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from core import progress
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 VARIABLE = "EVENTS_FD"
 
@@ -38,6 +41,19 @@ class Sender(logging.Handler):
         self._descriptor = descriptor
         self._sending = threading.Lock()
 
+    @classmethod
+    def attach(cls) -> Self:
+        """Return a sender to the parent of this process that sends the progress; call this once.
+
+        The children of this process do not inherit the pipe.
+        """
+        text = os.environ.pop(VARIABLE, None)
+        sender = cls(int(text) if text else None)
+        if text:
+            os.set_inheritable(int(text), False)
+            progress.LOGGER.addHandler(sender)
+        return sender
+
     def emit(self, record: logging.LogRecord) -> None:
         """Send a record of `core.progress.LOGGER`."""
         self.send(PROGRESS, **progress.values(record))
@@ -55,22 +71,6 @@ class Sender(logging.Handler):
     def fail(self, error: str, **values: Any) -> None:
         """Send why this process is about to end."""
         self.send(FAILED, error=error[:_LONGEST_ERROR], **values)
-
-
-def take_descriptor() -> int | None:
-    """Return the pipe's descriptor, which the children of this process do not inherit."""
-    text = os.environ.pop(VARIABLE, None)
-    if text is None:
-        return None
-    descriptor = int(text)
-    os.set_inheritable(descriptor, False)
-    return descriptor
-
-
-def attach(sender: Sender, descriptor: int | None) -> None:
-    """Send the progress of this process; without a descriptor there is no parent to send it to."""
-    if descriptor is not None:
-        progress.LOGGER.addHandler(sender)
 
 
 def receive(pipe: TextIO) -> Iterator[dict[str, Any]]:

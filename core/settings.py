@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,6 +22,9 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    removed: ClassVar[Mapping[str, str]] = {}
+    """A key of the last release -> what to set or do instead, as a whole clause."""
 
 
 AnySection = TypeVar("AnySection", bound=Section)
@@ -74,6 +77,9 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     if problem["type"] == "extra_forbidden":
         name = str(location[-1])
         inner = _section_at(section, location[:-1])
+        removed = getattr(inner, "removed", {})
+        if name in removed:
+            return f"{key}: was removed; {removed[name]}"
         known = list(inner.model_fields) if inner else []
         elsewhere = [key for key in _keys(section) if key.endswith(f".{name}")]
         text = f"{key}: unknown key, {hint(name, known, elsewhere)}"

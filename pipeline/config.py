@@ -82,6 +82,11 @@ class Paths(Section):
 class Data(Section):
     """The raw files, and how they become splits."""
 
+    removed = {
+        "label_scale": "set data.labels, such as {1: 0, 2: 0, 3: null, 4: 1, 5: 1} for stars",
+        "neutral": "set data.labels, such as {1: 0, 2: 0, 3: 1, 4: 1, 5: 1}",
+    }
+
     input_base: Annotated[str, Field(min_length=1)] | None = None
     """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
@@ -141,6 +146,13 @@ class Data(Section):
 class Beam(Section):
     """The runner of the Beam pipelines."""
 
+    removed = {
+        "direct_running_mode": "set beam.args: [--direct_running_mode=...]",
+        "direct_num_workers": "set beam.args: [--direct_num_workers=...]",
+        "dataflow": "set vertex.project, vertex.region and paths.root, and Dataflow's own options, "
+        "such as --worker_machine_type, in beam.args",
+    }
+
     runner: Literal["direct", "dataflow", "flink"] = "direct"
     """`direct` runs Beam in the process of the component, `dataflow` on Google Cloud Dataflow,
     `flink` on Apache Flink."""
@@ -187,6 +199,12 @@ class PipelineConfig(Section):
 
     `make reference` writes `docs/reference/settings.md` from them.
     """
+
+    removed = {
+        "serve": "set server.host and server.port",
+        "serving": "set the keys of serving_check",
+        "signing": "sign pushed models with model_signing, see docs/how-to/sign-models.md",
+    }
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
     """Name of the pipeline in TFX and ML Metadata."""
@@ -280,7 +298,7 @@ def check_hyperparameters(config: PipelineConfig) -> None:
     from trainer_module import models
 
     try:
-        models.hyperparameters(config.training.model, config.training.hyperparameters)
+        models.hyperparameters(config.training)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

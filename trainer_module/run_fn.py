@@ -14,11 +14,7 @@ from trainer_module.training import train
 
 
 def run_fn(fn_args: Any) -> None:
-    """Train and export the model; `training.train` and `cluster.local.run` document the errors.
-
-    Args:
-      fn_args: TFX's FnArgs; see `make_job`.
-    """
+    """Train and export the model; `training.train` and `cluster.local.run` document the errors."""
     job = make_job(fn_args)
     try:
         if local.is_needed(job.training):

@@ -27,11 +27,7 @@ thread, on which the input would be computed: a deadlock.
 
 
 def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
-    """Return the name of the strategy, and the reason for it.
-
-    `auto` means a TPU if it is reachable, otherwise the cluster of TF_CONFIG, otherwise a mirrored
-    strategy on several GPUs (or `training.devices`), otherwise one device.
-    """
+    """Return the name of the strategy, and the reason for it."""
     if training.strategy != "auto":
         return training.strategy, "as set"
     address = tpu_address(training, os.environ)
@@ -42,13 +38,8 @@ def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
             logging.warning("auto: %s", error)
         else:
             return "tpu", f"auto: a TPU is reachable at {address}"
-    return auto_without_tpu(training, cluster, len(tf.config.list_physical_devices("GPU")))
-
-
-def auto_without_tpu(training: Training, cluster: Cluster | None, gpus: int) -> tuple[str, str]:
-    """Return what `auto` means without a TPU but with some GPUs, and the reason."""
     if cluster is None:
-        return training.of_one_process(gpus)
+        return training.of_one_process(len(tf.config.list_physical_devices("GPU")))
     if cluster.has_parameter_servers:
         return "parameter_server", "auto: TF_CONFIG names parameter servers"
     return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
@@ -71,14 +62,10 @@ def make_strategy(
         logging.info("Connecting to all tasks of %s", cluster.spec)
     strategy = _MAKERS[name](training, cluster)
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    logging.info(
-        "Strategy %s (%s): %d replicas, %s%s",
-        name,
-        reason,
-        strategy.num_replicas_in_sync,
-        "TPU" if name == "tpu" else kind,
-        f", {cluster.name} of {cluster.processes} processes" if cluster else "",
-    )
+    device = "TPU" if name == "tpu" else kind
+    ours = f", {cluster.name} of {cluster.processes} processes" if cluster else ""
+    replicas = strategy.num_replicas_in_sync
+    logging.info("Strategy %s (%s): %d replicas, %s%s", name, reason, replicas, device, ours)
     return strategy, reason
 
 
@@ -130,11 +117,9 @@ def _devices(training: Training) -> list[str]:
         return [f"GPU:{i}" for i in range(wanted)]
     wanted = training.devices or 1
     cpu = tf.config.list_physical_devices("CPU")[0]
-    existing = tf.config.get_logical_device_configuration(cpu) or [None]
-    if len(existing) != wanted:
-        tf.config.set_logical_device_configuration(
-            cpu, [tf.config.LogicalDeviceConfiguration() for _ in range(wanted)]
-        )
+    if len(tf.config.get_logical_device_configuration(cpu) or [None]) != wanted:
+        split = [tf.config.LogicalDeviceConfiguration()] * wanted
+        tf.config.set_logical_device_configuration(cpu, split)
     return [f"CPU:{i}" for i in range(wanted)]
 
 

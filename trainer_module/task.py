@@ -18,8 +18,12 @@ from pathlib import Path
 from absl import logging
 from pydantic import ValidationError
 
+<<<<<<< HEAD
 from core import exit_codes
 from core.errors import cause
+=======
+from core import events, exit_codes
+>>>>>>> main
 from core.overrides import OPTION, apply_overrides
 from core.settings import first_problem
 from trainer_module.cluster import exits, local, resources
@@ -40,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     A failure with a self-explanatory message is one line on stderr; any other failure is a
     traceback.
     """
-    parent = local.attach()
+    parent = events.Sender.attach()
     logging.set_verbosity(logging.INFO)
     options = _parser().parse_args(arguments)
     cluster = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from core.files import damage_named
 from preprocessing.features import CLASSES
 from trainer_module import models, strategies, weights
 from trainer_module.cluster.collective import Collective
+from trainer_module.cluster.exits import signals_to
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.inputs.stored import LABELS, NGRAMS
@@ -29,7 +31,7 @@ from trainer_module.loop.measurements import (
     configuration,
     write_summary,
 )
-from trainer_module.loop.preemption import PreemptionSignal, PreemptionSync
+from trainer_module.loop.preemption import PreemptionSync
 from trainer_module.loop.schedule import WarmUp, make_schedule
 from trainer_module.loop.steps import Loss, Trainable
 from trainer_module.settings import Training, TrainingJob
@@ -64,14 +66,8 @@ def train(job: TrainingJob) -> None:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The result of a training in memory.
-
-    Attributes:
-      model: the trained model, under its strategy.
-      metrics: loss, accuracy, val_loss and val_accuracy of the epoch that ended with these weights.
-      checkpoints: the checkpoints, to be removed after the export.
-      collective: the Collective with the other processes.
-    """
+    """A trained model under its strategy, and loss, accuracy, val_loss and val_accuracy of the
+    epoch that ended with its weights."""
 
     model: Trainable
     metrics: dict[str, float]
@@ -105,9 +101,14 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
 
     measurements = Measurements(inputs.global_batch, first_step, state.usage)
     total_steps, patience = inputs.steps * training.epochs, training.early_stopping
+<<<<<<< HEAD
     files = [*inputs.train.files, *inputs.evaluation.files]
     with PreemptionSignal() as preemption, damage_named(files):
         sync = PreemptionSync(preemption, collective)
+=======
+    sync = PreemptionSync(collective)
+    with signals_to(sync.request, signal.SIGTERM):
+>>>>>>> main
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,
@@ -147,14 +148,14 @@ def build_model(
     """Build and compile the model under its strategy."""
     training = job.training
     module = models.load(training.model)
-    precision = training.mixed_precision
-    tf_keras.mixed_precision.set_global_policy(
-        "float32" if precision == "none" else f"mixed_{precision}"
+    policy = (
+        "float32" if training.mixed_precision == "none" else f"mixed_{training.mixed_precision}"
     )
+    tf_keras.mixed_precision.set_global_policy(policy)
     loss = _loss(training, inputs)
     with strategy.scope():
         net = module.build(
-            _hyperparameters(training), job.transform, static_shapes=inputs.static_shapes
+            models.hyperparameters(training), job.transform, static_shapes=inputs.static_shapes
         )
         model = Trainable(net, loss, training.seed)
         model.compile(
@@ -183,7 +184,7 @@ def _loss(training: Training, inputs: Inputs) -> Loss:
     The weights follow from the train split as a whole, and their mean over it is 1. So the loss
     remains a mean over Examples, however they are divided into batches, replicas and processes.
     """
-    loss: Loss = models.loss_of(models.load(training.model))
+    loss: Loss = getattr(models.load(training.model), "loss", models.loss)
     if training.class_weights == "none":
         return loss
     counts = inputs.class_counts(LABELS)
@@ -202,11 +203,7 @@ def _plain_model(job: TrainingJob) -> tf_keras.Model:
     tf_keras.mixed_precision.set_global_policy("float32")
     with tf.device("/CPU:0"):
         module = models.load(job.training.model)
-        return module.build(_hyperparameters(job.training), job.transform)
-
-
-def _hyperparameters(training: Training) -> Any:
-    return models.hyperparameters(training.model, training.hyperparameters)
+        return module.build(models.hyperparameters(job.training), job.transform)
 
 
 def _settings(job: TrainingJob, inputs: Inputs) -> dict[str, Any]:
@@ -244,7 +241,7 @@ def _export(job: TrainingJob, model: Trainable, *, chief: bool) -> None:
 
     module = models.load(job.training.model)
     if hasattr(module, "exported"):
-        plain = module.exported(plain, _hyperparameters(job.training))
+        plain = module.exported(plain, models.hyperparameters(job.training))
     export.save(plain, job.transform_graph, job.serving_model_dir, job.transform)
     weights.write_origin(job, module.FEATURES)
     logging.info("Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__)

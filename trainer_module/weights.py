@@ -25,11 +25,9 @@ ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
-    """Copy the weights of `plain` to `model`.
+    """Copy the weights of `plain`, a model outside any strategy, to `model`.
 
-    Args:
-      plain: the model outside any strategy.
-      model: the same architecture, whose variables may be mirrored, or sharded over servers.
+    It has the same architecture, and its variables may be mirrored, or sharded over servers.
     """
     for whole, parts in _tables(plain, model):
         value, row = whole.read_value(), 0

@@ -26,6 +26,10 @@ _Positive = Annotated[float, Field(gt=0)]
 class Thresholds(Section):
     """ServingCheck, which serves a candidate in a new process, and its thresholds for a push."""
 
+    removed = dict.fromkeys(
+        ("max_load_seconds", "min_reviews_per_second"), "set serving_check.max_p99_ms"
+    ) | dict.fromkeys(("check_examples", "timeout_seconds"), "its default is a constant")
+
     max_memory_mb: _Positive = 4096.0
     """Greatest resident memory in MiB of the process, which includes TensorFlow's."""
     max_p99_ms: _Positive = 1000.0

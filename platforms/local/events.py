@@ -50,8 +50,6 @@ class Sender(events.Sender):
 
 def start_sending() -> Sender:
     """Send the events of TFX's log and the progress to the parent, if there is one."""
-    descriptor = events.take_descriptor()
-    sender = Sender(descriptor)
+    sender = Sender.attach()
     logging.getLogger("absl").addHandler(sender)
-    events.attach(sender, descriptor)
     return sender

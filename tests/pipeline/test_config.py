@@ -60,6 +60,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
+        ("signing: {}", "", "signing: was removed; sign pushed models with model_signing, see"),
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("training: {epoch: 1}", "", "training.epoch: unknown key, did you mean epochs?"),
         (
@@ -164,7 +165,7 @@ def test_quotes_and_brackets_keep_their_commas(overrides, values):
 def test_numbers_with_a_comma_are_one_value(tmp_path, text, override):
     training = load(tmp_path, text, f"training.model=text_cnn,{override},training.seed=3").training
     assert training.hyperparameters["kernel_sizes"] == "2,3"
-    assert hyperparameters(training.model, training.hyperparameters).sizes == [2, 3]
+    assert hyperparameters(training).sizes == [2, 3]
 
 
 def test_a_key_may_override_a_merged_one(tmp_path):

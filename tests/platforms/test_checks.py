@@ -124,6 +124,7 @@ def test_settings_for_clusters_are_refused_on_this_machine(more, line):
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
         ("cluster.training_timeout_hours=0.0", "cluster.training_timeout_hours"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
+        ("kubeflow.experiment=x", "kubeflow.experiment: was removed; the experiment has the name"),
     ],
 )
 def test_wrong_values_are_refused_when_loading(more, line):

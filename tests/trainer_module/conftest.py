@@ -1,5 +1,6 @@
 """A tiny transformed data set, and trainings on it in processes of their own."""
 
+import contextlib
 import fcntl
 import json
 import math
@@ -10,6 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.trainer_module.scripted_cluster import ScriptedCluster
+from trainer_module.cluster import resources
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import TrainingJob
 
 TRANSFORM = {
@@ -199,6 +202,45 @@ def run_task(job, folder, *words, environ=None, timeout=400):
         timeout=timeout,
     )
     return SimpleNamespace(code=done.returncode, log=done.stdout)
+
+
+def start_task(job, folder, **options):
+    """Start `python -m trainer_module.task` on the job; its output goes to FOLDER/log."""
+    file = folder / "job.json"
+    file.write_text(job.model_dump_json())
+    with open(folder / "log", "w") as log:
+        command = [sys.executable, "-m", "trainer_module.task", str(file)]
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, **options)
+
+
+def run_workers(script, counts, *arguments):
+    """Run a script as each task of a local cluster until the workers end; return their outputs.
+
+    Parameter servers and their workers are killed when the chief ends.
+    """
+    places = resources.allocate(counts)
+    with contextlib.ExitStack() as exits:
+        processes = []
+        for place in places:
+            ends = not Cluster.from_environ(place.environ).serves
+            process = subprocess.Popen(
+                [sys.executable, "-c", script, *arguments],
+                env=place.environ,
+                stdout=subprocess.PIPE if ends else subprocess.DEVNULL,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            exits.callback(process.kill)
+            processes += [process] * ends
+        outputs = [process.communicate(timeout=400)[0] for process in processes]
+    return [(process.returncode, log) for process, log in zip(processes, outputs, strict=True)]
+
+
+def result(code, log):
+    """Return the JSON value after RESULT in the output of a process that has succeeded."""
+    assert code == 0, log
+    [line] = [line for line in log.splitlines() if line.startswith("RESULT ")]
+    return json.loads(line.removeprefix("RESULT "))
 
 
 def summary(folder):

@@ -41,8 +41,8 @@ def wait_until_gone(whom):
         time.sleep(0.01)
 
 def attach():
-    from trainer_module.cluster import local
-    return local.attach()
+    from core.events import Sender
+    return Sender.attach()
 
 note("started")
 """

@@ -2,15 +2,13 @@
 
 import resource
 import signal
-import subprocess
-import sys
 import time
 
 import psutil
 import pytest
 
 from tests.exhaustive import exhaustive
-from tests.trainer_module.conftest import learned_negation, make_job, run_task
+from tests.trainer_module.conftest import learned_negation, make_job, run_task, start_task
 
 pytestmark = pytest.mark.slow
 
@@ -18,18 +16,6 @@ CLUSTERS = {
     "multi_worker_mirrored": {"workers": 2, "batch_size_per_replica": 8},
     "parameter_server": {"workers": 1, "parameter_servers": 1},
 }
-
-
-def start(job, folder, **kwargs):
-    file = folder / "job.json"
-    file.write_text(job.model_dump_json())
-    with open(folder / "log", "w") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "trainer_module.task", str(file)],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            **kwargs,
-        )
 
 
 def wait_for(sign, process, folder, seconds=400):
@@ -63,7 +49,7 @@ def test_a_kill_ends_the_job_with_one_line_and_the_next_run_resumes(
     job = make_job(
         prepared, tmp_path, strategy=strategy, epochs=40, checkpoint_steps=20, **CLUSTERS[strategy]
     )
-    process = start(job, tmp_path)
+    process = start_task(job, tmp_path)
     # In the middle of the second epoch of 16 or 17 steps.
     wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
     task_of(process, kind, index).send_signal(signal.SIGKILL)
@@ -89,7 +75,7 @@ def test_a_worker_under_parameter_servers_is_restarted(prepared, tmp_path):
         epochs=25,
         **CLUSTERS["parameter_server"],
     )
-    process = start(job, tmp_path)
+    process = start_task(job, tmp_path)
     wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
     task_of(process, "worker", 0).send_signal(signal.SIGKILL)
     code = process.wait(timeout=300)
@@ -103,7 +89,7 @@ def test_a_full_disk_while_checkpointing_is_one_line(prepared, tmp_path):
     """No file may grow beyond 40 kB here, as if the disk were full; the checkpoint is larger."""
     job = make_job(prepared, tmp_path, epochs=2)
     limit = (40_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
-    process = start(
+    process = start_task(
         job, tmp_path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     )
     assert process.wait(timeout=120) == 1

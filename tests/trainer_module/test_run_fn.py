@@ -56,11 +56,18 @@ def test_the_values_of_a_tuner_add_to_those_that_are_set(fn_args):
     ("training", "place"),
     [
         ({}, "here"),
-        ({"strategy": "parameter_server"}, "cluster"),
+        ({"strategy": "one_device"}, "here"),
+        ({"strategy": "mirrored"}, "here"),
+        ({"strategy": "mirrored", "devices": 2}, "cluster"),
+        ({"devices": 2}, "cluster"),
+        ({"strategy": "multi_worker_mirrored"}, "cluster"),
         ({"strategy": "multi_worker_mirrored", "workers": 2}, "cluster"),
+        ({"strategy": "parameter_server"}, "cluster"),
     ],
 )
-def test_several_processes_are_a_cluster_of_their_own(fn_args, monkeypatch, training, place):
+def test_several_processes_or_logical_devices_need_processes_of_their_own(
+    fn_args, monkeypatch, training, place
+):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     trained = []
     monkeypatch.setattr(run_fn, "train", lambda job: trained.append(("here", job)))

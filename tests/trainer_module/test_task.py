@@ -13,7 +13,6 @@ from core import events, progress
 from trainer_module import task
 from trainer_module.cluster import local
 from trainer_module.cluster.tf_config import Cluster
-from trainer_module.settings import TrainingJob
 
 JOB = {
     "train_files": ["train-*"],
@@ -60,13 +59,6 @@ def error_line(capsys):
     return line
 
 
-def test_a_job_is_read_as_it_was_written(tmp_path):
-    job = TrainingJob.model_validate(JOB)
-    file = tmp_path / "written.json"
-    file.write_text(job.model_dump_json())
-    assert task.read_job(str(file)) == job
-
-
 def test_settings_of_the_command_line_come_first(file, training):
     settings = ["training.epochs=1", "base_model=/models/1", "transform.ngrams=3"]
     settings += ["training.hyperparameters={size: 2}", "training.hyperparameters.rate=0.5"]
@@ -93,13 +85,9 @@ def test_other_settings_do_not_replace_the_model_of_the_job(file, training, caps
     [
         ("training.epoch=1", r"training.epoch: unknown key, did you mean epochs\?"),
         ("name=a", "name: unknown key"),
-        ("training.epochs=many", "training.epochs: .* valid integer, not 'many'"),
         ("training.epochs=0", "training.epochs: .* greater than or equal to 1, not 0"),
         ("training.workers=2", "training: .*2 workers need .*multi_worker_mirrored or"),
         ("training.epochs", "--set: 'training.epochs' is not KEY=VALUE, write .* training.epochs="),
-        ("=1", "--set: '=1' is not KEY=VALUE"),
-        ("training.epochs=[", r"--set: training.epochs: \[ has a \[ without a partner"),
-        ("training.epochs.x=1", "--set: training.epochs.x: training.epochs is not a section"),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_exit_code_2(file, training, capsys, setting, message):
@@ -140,13 +128,6 @@ def test_an_error_of_this_project_is_one_line_and_exit_code_1(file, training, ca
     training.act = fail
     assert task.main([file]) == 1
     assert error_line(capsys) == "worker 1 was killed"
-
-
-def test_any_other_error_is_a_traceback_and_exit_code_1(file, training, caplog):
-    training.act = lambda: json.loads("no json")
-    assert task.main([file]) == 1
-    assert "Traceback (most recent call last)" in caplog.text
-    assert "JSONDecodeError: Expecting value" in caplog.text
 
 
 def tensorflow_error(kind, message):
@@ -219,7 +200,7 @@ def test_the_exit_code_of_a_terminated_training_is_kept(file, training):
     assert task.main([file]) == 143
 
 
-def test_the_parent_receives_the_failure(file, training, monkeypatch):
+def test_any_other_error_is_a_traceback_and_an_event(file, training, monkeypatch, caplog):
     receiving, sending = os.pipe()
     monkeypatch.setenv(events.VARIABLE, str(sending))
     training.act = lambda: json.loads("no json")
@@ -231,6 +212,7 @@ def test_the_parent_receives_the_failure(file, training, monkeypatch):
         [event] = map(json.loads, pipe)
     error = "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
     assert event == {"event": "failed", "error": error}
+    assert "Traceback (most recent call last)" in caplog.text and error in caplog.text
 
 
 IN_USER_CODE = """in user code:
@@ -270,16 +252,12 @@ def test_the_parent_receives_the_relevant_line(file, training, monkeypatch, mess
     assert received == [expected]
 
 
-@pytest.mark.parametrize(
-    "settings", [["strategy=parameter_server"], ["strategy=multi_worker_mirrored", "workers=2"]]
-)
-def test_without_a_cluster_it_starts_one_of_its_own(file, training, monkeypatch, settings):
+def test_without_a_cluster_it_starts_one_of_its_own(file, training, monkeypatch):
     started = []
     monkeypatch.setattr(local, "run", started.append)
-    words = [word for setting in settings for word in ("--set", f"training.{setting}")]
-    assert task.main([file, "--output", "o", *words]) == 0
+    assert task.main([file, "--output", "o", "--set", "training.strategy=parameter_server"]) == 0
     assert training.jobs == []
-    assert f"training.{settings[0]}".endswith(started[0].training.strategy)
+    assert started[0].training.strategy == "parameter_server"
 
 
 def test_in_a_cluster_it_trains_in_its_own_process(file, training, monkeypatch):
@@ -295,9 +273,3 @@ def test_errors_are_reported_before_tensorflow_is_imported():
     code = "import sys, trainer_module.task; print({'tensorflow', 'tf_keras'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
-
-
-def test_no_job_is_exit_code_2(capsys):
-    with pytest.raises(SystemExit, match="2"):
-        task.main([])
-    assert "the following arguments are required: JOB" in capsys.readouterr().err

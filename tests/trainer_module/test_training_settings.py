@@ -182,6 +182,12 @@ def test_class_weights_give_both_classes_the_same_weight(given, skewed):
     assert losses["balanced"] == pytest.approx([np.log(2) * 150 / 120, np.log(2) * 150 / 180])
 
 
+def test_the_module_of_a_model_may_have_a_loss_of_its_own(given, monkeypatch):
+    monkeypatch.setattr(text_cnn, "loss", lambda label, logit: 3 * label[:, 0], raising=False)
+    label = np.float32([[0], [1]])
+    assert given(**WORDS).model.loss_of_examples(label, label).tolist() == [0, 3]
+
+
 def test_class_weights_of_a_class_without_reviews_are_refused(given, skewed):
     (skewed / "train-0.gz").unlink()
     with pytest.raises(ValueError, match="balanced, but the train split has no negative reviews"):

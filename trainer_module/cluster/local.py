@@ -16,8 +16,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import psutil
 from absl import logging
@@ -34,10 +33,6 @@ from trainer_module.cluster.resources import (
 from trainer_module.cluster.tf_config import WORKER, Cluster
 from trainer_module.settings import Training, TrainingJob
 
-_PORT_TAKEN = "Could not start gRPC server"
-"""TensorFlow's whole message if it cannot listen on its port."""
-_ATTEMPTS = 3
-"""Attempts to start a cluster; an attempt fails if another process has taken one of its ports."""
 _RESTARTS = 3
 """Restarts of workers under parameter servers, over all workers."""
 _SECONDS_STOPPED = 30.0
@@ -54,6 +49,8 @@ _SECONDS_BEHIND_CHIEF = 60.0
 
 _EXTERNAL_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 """Signals that the end of a peer never causes."""
+_SECONDS_BETWEEN_CHECKS = 1.0
+"""Time between two checks whether a process is stopped."""
 _LINES_KEPT = 20
 _SECONDS_TO_DRAIN = 2.0
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
@@ -61,10 +58,6 @@ _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 
 class TrainingFailed(RuntimeError):
     """A training that failed because of one of its processes; the message is one line."""
-
-
-class _PortTaken(Exception):
-    """A port that another process took after this one had chosen it."""
 
 
 def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bool:
@@ -99,29 +92,11 @@ def run(job: TrainingJob, command: Sequence[str] = ()) -> None:
     """
     command = [*(command or processes.command("trainer_module.task")), write_job(job)]
     logging.info("Training with: %s", " ".join(command))
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            _LocalCluster(job.training, command).run()
-            return
-        except _PortTaken as taken:
-            if attempt == _ATTEMPTS:
-                raise TrainingFailed(f"{taken}; gave up after {_ATTEMPTS} attempts") from None
-            logging.warning("%s; retrying with other ports", taken)
-
-
-def attach() -> events.Sender:
-    """Send the progress to the parent that started this process as a `Child`; call it once.
-
-    Without such a parent the sender sends nothing.
-    """
-    descriptor = events.take_descriptor()
-    sender = events.Sender(descriptor)
-    events.attach(sender, descriptor)
-    return sender
+    _LocalCluster(job.training, command).run()
 
 
 class _LocalCluster:
-    """The processes of one attempt at a training."""
+    """The processes of a training."""
 
     def __init__(self, training: Training, command: Sequence[str]):
         self._command = command
@@ -133,7 +108,7 @@ class _LocalCluster:
 
     def run(self) -> None:
         """Return when the training is over and all processes have ended."""
-        with _signals_into(self._events):
+        with exits.signals_to(self._events.put, signal.SIGTERM, signal.SIGINT):
             try:
                 for name in self._resources:
                     self._start(name)
@@ -144,6 +119,8 @@ class _LocalCluster:
                     self._end(self._select(serving=False), self._seconds_to_save)
                 finally:
                     self._end(self._select(serving=True), _SECONDS_TO_END)
+                    for each in self._resources.values():
+                        each.port.close()
 
     def _start(self, name: str) -> None:
         try:
@@ -196,14 +173,10 @@ class _LocalCluster:
 
     def _may_restart(self, ended: Child) -> bool:
         is_server = ended.task.serves and ended.task.task_type == WORKER
-        would_fail_again = ended.code == exit_codes.BAD_INPUT or ended.lacks_port
-        return is_server and self._restarts < _RESTARTS and not would_fail_again
+        return is_server and self._restarts < _RESTARTS and ended.code != exit_codes.BAD_INPUT
 
     def _failure(self) -> Exception:
         children = self._children.values()
-        for each in filter(lambda child: child.lacks_port, children):
-            where = f"{each.name} cannot listen on {each.task.address}"
-            return _PortTaken(f"{where}, another process took that port")
         # Of several processes with a wrong setting, the first to send its failure may not have
         # ended yet. So the exit code has priority over the time.
         first = min(
@@ -252,23 +225,6 @@ class _LocalCluster:
 def _names(children: Sequence[Child]) -> str:
     """Return the names of the children that have not ended."""
     return ", ".join(child.name for child in children if child.code is None)
-
-
-@contextlib.contextmanager
-def _signals_into(events_queue: queue.SimpleQueue[Any]) -> Iterator[None]:
-    """Turn SIGTERM and SIGINT into events; outside the main thread leave them unchanged."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {
-        number: signal.signal(number, lambda n, frame: events_queue.put(signal.Signals(n)))
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 class Child:
@@ -339,11 +295,6 @@ class Child:
         return signal.Signals(number).name if number in set(signal.Signals) else None
 
     @property
-    def lacks_port(self) -> bool:
-        """Whether another process listens on its port."""
-        return any(_PORT_TAKEN in line for line in [*self._lines, self.failure or ""])
-
-    @property
     def outcome(self) -> str:
         """The end of the process as a predicate for its name, such as "was killed (SIGTERM)"."""
         if self.stopped:
@@ -383,11 +334,12 @@ class Child:
                     self.failure = event["error"]
 
     def _wait(self, readers: Sequence[threading.Thread]) -> None:
-        # The main thread may be the first to learn of the end, as it sends signals.
-        with contextlib.suppress(ChildProcessError, psutil.NoSuchProcess):
-            while self._next_change() == os.CLD_STOPPED:
+        code = None
+        while code is None:
+            try:
+                code = self.process.wait(_SECONDS_BETWEEN_CHECKS)
+            except subprocess.TimeoutExpired:
                 self._kill_if_it_remains_stopped()
-        code = self.process.wait()
         self.noticed = self.noticed or time.monotonic()
         deadline = time.monotonic() + _SECONDS_TO_DRAIN
         for reader in readers:
@@ -396,26 +348,19 @@ class Child:
         self.code = code
         self._on_end(self)
 
-    def _next_change(self) -> int:
-        """Wait until the process stops or ends; return how it changed."""
-        pid = self.process.pid
-        change = os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
-        assert change is not None
-        if change.si_code == os.CLD_STOPPED:
-            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG)
-        return change.si_code
-
     def _kill_if_it_remains_stopped(self) -> None:
-        self.stopped, self.noticed = True, time.monotonic()
-        logging.warning(
-            "%s was stopped (SIGSTOP); it is killed unless it continues within %d s",
-            self.name,
-            _SECONDS_STOPPED,
-        )
-        process = psutil.Process(self.process.pid)
-        while process.status() == psutil.STATUS_STOPPED:
-            if time.monotonic() > self.noticed + _SECONDS_STOPPED:
+        # The main thread may learn of the end first, as it sends signals.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            stopped = psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
+            if stopped and not self.stopped:
+                self.noticed = time.monotonic()
+                logging.warning(
+                    "%s was stopped (SIGSTOP); it is killed unless it continues within %d s",
+                    self.name,
+                    _SECONDS_STOPPED,
+                )
+            elif self.stopped and not stopped:
+                self.noticed = None
+            elif stopped and self.noticed and time.monotonic() > self.noticed + _SECONDS_STOPPED:
                 self.process.kill()
-                return
-            time.sleep(1)
-        self.stopped, self.noticed = False, None
+            self.stopped = stopped

@@ -27,6 +27,8 @@ JOB_FILE = "job.json"
 
 _HOST = "127.0.0.1"
 _GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
+_REUSE_PORT = "TF_GRPC_REUSE_PORT"
+"""The variable that lets TensorFlow listen on a port that this process has reserved."""
 _SECONDS_TO_LIST_GPUS = 30
 
 NO_TPU = (
@@ -76,11 +78,13 @@ class ProcessResources:
       task: its task in the cluster.
       environ: its environment variables, with a TF_CONFIG if there are other processes.
       cores: the CPU cores on which it runs; None: all.
+      port: a socket that reserves the port of the task until it is closed.
     """
 
     task: Cluster
     environ: dict[str, str]
     cores: set[int] | None
+    port: socket.socket
 
 
 def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
@@ -92,8 +96,8 @@ def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
     Args:
       counts: task type -> number of processes.
     """
-    ports = iter(_free_ports(sum(counts.values())))
-    spec = {kind: [f"{_HOST}:{next(ports)}" for _ in range(n)] for kind, n in counts.items()}
+    ports = {kind: [_free_port() for _ in range(count)] for kind, count in counts.items()}
+    spec = {kind: [f"{_HOST}:{port.getsockname()[1]}" for port in ports[kind]] for kind in counts}
     workers = counts.get(WORKER, 0)
     gpus = _gpus(os.environ) if workers else []
     gpus_of_workers = _share_gpus(gpus, workers) if gpus else []
@@ -104,9 +108,9 @@ def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
         environ, works = _environ(task), task.task_type == WORKER
         if gpus:
             environ[_GPU_VARIABLE] = gpus_of_workers[task.task_index] if works else ""
-        allocated.append(
-            ProcessResources(task, environ, set(cores[task.task_index]) if works else None)
-        )
+        its_cores = set(cores[task.task_index]) if works else None
+        port = ports[task.task_type][task.task_index]
+        allocated.append(ProcessResources(task, environ, its_cores, port))
     return allocated
 
 
@@ -161,12 +165,13 @@ def split_evenly(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
     return [items[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def _free_ports(count: int) -> list[int]:
-    """Return different ports on which no process listens at this moment."""
-    with contextlib.ExitStack() as held:
-        # TensorFlow's servers listen on every interface, whatever their address in TF_CONFIG.
-        sockets = [held.enter_context(socket.create_server(("", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
+def _free_port() -> socket.socket:
+    """Return a socket that has a port, so that only a process with `_REUSE_PORT` listens there."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    # TensorFlow's servers listen on every interface, whatever their address in TF_CONFIG.
+    reserved.bind(("", 0))
+    return reserved
 
 
 def _environ(task: Cluster) -> dict[str, str]:
@@ -178,6 +183,7 @@ def _environ(task: Cluster) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         # Through a proxy, gRPC would never reach the ports of this machine.
         "no_grpc_proxy": ",".join([*filter(None, direct.split(",")), _HOST]),
+        _REUSE_PORT: "1",
         VARIABLE: task.to_json(),
     }
     if task.processes == 1:

@@ -8,12 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    Field,
+    NonNegativeInt,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -37,12 +37,6 @@ _MAX_PORT = 65535
 _MAX_CHARACTERS = 200
 
 
-def _known_type(kind: str) -> str:
-    if kind not in (CHIEF, WORKER, PS):
-        raise ValueError(f"unknown task type; known types are {CHIEF}, {WORKER} and {PS}")
-    return kind
-
-
 def _host_and_port(address: str) -> str:
     found = _ADDRESS.fullmatch(address)
     if not found or not 1 <= int(found[1]) <= _MAX_PORT:
@@ -50,7 +44,7 @@ def _host_and_port(address: str) -> str:
     return address
 
 
-_TaskType = Annotated[str, AfterValidator(_known_type)]
+_TaskType = Literal["chief", "worker", "ps"]
 _Address = Annotated[str, AfterValidator(_host_and_port)]
 
 
@@ -58,7 +52,7 @@ class _Task(BaseModel):
     """The task of a process. In job templates of Vertex AI and TFJob the index is a string."""
 
     type: _TaskType
-    index: Annotated[int, Field(ge=0)]
+    index: NonNegativeInt
 
 
 class _TfConfig(BaseModel):
@@ -102,7 +96,9 @@ class Cluster:
         except ValidationError as error:
             problem = first_problem(error, _TfConfig)
             raise _error(f"{_short(problem)}; a correct value is {_EXAMPLE}") from None
-        spec = {kind: addresses for kind, addresses in config.cluster.items() if addresses}
+        spec: dict[str, list[str]] = {
+            kind: found for kind, found in config.cluster.items() if found
+        }
         if not spec:
             return None
         if config.task is None:
@@ -142,11 +138,6 @@ class Cluster:
     def name(self) -> str:
         """The name of this task, such as `worker 1` or `chief`."""
         return CHIEF if self.task_type == CHIEF else f"{self.task_type} {self.task_index}"
-
-    @property
-    def address(self) -> str:
-        """The host:port of this process."""
-        return self.spec[self.task_type][self.task_index]
 
     @property
     def processes(self) -> int:

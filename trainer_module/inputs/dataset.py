@@ -152,8 +152,8 @@ def make_dataset(shard: Shard, batching: BatchSpec) -> tf.data.Dataset:
     {name: values}, NGRAMS ragged int64 [batch, (n-grams)], TOKENS int64 [batch, width] padded with
     0; label float32 [batch, 1]; weight float32 [batch].
     """
-    passes = _Passes(shard, batching, Reader(shard, 0, 0, False), batching.batches(shard.examples))
-    return without_autotune(passes.parsed(passes.whole(0)))
+    batches = batching.batches(shard.examples)
+    return endless(shard, batching, max(1, batches)).take(batches)
 
 
 def endless(
@@ -182,14 +182,15 @@ def endless(
     later = tf.data.Dataset.range(number + bool(done), tf.int64.max).flat_map(passes.whole)
     if done:
         later = passes.rest(number, done).concatenate(later)
-    return without_autotune((passes.parsed(later) if parse else later).prefetch(tf.data.AUTOTUNE))
+    # The batches of all passes together, and therefore in parallel across passes. Batches of
+    # similar lengths are parsed already, because they are sorted by their words.
+    if parse and not batching.by_length:
+        later = later.map(batching.parse, num_parallel_calls=tf.data.AUTOTUNE)
+    return without_autotune(later.prefetch(tf.data.AUTOTUNE))
 
 
 class _Passes:
-    """Passes over a shard in unparsed batches, each padded to `wanted` batches.
-
-    `parsed` parses the batches of all passes together, and therefore in parallel across passes.
-    """
+    """Passes over a shard in unparsed batches, each padded to `wanted` batches."""
 
     def __init__(self, shard: Shard, batching: BatchSpec, reader: Reader, wanted: int):
         self._batching = batching
@@ -209,12 +210,6 @@ class _Passes:
         blocks = self._reader.rest(number, before * batching.batch_size)
         batches = self._batched(blocks, number, windows).skip(real - before)
         return self._filled(batches, self._empty - (done - real))
-
-    def parsed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Parse the batches into the tensors that `make_dataset` describes."""
-        if self._batching.by_length:
-            return batches
-        return batches.map(self._batching.parse, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _batched(
         self, blocks: tf.data.Dataset, number: Any, first_window: int = 0

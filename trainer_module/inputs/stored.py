@@ -42,12 +42,7 @@ _GZIP_TRAILER = 8
 
 
 def write_example_counts(folder: str, counts: Mapping[str, int]) -> None:
-    """Write the numbers of Examples of an Examples artifact.
-
-    Args:
-      folder: the folder of the artifact.
-      counts: path of each file, relative to `folder` -> its number of Examples.
-    """
+    """Write the numbers of Examples of the artifact in `folder`, path relative to it -> number."""
     with tf.io.gfile.GFile(os.path.join(folder, _EXAMPLES_FILE), "w") as stream:
         stream.write(json.dumps(counts))
 
@@ -57,24 +52,20 @@ def count_examples(files: Sequence[str]) -> list[int]:
 
     A file that `write_example_counts` did not list is read.
     """
-    known = _known({os.path.dirname(file) for file in files})
-    unknown = [file for file in files if file not in known]
-    known.update(zip(unknown, _counted(unknown), strict=True))
-    return [known[file] for file in files]
-
-
-def _known(splits: Iterable[str]) -> dict[str, int]:
-    """Return the paths and the counts that are stored next to the folders of some splits."""
-    found: dict[str, int] = {}
-    for folder in {os.path.dirname(split) for split in splits}:
+    known: dict[str, int] = {}
+    for folder in {os.path.dirname(os.path.dirname(file)) for file in files}:
         stored = os.path.join(folder, _EXAMPLES_FILE)
         if tf.io.gfile.exists(stored):
             with tf.io.gfile.GFile(stored) as stream:
                 counts = json.loads(stream.read())
-            found.update({os.path.join(folder, file): counts[file] for file in counts})
-    return found
+            known |= {os.path.join(folder, file): count for file, count in counts.items()}
+    unknown = [file for file in files if file not in known]
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        known |= zip(unknown, pool.map(_counted, unknown), strict=True)
+    return [known[file] for file in files]
 
 
+<<<<<<< HEAD
 def _counted(files: Sequence[str]) -> list[int]:
     """Count the Examples of some files, of several in parallel."""
 
@@ -91,6 +82,12 @@ def _counted(files: Sequence[str]) -> list[int]:
         for place, size in without_autotune(read).as_numpy_iterator():
             counts[place] += int(size)
     return counts
+=======
+def _counted(file: str) -> int:
+    """Count the Examples of a file by reading it."""
+    chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK).map(tf.size)
+    return int(sum(without_autotune(chunks).as_numpy_iterator()))
+>>>>>>> main
 
 
 class ClassCounter:
@@ -172,10 +169,9 @@ def read_class_counts(patterns: Sequence[str], kind: str, buckets: int = 0) -> n
 
 
 def write_content(folder: str, files: Iterable[str], made_with: Iterable[str]) -> None:
-    """Write the digest of Examples to `folder`.
+    """Write the digest of the Examples artifact in `folder`.
 
     Args:
-      folder: the folder of an Examples artifact.
       files: the gzipped input files of the Examples; equal content has equal bytes there.
       made_with: the settings and the version of the code that made the Examples.
     """

@@ -26,9 +26,6 @@ class StepCallback(tf_keras.callbacks.Callback):
     def __init__(self, first_step: int = 0) -> None:
         super().__init__()
         self.step = self._before_epoch = first_step
-        # Under ParameterServerStrategy Keras refuses batch hooks that need logs as numbers, because
-        # the worker may not have computed them yet.
-        self._supports_tf_logs = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         # With steps_per_execution this is called once for several steps.
@@ -85,12 +82,7 @@ class TensorBoard(StepCallback):
 
     A full disk, or a profiler that cannot start, must not end a training, as with Keras's
     TensorBoard. Keras's also profiles twice after a resume within an epoch, because it counts the
-    steps of each call of `fit`.
-
-    Args:
-      folder: the folder for the logs.
-      training: the settings; `profile_steps` are counted from `first_step`.
-      first_step: steps done before a resume.
+    steps of each call of `fit`. Here `profile_steps` are counted from `first_step`.
     """
 
     def __init__(self, folder: str, training: Training, first_step: int = 0):

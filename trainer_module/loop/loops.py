@@ -20,15 +20,7 @@ from trainer_module.settings import Training
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps that a training has yet to take.
-
-    Attributes:
-      inputs: the data of the steps.
-      training: the settings.
-      state: the state of the resumed training, or a new one.
-      first_step: steps done before a resume.
-      workers: the number of workers under parameter servers.
-    """
+    """The steps that a training has yet to take, of which a resumed one has done `first_step`."""
 
     inputs: Inputs
     training: Training
@@ -142,10 +134,6 @@ class EpochMetrics(tf_keras.callbacks.Callback):
     take longer than a small step. This callback must precede the callbacks that read the logs of an
     epoch. The state of the checkpoints keeps the metrics of the training steps during the
     evaluation, so that a training that is interrupted there can resume with the evaluation.
-
-    Args:
-      plan: the training.
-      trained, evaluated: return the means over the steps of an epoch, and of an evaluation.
     """
 
     def __init__(

@@ -30,20 +30,9 @@ _SECONDS_AHEAD = 1.0
 
 
 class CoordinatorSteps:
-    """An executor of steps on the workers. It adds up the sums of all steps, each exactly once.
+    """An executor of steps on the workers. It adds up the sums of all steps, each exactly once."""
 
-    Args:
-      step: the computation of a replica.
-      strategy: the strategy of the model.
-      workers: the number of workers.
-    """
-
-    def __init__(
-        self,
-        step: Step,
-        strategy: tf.distribute.ParameterServerStrategy,
-        workers: int,
-    ):
+    def __init__(self, step: Step, strategy: tf.distribute.ParameterServerStrategy, workers: int):
         self._step = step
         self._strategy = strategy
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
@@ -70,7 +59,8 @@ class CoordinatorSteps:
             batches = tuple(next(data) for _ in range(self._strategy.num_replicas_in_sync))
             while len(self._pending) >= self._max_pending():
                 self._collect()
-            self._pending.append((batches, self._schedule(batches)))
+            result = self._coordinator.schedule(self._function, args=(batches,))
+            self._pending.append((batches, result))
         return self._last
 
     def totals(self) -> dict[str, Any]:
@@ -88,9 +78,6 @@ class CoordinatorSteps:
         steps = _SECONDS_AHEAD * self._done / max(1e-9, time.perf_counter() - self._since)
         minimum, maximum = (self._workers * of_each for of_each in _STEPS_AHEAD)
         return int(min(max(minimum, steps), maximum))
-
-    def _schedule(self, batches: tuple[Any, ...]) -> Any:
-        return self._coordinator.schedule(self._function, args=(batches,))
 
     def _collect(self) -> None:
         """Wait for the oldest step and add its sums."""
@@ -117,7 +104,7 @@ class CoordinatorSteps:
                 # Here the step is done, and its result could not be copied from the worker: an
                 # error of the step itself would have cancelled it.
                 logging.warning("A result was lost with its worker: %s", error.message)
-                result = self._schedule(batches)
+                result = self._coordinator.schedule(self._function, args=(batches,))
 
     def _on_worker(self, batch_spec: Any) -> Any:
         """Return the function that a worker runs, with a batch for each GPU or one for its CPU."""

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 import time
-from types import FrameType
-from typing import Any
 
 import tensorflow as tf
 
@@ -26,27 +23,6 @@ _MAX_STEPS_BETWEEN_VOTES = 16
 """A vote costs about as much as a small step."""
 
 
-class PreemptionSignal:
-    """A context in which SIGTERM sets `requested` instead of ending the process."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._handler_before: Any = None
-
-    def __enter__(self) -> PreemptionSignal:
-        # Python allows handlers only in the main thread. In another one SIGTERM ends the process.
-        if threading.current_thread() is threading.main_thread():
-            self._handler_before = signal.signal(signal.SIGTERM, self._notice)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._handler_before is not None:
-            signal.signal(signal.SIGTERM, self._handler_before)
-
-    def _notice(self, signum: int, frame: FrameType | None) -> None:
-        self.requested = True
-
-
 class PreemptionSync:
     """A collective check whether any of the synchronous processes has received SIGTERM.
 
@@ -54,27 +30,31 @@ class PreemptionSync:
     follows from the sum of the times that they measure, so it is equal in all processes.
     """
 
-    def __init__(self, preemption: PreemptionSignal, collective: Collective):
-        self._preemption = preemption
+    def __init__(self, collective: Collective):
+        self._requested = False
         self._collective = collective
         self._steps_between = 1
         self._steps = 0
         self._since = time.perf_counter()
 
+    def request(self, number: signal.Signals) -> None:
+        """Request the end of all processes; the handler of SIGTERM."""
+        self._requested = True
+
     def after_step(self) -> bool:
         """Count one training or evaluation step; return whether to end, usually without a vote."""
         self._steps += 1
         if not self._collective.needed:
-            return self._preemption.requested
+            return self._requested
         return self._steps >= self._steps_between and self.now()
 
     def now(self) -> bool:
         """Vote, and return whether to end; every process calls this at the same point."""
         if not self._collective.needed:
-            return self._preemption.requested
+            return self._requested
         seconds = (time.perf_counter() - self._since) / max(1, self._steps)
         requests, total_seconds = self._collective.sum(
-            tf.constant([float(self._preemption.requested), seconds])
+            tf.constant([float(self._requested), seconds])
         ).numpy()
         processes = self._collective.processes
         steps = SECONDS_BETWEEN_VOTES * processes / max(1e-9, float(total_seconds))

@@ -22,15 +22,10 @@ def make_schedule(
     """Return the learning rate over the steps of a training.
 
     Linear scaling is Goyal et al., "Accurate, Large Minibatch SGD" (2017), square-root scaling
-    Krizhevsky, "One weird trick for parallelizing convolutional neural networks" (2014).
-
-    Args:
-      training: the settings.
-      own_rate: the model's learning rate, used if the settings have none.
-      global_batch: Examples a step, over all replicas.
-      total_steps: steps of all epochs.
+    Krizhevsky, "One weird trick for parallelizing convolutional neural networks" (2014). The rate
+    of the model, `own_rate`, is for settings without a learning rate.
     """
-    rate = training.learning_rate if training.learning_rate is not None else own_rate
+    rate = training.learning_rate or own_rate
     growth = global_batch / BATCH
     factor = {"linear": growth, "square_root": math.sqrt(growth), "none": 1.0}
     return WarmUp(

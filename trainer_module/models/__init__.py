@@ -19,7 +19,6 @@ A module has
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +27,7 @@ import tf_keras
 from pydantic import ValidationError
 
 from core.settings import first_problem
+from trainer_module.settings import Training
 
 
 def load(name: str) -> ModuleType:
@@ -46,16 +46,11 @@ def loss(label: tf.Tensor, logit: tf.Tensor) -> tf.Tensor:
     return tf_keras.losses.binary_crossentropy(each, logit, from_logits=True)
 
 
-def loss_of(module: ModuleType) -> Any:
-    """Return the loss of the model in `module`, a function like `loss`."""
-    return getattr(module, "loss", loss)
-
-
-def hyperparameters(name: str, values: Mapping[str, Any]) -> Any:
+def hyperparameters(training: Training) -> Any:
     """Return `training.hyperparameters` as the model's own Hyperparameters."""
-    known = load(name).Hyperparameters
+    known = load(training.model).Hyperparameters
     try:
-        return known.model_validate(dict(values))
+        return known.model_validate(training.hyperparameters)
     except ValidationError as error:
         problem = first_problem(error, known, "training.hyperparameters")
-        raise ValueError(f"{problem} (training.model is {name})") from None
+        raise ValueError(f"{problem} (training.model is {training.model})") from None

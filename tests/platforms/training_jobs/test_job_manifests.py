@@ -68,7 +68,10 @@ def test_every_pod_finds_itself_in_a_cluster_of_stable_host_names(kind, training
             set_tf_config(environ)
             cluster = Cluster.from_environ(environ)
             # <jobset>-<replicated job>-<job index>-<pod index>.<subdomain>
-            assert cluster.address == f"{name}-{group}-0-{index}.{name}:2222"
+            assert (
+                cluster.spec[cluster.task_type][cluster.task_index]
+                == f"{name}-{group}-0-{index}.{name}:2222"
+            )
             found[cluster.name] = cluster.spec
     servers = training.get("parameter_servers", 0)
     workers = [f"worker {i}" for i in range(3 if servers else 2)]

@@ -14,7 +14,7 @@ GONE = tf.errors.UnavailableError(None, None, "Collective ops is aborted by: Soc
 class Peer:
     """A collective with another process that has ended before sum number `gone`."""
 
-    def __init__(self, monkeypatch, gone=None):
+    def __init__(self, monkeypatch, gone):
         self.sums = 0
         self.gone = gone
         self.collective = Collective(tf.distribute.get_strategy(), None)
@@ -28,29 +28,20 @@ class Peer:
         return 2 * here
 
 
-def test_a_process_stays_until_all_have_the_sum_that_they_wait_for(monkeypatch):
-    peer = Peer(monkeypatch)
+@pytest.mark.parametrize(("processes", "gone", "sums"), [(2, None, 2), (2, 2, 2), (1, None, 0)])
+def test_a_process_stays_until_all_have_the_sum_that_they_wait_for(
+    monkeypatch, processes, gone, sums
+):
+    """Another process may have ended before the second sum; a single process does not wait."""
+    peer = Peer(monkeypatch, gone)
+    peer.collective.processes = processes
     peer.collective.wait_for_all()
-    assert peer.sums == 2
-
-
-def test_a_process_that_has_ended_since_is_no_failure(monkeypatch):
-    peer = Peer(monkeypatch, gone=2)
-    peer.collective.wait_for_all()
-    assert peer.sums == 2
+    assert peer.sums == sums
 
 
 def test_a_process_that_ended_before_the_sum_is_a_failure(monkeypatch):
-    peer = Peer(monkeypatch, gone=1)
     with pytest.raises(tf.errors.UnavailableError):
-        peer.collective.wait_for_all()
-
-
-def test_a_single_process_does_not_wait(monkeypatch):
-    peer = Peer(monkeypatch)
-    peer.collective.processes = 1
-    peer.collective.wait_for_all()
-    assert peer.sums == 0
+        Peer(monkeypatch, gone=1).collective.wait_for_all()
 
 
 def test_a_long_wait_is_logged_with_the_processes_that_are_waited_for(monkeypatch, caplog):

@@ -5,7 +5,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,9 +15,8 @@ import pytest
 from core import progress
 from tests.trainer_module.scripted_cluster import FOREVER, REPOSITORY, SERVE, failure
 from trainer_module import task
-from trainer_module.cluster import local, resources
+from trainer_module.cluster import local
 from trainer_module.cluster.tf_config import Cluster
-from trainer_module.settings import Training
 
 
 def test_parameter_servers_get_a_coordinator(scripted):
@@ -42,17 +40,15 @@ def test_a_single_process_gets_no_tf_config(scripted, monkeypatch, strategy):
     assert scripted.texts("config") == {"alone": "None"}
 
 
-def test_the_command_of_the_processes_is_logged(scripted, caplog):
-    scripted.run('note("arguments", sys.argv[1:])')
+def test_the_command_and_the_output_of_each_process_are_logged(scripted, caplog):
+    scripted.run(
+        'note("arguments", sys.argv[1:])\n'
+        "print('out of', me)\nprint('err \\udcff of', me, file=sys.stderr)"
+    )
     file = str(scripted.folder / "job.json")
     assert set(scripted.texts("arguments").values()) == {f"['{file}']"}
-    expected = scripted.job(strategy="multi_worker_mirrored", workers=2)
-    assert task.read_job(file) == expected
+    assert task.read_job(file) == scripted.job(strategy="multi_worker_mirrored", workers=2)
     assert f"stand_in.py {file}" in caplog.text
-
-
-def test_lines_of_the_log_come_through_with_the_name_of_the_process(scripted, caplog):
-    scripted.run("print('out of', me)\nprint('err \\udcff of', me, file=sys.stderr)")
     lines = [record.getMessage() for record in caplog.records]
     for name in ("worker 0", "worker 1"):
         assert f"[{name}] out of {name}" in lines
@@ -128,27 +124,6 @@ def test_a_worker_that_fails_when_the_chief_has_succeeded_is_no_failure(scripted
         "worker 1 ended with exit code 1: too late, ignored because the training has finished"
         in caplog.text
     )
-
-
-# The trainings that need a local cluster.
-
-
-@pytest.mark.parametrize(
-    ("training", "needed", "peers"),
-    [
-        ({}, False, False),
-        ({"strategy": "one_device"}, False, False),
-        ({"strategy": "mirrored"}, False, False),
-        ({"strategy": "mirrored", "devices": 2}, True, False),
-        ({"devices": 2}, True, False),
-        ({"strategy": "multi_worker_mirrored"}, True, False),
-        ({"strategy": "multi_worker_mirrored", "workers": 2}, True, True),
-        ({"strategy": "parameter_server"}, True, True),
-    ],
-)
-def test_which_trainings_need_processes_of_their_own(training, needed, peers):
-    assert local.is_needed(Training(**training), {}) == needed
-    assert resources.has_peers(Training(**training)) == peers
 
 
 # Failures.
@@ -309,61 +284,6 @@ def test_restarts_of_workers_are_limited(scripted):
     )
     assert message.startswith("worker 0 ended with exit code 1: RuntimeError: always; nothing")
     assert len([name for name, _ in scripted.notes("started") if name == "worker 0"]) == 4
-
-
-# Ports.
-
-LISTEN = """
-address = config["cluster"][config["task"]["type"]][config["task"]["index"]]
-try:
-    server = socket.create_server(("", int(address.rpartition(":")[2])))
-except OSError:
-    note("refused")
-    sys.exit("UnknownError: Could not start gRPC server")
-note("listens")
-"""
-
-
-def take_ports(monkeypatch, held, times):
-    """Give worker 1 of the first `times` clusters a port on which `held` listens."""
-    free_ports = resources._free_ports
-    calls = []
-
-    def ports(count):
-        calls.append(count)
-        ports = free_ports(count)
-        if len(calls) <= times:
-            ports[1] = held.getsockname()[1]
-        return ports
-
-    monkeypatch.setattr(resources, "_free_ports", ports)
-
-
-@pytest.fixture
-def held():
-    with socket.create_server(("", 0)) as held:
-        yield held
-
-
-def test_a_port_that_was_taken_meanwhile_is_replaced(scripted, monkeypatch, held, caplog):
-    take_ports(monkeypatch, held, 2)
-    scripted.run(f'{LISTEN}wait_for("listens", "worker 0")\nwait_for("listens", "worker 1")')
-    port = held.getsockname()[1]
-    refused = f"worker 1 cannot listen on 127.0.0.1:{port}, another process took that port"
-    assert caplog.text.count(f"{refused}; retrying with other ports") == 2
-    assert len(scripted.notes("refused")) == 2
-
-
-def test_a_port_that_is_always_taken_is_an_error_that_names_its_process(
-    scripted, monkeypatch, held
-):
-    take_ports(monkeypatch, held, 100)
-    message = failure(scripted, f"{LISTEN}{FOREVER}")
-    port = held.getsockname()[1]
-    assert message == (
-        f"worker 1 cannot listen on 127.0.0.1:{port}, another process took that port; "
-        "gave up after 3 attempts"
-    )
 
 
 # Signals.

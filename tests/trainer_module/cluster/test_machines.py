@@ -1,14 +1,11 @@
 """Clusters whose processes share no temporary folder, as on several machines."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from tests.exhaustive import exhaustive
-from tests.trainer_module.conftest import learned_negation, make_job, predict
+from tests.trainer_module.conftest import learned_negation, make_job, probabilities, start_task
 from tests.trainer_module.scripted_cluster import REPOSITORY
 from trainer_module.cluster import resources
 from trainer_module.training import train
@@ -21,29 +18,14 @@ OWN = "/proc/self/cwd"
 
 def run_on_machines(job, folder, counts):
     """Return (exit code, log) of the chief; every process has a folder and a TMPDIR of its own."""
-    file = folder / "job.json"
-    file.write_text(job.model_dump_json())
     processes = {}
     try:
         for place in resources.allocate(counts):
             name = place.task.name
             home = folder / name
             (home / "tmp").mkdir(parents=True)
-            environ = {
-                **os.environ,
-                **place.environ,
-                "TMPDIR": f"{OWN}/tmp",
-                "PYTHONPATH": REPOSITORY,
-                "CUDA_VISIBLE_DEVICES": "",
-            }
-            with open(home / "log", "w") as log:
-                processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", "trainer_module.task", str(file)],
-                    cwd=home,
-                    env=environ,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                )
+            own = {"TMPDIR": f"{OWN}/tmp", "PYTHONPATH": REPOSITORY, "CUDA_VISIBLE_DEVICES": ""}
+            processes[name] = start_task(job, home, cwd=home, env={**place.environ, **own})
         code = processes["chief"].wait(timeout=400)
     finally:
         for process in processes.values():
@@ -87,7 +69,5 @@ def test_parameter_servers_on_other_machines_start_warm_and_export(prepared, tmp
     assert "Warm start: weights of" in log
     figures = json.loads((folder / "chief" / "run" / "training.json").read_text())
     assert all(size > 2**18 for size in figures["parameter_server_bytes"]), "no table was cut"
-    texts = ["very good number3", "not bad", "bad", ""]
-    expected = predict(tmp_path / "base", texts)["probability"].numpy()
-    exported = predict(folder / "chief", texts)["probability"].numpy()
-    assert exported == pytest.approx(expected, abs=1e-4)
+    expected = probabilities(tmp_path / "base")
+    assert probabilities(folder / "chief") == pytest.approx(expected, abs=1e-4)

@@ -2,12 +2,11 @@
 
 import json
 import os
+import socket
 
 import pytest
 
-from trainer_module import strategies
 from trainer_module.cluster import resources
-from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import Training
 
 
@@ -93,26 +92,29 @@ def test_more_workers_than_gpus_is_a_wrong_setting(gpus, scripted, monkeypatch):
         scripted.run("", workers=3)
 
 
+def test_no_other_process_can_listen_on_the_port_of_a_process():
+    places = resources.allocate({"worker": 2})
+    for place in places:
+        port = place.port.getsockname()[1]
+        assert f'"127.0.0.1:{port}"' in place.environ["TF_CONFIG"]
+        with pytest.raises(OSError, match="in use"):
+            socket.create_server(("", port))
+        place.port.close()
+        socket.create_server(("", port)).close()
+
+
 @pytest.mark.parametrize(
-    ("counts", "devices", "gpus", "strategy"),
+    ("devices", "gpus", "strategy"),
     [
-        ({"chief": 1, "worker": 1, "ps": 1}, None, 0, "parameter_server"),
-        ({"chief": 1, "worker": 1, "ps": 1}, None, 2, "parameter_server"),
-        ({"chief": 1, "worker": 1}, None, 0, "multi_worker_mirrored"),
-        ({"worker": 2}, None, 2, "multi_worker_mirrored"),
-        ({}, None, 0, "one_device"),
-        ({}, None, 1, "one_device"),
-        ({}, None, 2, "mirrored"),
-        ({}, 2, 0, "mirrored"),
-        ({}, 1, 2, "one_device"),
+        (None, 0, "one_device"),
+        (None, 1, "one_device"),
+        (None, 2, "mirrored"),
+        (2, 0, "mirrored"),
+        (1, 2, "one_device"),
     ],
 )
-def test_auto_depends_on_the_cluster_and_the_devices(counts, devices, gpus, strategy):
-    spec = {kind: [f"{kind}{n}:1" for n in range(count)] for kind, count in counts.items()}
-    there = Cluster(spec, next(iter(spec)), 0) if spec else None
-    name, reason = strategies.auto_without_tpu(Training(devices=devices), there, gpus)
-    assert name == strategy
-    assert ("TF_CONFIG names" in reason) == bool(spec)
+def test_auto_depends_on_the_devices(devices, gpus, strategy):
+    assert Training(devices=devices).of_one_process(gpus)[0] == strategy
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from tests.trainer_module.conftest import make_job
+from tests.trainer_module.conftest import make_job, start_task
 from tests.trainer_module.scripted_cluster import REPOSITORY
 from tests.waiting import wait
 from trainer_module.cluster.resources import allocate
@@ -46,16 +46,10 @@ def test_a_process_ends_whatever_a_library_does_with_sigterm(container):
 @pytest.mark.exhaustive
 def test_a_worker_that_waits_for_the_others_ends_at_sigterm(tmp_path):
     job = make_job(tmp_path, tmp_path, strategy="multi_worker_mirrored", workers=2)
-    file, log = tmp_path / "job.json", tmp_path / "log"
-    file.write_text(job.model_dump_json())
-    command = [sys.executable, "-m", "trainer_module.task", str(file)]
     place, _ = allocate({"worker": 2})
-    with open(log, "w") as stream:
-        process = subprocess.Popen(
-            command, env=place.environ, stdout=stream, stderr=subprocess.STDOUT
-        )
+    process = start_task(job, tmp_path, env=place.environ)
     try:
-        wait(lambda: "Connecting to all tasks" in log.read_text(), 400)
+        wait(lambda: "Connecting to all tasks" in (tmp_path / "log").read_text(), 400)
         time.sleep(2)
         process.terminate()
         assert process.wait(60) == 143

@@ -10,7 +10,6 @@ import tensorflow as tf
 from core import progress
 from trainer_module.loop.callbacks import (
     NonFiniteLossError,
-    StepCallback,
     StepProgress,
     StopOnNonFiniteLoss,
     TensorBoard,
@@ -41,28 +40,14 @@ def epoch(callback, number, batches):
     callback.on_epoch_end(number, {"loss": 0.5})
 
 
-def test_steps_are_counted_over_epochs_and_those_before():
-    callback = StepCallback(7)
-    epoch(callback, 1, range(3))
-    assert callback.step == 10
-    # Several steps at once.
-    epoch(callback, 2, [3, 7, 9])
-    assert callback.step == 20
-
-
 def test_progress_is_reported_twenty_times_an_epoch_and_at_the_end(reported):
-    callback = StepProgress(50, 2)
-    epoch(callback, 0, range(50))
-    assert reported == [(done, 100) for done in range(2, 51, 2)]
-    epoch(callback, 1, range(50))
-    assert reported[-1] == (100, 100)
-    assert len(reported) == 50
-
-
-def test_the_last_step_is_reported_although_the_one_before_was(reported):
-    callback = StepProgress(41, 1)
-    epoch(callback, 0, range(41))
-    assert reported[-2:] == [(40, 41), (41, 41)]
+    callback = StepProgress(41, 2)
+    for number in range(2):
+        epoch(callback, number, range(41))
+    assert reported == [(done, 82) for done in range(2, 83, 2)]
+    del reported[:]
+    epoch(StepProgress(41, 1), 0, range(41))
+    assert reported[-2:] == [(40, 41), (41, 41)], "although the step before was reported"
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tests.trainer_module.conftest import TRAINING, TRANSFORM
 from tests.waiting import wait
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs import stored
 from trainer_module.loop import checkpoint_folders, checkpoints
 from trainer_module.loop.checkpoints import CheckpointError
@@ -150,6 +151,46 @@ def test_two_executions_at_the_same_time_both_succeed(execution):
     assert all(tf.io.gfile.exists(job.serving_model_dir) for job in both)
 
 
+def make_older(path, seconds):
+    then = path.stat().st_mtime - seconds
+    os.utime(path, (then, then))
+
+
+CLUSTER = Cluster({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "chief", 0)
+# A cluster restarts the first two processes, but not the third.
+SIGTERM = SystemExit(143)
+LOST_PEER = tf.errors.UnavailableError(None, None, "Connection reset by peer")
+FAILED = tf.errors.NotFoundError(None, None, "/data/train-0.gz")
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds", "kept"),
+    [
+        (SIGTERM, 30, True),
+        (SIGTERM, 3600, False),
+        (LOST_PEER, 30, True),
+        (LOST_PEER, 3600, False),
+        (FAILED, 30, False),
+    ],
+    ids=str,
+)
+def test_the_checkpoints_of_a_training_that_is_restarted_elsewhere_are_kept(
+    tmp_path, error, seconds, kept
+):
+    ended, other = tmp_path / f"{1:016x}-00000000", tmp_path / f"{2:016x}-00000000"
+    with pytest.raises(type(error)), checkpoint_folders.claimed(str(ended), CLUSTER):
+        (ended / "ckpt-1.index").touch()
+        raise error
+    heartbeat = ended / "running.json"
+    assert heartbeat.exists() == (error is not FAILED)
+    if heartbeat.exists():
+        heartbeat.write_text(json.dumps({**json.loads(heartbeat.read_text()), "host": "another"}))
+        make_older(heartbeat, seconds)
+    with checkpoint_folders.claimed(str(other)):
+        checkpoint_folders.remove_stale(str(other))
+    assert ended.exists() == kept
+
+
 class TestStale:
     @pytest.fixture
     def folder(self, tmp_path):
@@ -160,10 +201,8 @@ class TestStale:
         folder.mkdir()
         (folder / "ckpt-1.index").touch()
         if mark is not None:
-            file = folder / "running.json"
-            file.write_text(json.dumps(mark))
-            then = file.stat().st_mtime - age
-            os.utime(file, (then, then))
+            (folder / "running.json").write_text(json.dumps(mark))
+            make_older(folder / "running.json", age)
 
     def test_only_folders_of_trainings_that_do_not_run_are_removed(self, folder, tmp_path):
         this = checkpoint_folders._process(os.getpid())
@@ -184,8 +223,7 @@ class TestStale:
         created, left = folder(1), folder(2)
         for each in (created, left):
             each.mkdir()
-        then = left.stat().st_mtime - checkpoint_folders.SECONDS_WITHOUT_HEARTBEAT - 60
-        os.utime(left, (then, then))
+        make_older(left, checkpoint_folders.SECONDS_WITHOUT_HEARTBEAT + 60)
         with checkpoint_folders.claimed(str(folder(0))):
             checkpoint_folders.remove_stale(str(folder(0)))
         assert (created.exists(), left.exists()) == (True, False)
@@ -224,6 +262,10 @@ class TestAdopt:
         tf.train.CheckpointManager(checkpoint, str(folder), 2).save()
         (folder / "best-0.index").touch()
 
+    def is_running(self, folder):
+        mark = json.dumps(checkpoint_folders._process(os.getpid()))
+        (folder / "running.json").write_text(mark)
+
     def steps(self, folder):
         return int(tf.train.load_variable(str(folder), checkpoint_folders._STEPS))
 
@@ -236,12 +278,9 @@ class TestAdopt:
             assert (folder(0) / "best-0.index").exists()
             # A user may still resume from the checkpoints of other settings.
             assert [number for number in (1, 2, 3, 11) if folder(number).exists()] == [11]
-
-    def test_the_checkpoints_of_this_execution_come_first(self, folder):
-        self.left_by(folder(0), 8)
-        self.left_by(folder(1), 20)
+        self.left_by(folder(2), 30)
         with checkpoint_folders.claimed(str(folder(0))):
-            assert self.steps(folder(0)) == 8
+            assert self.steps(folder(0)) == 20, "the checkpoints of this execution come first"
 
     @pytest.mark.parametrize("broken", ["checkpoint", "ckpt-1.index"])
     def test_an_unreadable_checkpoint_is_one_line_and_no_training_from_scratch(
@@ -260,8 +299,7 @@ class TestAdopt:
     def test_a_checkpoint_that_another_training_is_writing_is_skipped(self, folder, caplog):
         self.left_by(folder(1), 20)
         (folder(1) / "ckpt-1.index").write_bytes(b"")
-        mark = json.dumps(checkpoint_folders._process(os.getpid()))
-        (folder(1) / "running.json").write_text(mark)
+        self.is_running(folder(1))
         with checkpoint_folders.claimed(str(folder(0))):
             assert not (folder(0) / "checkpoint").exists()
         assert folder(1).exists()
@@ -272,8 +310,7 @@ class TestAdopt:
         manager = tf.train.CheckpointManager(checkpoint, str(folder(1)), 2)
         manager.save()
         manager.save()
-        mark = json.dumps(checkpoint_folders._process(os.getpid()))
-        (folder(1) / "running.json").write_text(mark)
+        self.is_running(folder(1))
         copy = tf.io.gfile.copy
 
         def copy_and_save(*arguments, **options):

@@ -85,17 +85,12 @@ def expected(seconds_per_epoch, steps, batch=32):
     }
 
 
-def test_times_and_speed_are_those_of_the_steps_and_not_of_evaluations(measure):
-    measure.start()
-    measure.epoch(0, 4, 0.5)
-    measure.epoch(1, 4, 20.0)
-    assert measure.figures() == expected([2.0, 80.0], 8)
-
-
-def test_several_steps_per_execution_are_counted_one_by_one(measure):
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_times_and_speed_are_those_of_the_steps_and_not_of_evaluations(measure, at_once):
     measure.start(batch=8)
-    measure.epoch(0, 6, 1.0, at_once=3)
-    assert measure.figures() == expected([6.0], 6, batch=8)
+    measure.epoch(0, 6, 0.5, at_once=at_once)
+    measure.epoch(1, 6, 20.0, at_once=at_once)
+    assert measure.figures() == expected([3.0, 120.0], 12, batch=8)
 
 
 def test_a_resumed_training_adds_to_the_earlier_measurements(measure):
@@ -125,10 +120,13 @@ def record(curve, epochs, steps, at_once=1):
         curve.on_epoch_end(0, {})
 
 
-@given(st.integers(1, 4), st.integers(1, 2000))
-def test_the_points_of_the_curve_cover_every_step_once(epochs, steps):
+@given(st.integers(1, 4), st.integers(1, 2000), st.integers(0, 1))
+def test_the_points_of_the_curve_cover_every_step_once(epochs, steps, resumed):
     points, total = [], epochs * steps
-    record(TrainingCurve(0, total, points), epochs, steps)
+    record(TrainingCurve(0, total, points), epochs - resumed, steps)
+    before = [dict(point) for point in points]
+    record(TrainingCurve((epochs - resumed) * steps, total, points), resumed, steps)
+    assert points[: len(before)] == before
     assert len(points) <= MAX_POINTS + epochs
     assert points[-1]["step"] == total == sum(point["steps"] for point in points)
     assert sum(point["loss"] * point["steps"] for point in points) == pytest.approx(
@@ -145,15 +143,6 @@ def test_the_curve_of_a_short_training_has_a_point_for_each_call():
     points = []
     record(TrainingCurve(0, 8, points), 1, 8, at_once=4)
     assert [(point["step"], point["steps"]) for point in points] == [(4, 4), (8, 4)]
-
-
-def test_the_curve_of_a_resumed_training_continues_the_points():
-    points = []
-    record(TrainingCurve(0, 400, points), 1, 300)
-    before = [dict(point) for point in points]
-    record(TrainingCurve(300, 400, points), 1, 100)
-    assert points[: len(before)] == before
-    assert sum(point["steps"] for point in points) == 400
 
 
 @pytest.mark.slow

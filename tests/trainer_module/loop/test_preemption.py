@@ -1,18 +1,12 @@
-"""Votes of synchronous processes: their frequency and their result. What SIGTERM leaves."""
+"""Votes of synchronous processes: their frequency and their result."""
 
-import json
-import os
+import signal
 
 import pytest
 import tensorflow as tf
 
-from trainer_module.cluster.tf_config import Cluster
-from trainer_module.loop import checkpoint_folders, preemption
+from trainer_module.loop import preemption
 from trainer_module.loop.preemption import PreemptionSync
-
-
-class StubSignal:
-    requested = False
 
 
 class Alone:
@@ -51,102 +45,45 @@ def clock(monkeypatch):
     return clock
 
 
-def votes_after(steps, seconds, clock):
-    """Return the steps after which there is a vote, if each step takes `seconds`."""
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        # About a second apart, but at most 16 steps.
+        ([0.25] * 11, [1, 5, 9]),
+        ([5.0] * 11, [*range(1, 12)]),
+        ([0.0001] * 40, [1, 17, 33]),
+        # A vote follows the time that a step takes now.
+        ([0.5, 0.5, 0.5, 2.0, 2.0, 2.0, 2.0], [1, 3, 5, 6, 7]),
+    ],
+)
+def test_votes_are_about_a_second_apart(clock, seconds, expected):
     collective = OfTwo()
-    vote, seen = PreemptionSync(StubSignal(), collective), []
-    for step in range(1, steps + 1):
-        clock.now += seconds
+    vote, seen = PreemptionSync(collective), []
+    for step, duration in enumerate(seconds, 1):
+        clock.now += duration
         before = collective.votes
         assert not vote.after_step()
         if collective.votes > before:
             seen.append(step)
-    return seen
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        (0.25, [1, 5, 9]),
-        (5.0, [*range(1, 12)]),
-        (0.001, [1]),
-    ],
-)
-def test_votes_are_about_a_second_apart(clock, seconds, expected):
-    assert votes_after(11, seconds, clock) == expected
-
-
-def test_votes_are_no_more_than_a_few_steps_apart(clock):
-    assert votes_after(40, 0.0001, clock) == [1, 17, 33]
-
-
-def test_a_vote_follows_the_time_that_a_step_takes_now(clock):
-    collective = OfTwo()
-    vote = PreemptionSync(StubSignal(), collective)
-    for seconds, steps in ((0.5, 1), (0.5, 2), (2.0, 2), (2.0, 1), (2.0, 1)):
-        before = collective.votes
-        for _ in range(steps):
-            assert collective.votes == before
-            clock.now += seconds
-            vote.after_step()
-        assert collective.votes == before + 1
+    assert seen == expected
 
 
 def test_sigterm_to_any_process_ends_them_all(clock):
-    collective, sigterm = OfTwo(), StubSignal()
-    vote = PreemptionSync(sigterm, collective)
+    collective = OfTwo()
+    vote = PreemptionSync(collective)
     assert not vote.now()
     collective.other_requests = 1.0
     assert vote.now(), "the other process received SIGTERM"
     collective.other_requests = 0.0
-    sigterm.requested = True
+    vote.request(signal.SIGTERM)
     assert vote.now(), "this process received SIGTERM"
-
-
-def test_a_process_does_not_wait_for_one_that_has_ended():
-    PreemptionSync(StubSignal(), OfTwo()).wait_for_all()
-
-
-def test_a_single_process_ends_without_a_vote(clock):
-    sigterm = StubSignal()
-    vote = PreemptionSync(sigterm, Alone())
-    assert not vote.after_step() and not vote.now()
-    sigterm.requested = True
-    assert vote.after_step() and vote.now()
+    # The other process has ended, which is no error.
     vote.wait_for_all()
 
 
-CLUSTER = Cluster({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "chief", 0)
-# A cluster restarts the first two processes, but not the third.
-SIGTERM = SystemExit(143)
-LOST_PEER = tf.errors.UnavailableError(None, None, "Connection reset by peer")
-FAILED = tf.errors.NotFoundError(None, None, "/data/train-0.gz")
-
-
-@pytest.mark.parametrize(
-    ("error", "seconds", "kept"),
-    [
-        (SIGTERM, 30, True),
-        (SIGTERM, 3600, False),
-        (LOST_PEER, 30, True),
-        (LOST_PEER, 3600, False),
-        (FAILED, 30, False),
-    ],
-    ids=str,
-)
-def test_the_checkpoints_of_a_training_that_is_restarted_elsewhere_are_kept(
-    tmp_path, error, seconds, kept
-):
-    ended, other = tmp_path / f"{1:016x}-00000000", tmp_path / f"{2:016x}-00000000"
-    with pytest.raises(type(error)), checkpoint_folders.claimed(str(ended), CLUSTER):
-        (ended / "ckpt-1.index").touch()
-        raise error
-    heartbeat = ended / "running.json"
-    assert heartbeat.exists() == (error is not FAILED)
-    if heartbeat.exists():
-        heartbeat.write_text(json.dumps({**json.loads(heartbeat.read_text()), "host": "another"}))
-        then = heartbeat.stat().st_mtime - seconds
-        os.utime(heartbeat, (then, then))
-    with checkpoint_folders.claimed(str(other)):
-        checkpoint_folders.remove_stale(str(other))
-    assert ended.exists() == kept
+def test_a_single_process_ends_without_a_vote(clock):
+    vote = PreemptionSync(Alone())
+    assert not vote.after_step() and not vote.now()
+    vote.request(signal.SIGTERM)
+    assert vote.after_step() and vote.now()
+    vote.wait_for_all()

@@ -20,14 +20,15 @@ CASES = [
 ]
 
 
-def make_model(logits=1, loss=models.loss):
+def make_model(logits=1):
     inputs = tf_keras.Input([logits])
-    return Trainable(tf_keras.Model(inputs, tf_keras.layers.Activation("linear")(inputs)), loss)
+    return Trainable(
+        tf_keras.Model(inputs, tf_keras.layers.Activation("linear")(inputs)), models.loss
+    )
 
 
 def step(model, logit=LOGIT, label=LABEL, weight=None):
-    data = (logit, label) if weight is None else (logit, label, weight)
-    return model.test_sums(data)
+    return model.test_sums((logit, label, weight))
 
 
 @pytest.mark.parametrize(("weight", "losses", "right"), CASES)
@@ -72,14 +73,3 @@ def test_several_logits_of_an_example_have_equal_weights():
     expected = (sum(LOSSES[:2]) + sum(opposite[:2])) / 2
     assert sums["loss"].numpy() == pytest.approx([expected, 2])
     assert sums["accuracy"].numpy().tolist() == [1.0, 2.0]
-
-
-def test_the_module_of_a_model_may_have_a_loss_of_its_own():
-    class Module:
-        @staticmethod
-        def loss(label, logit):
-            return 3.0 * label[:, 0]
-
-    model = make_model(loss=models.loss_of(Module))
-    assert step(model)["loss"].numpy().tolist() == [6.0, 4.0]
-    assert models.loss_of(models.load("text_cnn")) is models.loss
