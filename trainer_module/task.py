@@ -18,12 +18,8 @@ from pathlib import Path
 from absl import logging
 from pydantic import ValidationError
 
-<<<<<<< HEAD
-from core import exit_codes
-from core.errors import cause
-=======
 from core import events, exit_codes
->>>>>>> main
+from core.errors import cause
 from core.overrides import OPTION, apply_overrides
 from core.settings import first_problem
 from trainer_module.cluster import exits, local, resources

@@ -101,14 +101,9 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
 
     measurements = Measurements(inputs.global_batch, first_step, state.usage)
     total_steps, patience = inputs.steps * training.epochs, training.early_stopping
-<<<<<<< HEAD
-    files = [*inputs.train.files, *inputs.evaluation.files]
-    with PreemptionSignal() as preemption, damage_named(files):
-        sync = PreemptionSync(preemption, collective)
-=======
     sync = PreemptionSync(collective)
-    with signals_to(sync.request, signal.SIGTERM):
->>>>>>> main
+    files = [*inputs.train.files, *inputs.evaluation.files]
+    with signals_to(sync.request, signal.SIGTERM), damage_named(files):
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,

@@ -65,29 +65,11 @@ def count_examples(files: Sequence[str]) -> list[int]:
     return [known[file] for file in files]
 
 
-<<<<<<< HEAD
-def _counted(files: Sequence[str]) -> list[int]:
-    """Count the Examples of some files, of several in parallel."""
-
-    def sizes(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
-        chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK)
-        return chunks.map(lambda chunk: (place, tf.size(chunk)))
-
-    counts = [0] * len(files)
-    paths = tf.data.Dataset.from_tensor_slices(tf.constant(files, tf.string)).enumerate()
-    read = paths.interleave(
-        sizes, cycle_length=_FILES_AT_ONCE, num_parallel_calls=_FILES_AT_ONCE, deterministic=False
-    )
-    with damage_named(files):
-        for place, size in without_autotune(read).as_numpy_iterator():
-            counts[place] += int(size)
-    return counts
-=======
 def _counted(file: str) -> int:
     """Count the Examples of a file by reading it."""
     chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK).map(tf.size)
-    return int(sum(without_autotune(chunks).as_numpy_iterator()))
->>>>>>> main
+    with damage_named([file]):
+        return int(sum(without_autotune(chunks).as_numpy_iterator()))
 
 
 class ClassCounter:
