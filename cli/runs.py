@@ -107,7 +107,7 @@ def compare(
 
 def _send(config: str | None, overrides: list[str] | None) -> None:
     from cli.console import print_line, silent_stderr
-    from core.errors import ConfigError
+    from core.errors import ConfigError, cause
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
@@ -124,7 +124,7 @@ def _send(config: str | None, overrides: list[str] | None) -> None:
             for run_id in tracking.send_unsent(target, killed_runs(settings)):
                 print_line(f"sent {run_id} to {target.uri}")
         except Exception as error:  # MLflow raises the errors of many libraries.
-            raise ConfigError(f"tracking.mlflow: {tracking.one_line(error)}") from None
+            raise ConfigError(f"tracking.mlflow: {cause(error)}") from None
 
 
 def _values(run: Run) -> dict[str, Any]:

@@ -38,8 +38,9 @@ def serve(
     folder = settings.paths.serving
     address = settings.server if port is None else settings.server.model_copy(update={"port": port})
     listener = open_socket(address)
-    # Otherwise TensorFlow logs each request whose Examples cannot be parsed, with their content.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # Otherwise TensorFlow logs what its libraries miss on this CPU, and each request whose Examples
+    # cannot be parsed, with their content. Its errors are exceptions, which the server logs.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
         last_pushed_model(settings)

@@ -6,14 +6,14 @@ import contextlib
 import heapq
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tfx import types
 from tfx.types import artifact_utils
 
 from core.errors import InputError
-from core.files import list_files, without_magic
+from core.files import damage_named, list_files, without_magic
 from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
@@ -63,6 +63,16 @@ def batches(files: Sequence[str], size: int) -> tf.data.Dataset:
     )
 
 
+def read(dataset: tf.data.Dataset, files: Sequence[str]) -> Iterator[Any]:
+    """Yield the elements of a dataset of `files`.
+
+    Raises:
+      InputError: a file is damaged.
+    """
+    with damage_named(files):
+        yield from without_autotune(dataset)
+
+
 def read_sample(folder: str, size: int) -> Sample:
     """Return a random sample of the Examples in the gzipped TFRecords of a folder.
 
@@ -70,15 +80,15 @@ def read_sample(folder: str, size: int) -> Sample:
     every call returns the same ones. Memory grows with `size`, not with the split.
 
     Raises:
-      InputError: see `example_files`.
+      InputError: see `example_files` and `read`.
     """
     total = 0
 
     def hashed() -> Iterator[tuple[int, int, bytes]]:
         nonlocal total
-        found = without_autotune(batches(example_files(folder), _BATCH))
-        for batch in found.as_numpy_iterator():
-            for example in batch:
+        files = example_files(folder)
+        for batch in read(batches(files, _BATCH), files):
+            for example in batch.numpy():
                 yield zlib.crc32(example), total, example
                 total += 1
 

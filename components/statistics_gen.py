@@ -38,10 +38,10 @@ from tfx_bsl.coders import example_coder
 
 from components import tfrecords
 from components.beam import LocalBeamExecutor
-from components.examples import example_files, uris_without_magic
+from components.examples import example_files, read, uris_without_magic
 from components.schema_gen import read_schema
+from core.files import damage_named
 from preprocessing.reading.files import file_size
-from trainer_module.inputs.autotune import without_autotune
 
 MAX_EXAMPLES_KEY = "max_examples"
 _BATCH = 8192
@@ -97,7 +97,8 @@ class _Split:
         """Return the fraction of about `max_examples` Examples, from 0.0 to 1.0."""
         sizes = {file: file_size(file) for file in self._files}
         largest = max(self._files, key=lambda file: sizes[file])
-        examples = tfrecords.records_per_byte(largest) * sum(sizes.values())
+        with damage_named([largest]):
+            examples = tfrecords.records_per_byte(largest) * sum(sizes.values())
         return min(1.0, max_examples / max(1.0, examples))
 
     def batches(self, rate: float) -> Iterator[pa.RecordBatch]:
@@ -111,9 +112,8 @@ class _Split:
             num_parallel_calls=_FILES_AT_ONCE,
             deterministic=True,
         )
-        batches = without_autotune(chosen.rebatch(_BATCH).prefetch(2))
-        for batch in batches.as_numpy_iterator():
-            yield decoder.DecodeBatch(batch)
+        for batch in read(chosen.rebatch(_BATCH).prefetch(2), self._files):
+            yield decoder.DecodeBatch(batch.numpy())
 
 
 def _records(file: Any) -> tf.data.Dataset:

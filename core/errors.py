@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from core import exit_codes
+
+_ERROR = re.compile(r"[\w.]*\b(\w*(?:Error|Exception): .*)")
+_STACK = re.compile(r'Traceback |in user code:|Graph execution error:|Detected at |File "')
 
 
 class UserError(Exception):
@@ -19,6 +24,21 @@ class UserError(Exception):
     def __init__(self, message: str) -> None:
         # Parts of the message may come from a user or a server, with line breaks in them.
         super().__init__(" ".join(message.split()))
+
+
+def cause(error: BaseException) -> str:
+    """Return the type and the message of an error in one line; of a UserError, its message.
+
+    The messages of TensorFlow, Beam and Keras contain whole tracebacks.
+    """
+    if isinstance(error, UserError):
+        return str(error)
+    message = re.sub(r"\s*\[while running .*?\]", "", str(error))
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if errors := list(filter(None, map(_ERROR.match, lines))):
+        return errors[-1][1]
+    messages = [line for line in lines if not _STACK.match(line)]
+    return f"{type(error).__name__}: {messages[0]}" if messages else type(error).__name__
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fnmatch
 import glob
 import os
+import zlib
+from collections.abc import Iterable, Iterator
+
+from core.errors import InputError
 
 WITHOUT_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF})
 """Error numbers of `flock` on file systems that do not support locks."""
@@ -40,3 +45,28 @@ def without_magic(folder: str | os.PathLike[str]) -> str:
         return folder
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     return f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+@contextlib.contextmanager
+def damage_named(files: Iterable[str]) -> Iterator[None]:
+    """Name the damaged one of some gzipped TFRecord files, if the context fails because of it.
+
+    The error of TensorFlow does not name it.
+
+    Raises:
+      InputError: a file is damaged.
+    """
+    import tensorflow as tf
+
+    try:
+        yield
+    except (tf.errors.DataLossError, zlib.error):
+        for file in files:
+            try:
+                for _ in tf.data.TFRecordDataset(file, compression_type="GZIP").batch(1024):
+                    pass
+            except tf.errors.DataLossError:
+                raise InputError(
+                    f"{file} is damaged; run once with --set cache=false to write it again"
+                ) from None
+        raise

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from core import exit_codes
-from core.errors import InputError, UserError
+from core.errors import InputError, cause
 from platforms.parameters import check_run
 
 _EXECUTOR = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
@@ -249,9 +249,7 @@ def _cause(error: Exception) -> tuple[str, int]:
             f"({path}: {problem['msg']}); build the image and compile again"
         )
         return line, exit_codes.BAD_INPUT
-    if isinstance(error, UserError):
-        return str(error), error.exit_code
-    return f"{type(error).__name__}: {error}".partition("\n")[0], exit_codes.FAILED
+    return cause(error), getattr(error, "exit_code", exit_codes.FAILED)
 
 
 def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:

@@ -10,7 +10,7 @@ from components.pusher import pushed_versions, rolled_back
 from components.pusher import roll_back as push_back
 from components.run_report import tracking
 from components.run_report.history import Run
-from core.errors import ConfigError, InputError
+from core.errors import ConfigError, InputError, cause
 from pipeline.config import PipelineConfig
 from platforms.local.runs import find_runs
 
@@ -54,7 +54,7 @@ def pushed_models(config: PipelineConfig) -> list[PushedModel]:
         champion = tracking.champion(tracking.connect(config.tracking.mlflow), config.name)
     except Exception as error:  # MLflow raises the errors of many libraries.
         raise ConfigError(
-            f"tracking.mlflow: {tracking.one_line(error)}; list the models without their aliases "
+            f"tracking.mlflow: {cause(error)}; list the models without their aliases "
             "by --set tracking.mlflow=null"
         ) from None
     return [
@@ -116,7 +116,7 @@ def _move_champion(config: PipelineConfig, name: str) -> str:
         client = tracking.connect(config.tracking.mlflow or "")
         moved = tracking.move_champion(client, config.name, name)
     except Exception as error:  # MLflow raises the errors of many libraries.
-        return f"tracking.mlflow: {alias} was not moved: {tracking.one_line(error)}"
+        return f"tracking.mlflow: {alias} was not moved: {cause(error)}"
     if moved is None:
         return f"MLflow: no version of {config.name} is that of {name}, so {alias} was not moved"
     return f"MLflow: {alias} is version {moved} of {config.name}"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import tensorflow as tf
 from absl import logging
 
+from core.errors import cause
 from trainer_module.cluster.resources import NO_TPU, tpu_address
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import ONE_PROCESS, Training
@@ -162,8 +163,9 @@ def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUCl
                 tf.config.experimental_connect_to_cluster(resolver)
             tf.tpu.experimental.initialize_tpu_system(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ValueError(f"no TPU is reachable at {address!r} (training.tpu): {first}") from error
+        raise ValueError(
+            f"no TPU is reachable at {address!r} (training.tpu): {cause(error)}"
+        ) from error
     return resolver
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -20,14 +19,13 @@ from absl import logging
 from pydantic import ValidationError
 
 from core import events, exit_codes
+from core.errors import cause
 from core.overrides import OPTION, apply_overrides
 from core.settings import first_problem
 from trainer_module.cluster import exits, local, resources
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
 from trainer_module.settings import TrainingJob
 
-_ERROR = re.compile(r"\w+(Error|Exception): ")
-_STACK = re.compile(r'in user code:|Graph execution error:|Detected at |File "')
 _OURS = ("trainer_module", "preprocessing", "core", "__main__")
 """Packages whose errors have messages for users; `__main__` is this module as a program."""
 
@@ -72,13 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if exits.is_lost_peer(error, cluster):
             logging.warning("Another process of the cluster is gone", exc_info=True)
-            line = f"another process of the cluster is gone: {summary_line(error)}"
+            line = f"another process of the cluster is gone: {cause(error)}"
             print(f"{line}; a restart continues from the last checkpoint", file=sys.stderr)
             parent.fail(line)
             return exits.LOST_PEER
         if not is_self_explanatory(error):
             logging.exception("The training failed")
-            parent.fail(summary_line(error))
+            parent.fail(cause(error))
             return 1
         line = " ".join(str(error).split())
         print(line, file=sys.stderr)
@@ -137,16 +135,6 @@ def _read(path: str) -> str:
         except tf.errors.OpError as error:
             raise OSError(str(error)) from None
     return Path(path).read_text(encoding="utf-8")
-
-
-def summary_line(error: Exception) -> str:
-    """Return the type and message of an error in one line, without TensorFlow's stack in it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    errors = [line for line in lines if _ERROR.match(line)]
-    if errors:
-        return errors[-1]
-    messages = [line for line in lines if not _STACK.match(line)]
-    return f"{type(error).__name__}: {messages[0]}" if messages else type(error).__name__
 
 
 def is_self_explanatory(error: Exception) -> bool:

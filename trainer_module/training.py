@@ -13,6 +13,7 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from core.files import damage_named
 from preprocessing.features import CLASSES
 from trainer_module import models, strategies, weights
 from trainer_module.cluster.collective import Collective
@@ -101,7 +102,8 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     measurements = Measurements(inputs.global_batch, first_step, state.usage)
     total_steps, patience = inputs.steps * training.epochs, training.early_stopping
     sync = PreemptionSync(collective)
-    with signals_to(sync.request, signal.SIGTERM):
+    files = [*inputs.train.files, *inputs.evaluation.files]
+    with signals_to(sync.request, signal.SIGTERM), damage_named(files):
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,

@@ -10,10 +10,10 @@ import keras_tuner
 from absl import logging
 from keras_tuner.engine.trial import TrialStatus
 
+from core.errors import cause
 from trainer_module import models
 from trainer_module.run_fn import make_job
 from trainer_module.settings import TrainingJob
-from trainer_module.task import summary_line
 from trainer_module.training import fit
 
 OBJECTIVE = keras_tuner.Objective("val_loss", "min")
@@ -55,7 +55,7 @@ class TrialTuner(keras_tuner.Tuner):
             trained = fit(job, None)
         except Exception as error:
             logging.warning("Trial %s failed", trial.trial_id, exc_info=True)
-            self._failure = summary_line(error)
+            self._failure = cause(error)
             raise
         trained.checkpoints.remove()
         return trained.metrics

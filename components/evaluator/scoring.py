@@ -28,7 +28,7 @@ from tfx_bsl.coders import example_coder
 
 from components.evaluator.files import CANDIDATE, WHOLE, Slice, digest
 from components.evaluator.metrics import Counts
-from components.examples import batches
+from components.examples import batches, read
 from components.tfrecords import cores
 from core.errors import InputError
 from core.files import without_magic
@@ -37,7 +37,6 @@ from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from preprocessing.features import THRESHOLD
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, NgramSettings, predict_text_of
-from trainer_module.inputs.autotune import without_autotune
 
 SAMPLE_SIZE = 1000
 """Examples whose predictions are stored; the smallest hashes, as in `components.examples`."""
@@ -263,7 +262,8 @@ class _Model:
 
 def _batches(files: Sequence[str]) -> Iterator[np.ndarray]:
     """Yield the serialized Examples of the files in batches, bytes [batch]."""
-    for batch in without_autotune(batches(files, _BATCH).prefetch(1)).as_numpy_iterator():
+    for examples in read(batches(files, _BATCH).prefetch(1), files):
+        batch = examples.numpy()
         sizes = np.cumsum(np.fromiter(map(len, batch), np.int64, len(batch)))
         edges = np.flatnonzero(np.diff(sizes // _BYTES_AT_ONCE)) + 1
         yield from np.split(batch, edges)

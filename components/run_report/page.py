@@ -25,7 +25,7 @@ from components.run_report.input_data import (
     read_input,
 )
 from components.run_report.mistakes import Explanations, Mistake, explain
-from core.errors import UserError
+from core.errors import cause
 from core.settings import flat_settings
 from preprocessing.features import CLASSES, LENGTH_BUCKET, THRESHOLD, UNDECIDED
 from trainer_module.settings import SUMMARY_FILE
@@ -85,9 +85,7 @@ def collect(sources: Sources) -> Content:
         except Exception as error:
             # A damaged artifact raises the errors of many libraries.
             logging.warning("The report has no %s: %s", what, error)
-            line = str(error).partition("\n")[0]
-            kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
-            problems.append(f"{what}: {kind}{line}")
+            problems.append(f"{what}: {cause(error)}")
             return None
 
     uri = sources.uris.get

@@ -29,6 +29,7 @@ from tfx.utils import io_utils, path_utils
 
 from components.run_report.history import Sources, Step
 from components.run_report.page import Content, collect, render, result
+from core.errors import cause
 from core.settings import flat_settings
 from serving import mlflow_model
 from trainer_module.inputs import stored
@@ -108,7 +109,7 @@ def track(tracking: Tracking, content: Content) -> None:
             send(tracking, content)
             problem = ""
         except Exception as error:  # MLflow raises the errors of many libraries.
-            problem = one_line(error)
+            problem = cause(error)
 
     # A daemon, because Python waits for the threads of its own pools before it exits.
     thread = threading.Thread(target=attempt, daemon=True)
@@ -123,7 +124,7 @@ def track(tracking: Tracking, content: Content) -> None:
         with fileio.open(os.path.join(tracking.unsent, f"{run_id}.json"), "w") as file:
             file.write(json.dumps(dataclasses.asdict(content.sources)))
     except Exception as error:  # A folder that cannot be written must not fail the run.
-        remedy = f"{tracking.unsent} cannot be written: {one_line(error)}"
+        remedy = f"{tracking.unsent} cannot be written: {cause(error)}"
     logging.warning(
         "tracking.mlflow: the run %s was not sent to %s: %s; %s",
         run_id,
@@ -156,11 +157,6 @@ def send_unsent(tracking: Tracking, killed: Iterable[Sources] = ()) -> Iterator[
         if not _find(client, _experiment(client, tracking.name), source.run_id):
             send(tracking, collect(source))
             yield source.run_id
-
-
-def one_line(error: BaseException) -> str:
-    """Return the cause of an error of MLflow, whose messages contain those of its libraries."""
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
 
 
 def connect(uri: str) -> MlflowClient:

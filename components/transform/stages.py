@@ -17,12 +17,11 @@ from tfx_bsl.coders import example_coder
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
 from components.beam import OverlappingDoFn
-from components.examples import batches
+from components.examples import batches, read
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
 from core.files import without_magic
 from core.progress import Progress
 from trainer_module.inputs import stored
-from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
 _ANALYZED_BATCH = 32_768
@@ -44,9 +43,8 @@ class ReadBatches(beam.DoFn):
         self._decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
 
     def process(self, files: list[str]) -> Iterator[pa.RecordBatch]:
-        found = without_autotune(batches(files, _ANALYZED_BATCH).prefetch(1))
-        for batch in found.as_numpy_iterator():
-            yield self._decoder.DecodeBatch(batch)
+        for batch in read(batches(files, _ANALYZED_BATCH).prefetch(1), files):
+            yield self._decoder.DecodeBatch(batch.numpy())
 
 
 class TransformFiles(OverlappingDoFn):
@@ -79,9 +77,7 @@ class TransformFiles(OverlappingDoFn):
     def result(self, element: tuple[str, int, list[str]]) -> Done:
         """See `OverlappingDoFn`."""
         split, number, files = element
-        transformed = without_autotune(
-            batches(files, _BATCH).map(self._transform, cores(), deterministic=True).prefetch(2)
-        )
+        transformed = batches(files, _BATCH).map(self._transform, cores(), deterministic=True)
         converter = TensorsToRecordBatchConverter(transformed.element_spec)
         encoder = example_coder.RecordBatchToExamplesEncoder()
         # The name is unique, so a bundle that Beam retries leaves only unused files.
@@ -94,7 +90,7 @@ class TransformFiles(OverlappingDoFn):
         ):
             writers = [ShardWriter(path, ID_LEVEL, pool) for path in paths]
             counts = [0] * len(paths)
-            for index, tensors in enumerate(transformed):
+            for index, tensors in enumerate(read(transformed.prefetch(2), files)):
                 examples = encoder.encode(converter.convert(tensors))
                 place = index % len(writers)
                 writers[place].write(examples)

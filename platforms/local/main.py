@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import re
 import sys
 from logging import LogRecord
 
 from absl import logging
 
 from core import exit_codes, processes
-from core.errors import UserError
+from core.errors import UserError, cause
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config
 from platforms.local import events
@@ -50,7 +49,7 @@ def main() -> int:
         print(f"{where}{error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
-        sender.fail(first_error_line(error), component=sender.component, input=False)
+        sender.fail(cause(error), component=sender.component, input=False)
         raise
     return exit_codes.PUSHED
 
@@ -67,16 +66,6 @@ def has_no_password(record: LogRecord) -> bool:
     return not str(record.msg).startswith(("Using deployment config", "Using connection config"))
 
 
-def first_error_line(error: BaseException) -> str:
-    """Return the cause of an exception in one line; Beam's messages contain whole tracebacks."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if not lines:
-        return type(error).__name__
-    line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    line = re.sub(r"\s*\[while running .*?\]", "", line)
-    return line if "Error" in line.split(":")[0] else f"{type(error).__name__}: {line}"
-
-
 def _run(config: PipelineConfig, sender: events.Sender) -> None:
     sender.send(events.PHASE, doing="loading TFX")
     # The import of TensorFlow and TFX takes seconds, so it comes after the check of the settings.
@@ -90,8 +79,7 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
         runner.run(create_pipeline(config, Local(config)))
     except Exception as error:
         where = f"{sender.component}: " if sender.component else ""
-        line = str(error) if isinstance(error, UserError) else first_error_line(error)
-        runner.record_failure(where + line)
+        runner.record_failure(where + cause(error))
         raise
     if runner.run_id is None:
         return

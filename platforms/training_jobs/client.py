@@ -15,7 +15,7 @@ from kubernetes.client import ApiClient, Configuration, CoreV1Api, CustomObjects
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
-from core.errors import InputError, ServerError
+from core.errors import InputError, ServerError, cause
 from platforms.training_jobs.job_kind import JobKind
 from platforms.training_jobs.pods import Event, Pod
 
@@ -70,8 +70,8 @@ def connect() -> ApiClient:
         except (ConfigException, yaml.YAMLError, OSError, LookupError, TypeError) as no_file:
             raise InputError(
                 "no Kubernetes cluster to train on: this process does not run in a pod with a "
-                f"service account ({one_line(no_pod)}), and there is no valid kube config "
-                f"({one_line(no_file)}). Set KUBECONFIG to the path of a kube config"
+                f"service account ({str(no_pod).rstrip('.')}), and there is no valid kube config "
+                f"({no_file}). Set KUBECONFIG to the path of a kube config"
             ) from None
     return ApiClient(configuration)
 
@@ -200,7 +200,7 @@ class JobClient:
                     return None
                 last_error = f"{error.status} {_message_of(error)}"
             except (urllib3.exceptions.HTTPError, json.JSONDecodeError) as error:
-                last_error = f"{type(error).__name__}: {one_line(error)}"
+                last_error = cause(error)
             action = f"{verb} {resource} in namespace {self.namespace}"
             if time.monotonic() + pause > deadline:
                 text = f"for {seconds:.0f} s: {action} (last error: {last_error})"
@@ -267,8 +267,3 @@ def _status(error: ApiException) -> dict[str, Any]:
     except ValueError:
         return {}
     return status if isinstance(status, dict) and status.get("kind") == "Status" else {}
-
-
-def one_line(error: Exception) -> str:
-    """Return the message of an exception without line breaks and without a period at the end."""
-    return " ".join(str(error).split()).rstrip(".")

@@ -6,7 +6,10 @@ uvicorn itself waits for ever for the headers of a request, of any size.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import re
+import termios
+from array import array
 from asyncio import Transport
 from asyncio.events import TimerHandle
 from collections.abc import AsyncIterator
@@ -176,8 +179,18 @@ class LimitedProtocol(HttpToolsProtocol):
         """
         self._ending = True
         if self.cycle is None or self.cycle.response_complete:
-            self.loop.call_later(_LAST_REQUEST_SECONDS, super().shutdown)
+            self.loop.call_later(_LAST_REQUEST_SECONDS, self._close_if_idle)
         else:
+            super().shutdown()
+
+    def _close_if_idle(self) -> None:
+        """Close the connection, unless it has a request that the loop has not read.
+
+        If this process had no CPU for a while, its timers come before the requests.
+        """
+        unread = array("i", [0])
+        fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, unread)
+        if not unread[0]:
             super().shutdown()
 
     def _stop_timer(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
 
+from core.errors import cause
 from core.files import without_magic
 from preprocessing import features
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
@@ -117,8 +118,7 @@ def _broken(problem: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise BrokenModelError(f"{problem}: {type(error).__name__}: {reason}") from error
+        raise BrokenModelError(f"{problem}: {cause(error)[:300]}") from error
 
 
 def _load(folder: str) -> tuple[Any, dict[str, Any]]:

@@ -6,6 +6,7 @@ for the check of a candidate.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import logging
@@ -59,7 +60,7 @@ def serve(
     gc.freeze()
     versions.load_first()
     config = uvicorn_config(versions, metrics, limits or Limits())
-    server = uvicorn.Server(config)
+    server = _Server(config)
 
     def end(*_: object) -> None:
         server.should_exit = True
@@ -71,6 +72,14 @@ def serve(
     listener.listen(config.backlog)
     ready(url(*listener.getsockname()[:2]), versions.current.version)
     server.run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept the connections that have arrived; the kernel would reset them."""
+        for _ in range(2):  # The loop accepts connections between two turns.
+            await asyncio.sleep(0)
+        await super().shutdown(sockets)
 
 
 def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -> uvicorn.Config:

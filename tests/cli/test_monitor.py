@@ -11,7 +11,7 @@ from rich.console import Console
 from cli.monitor import Watched
 from core.events import receive
 from platforms.local import events
-from platforms.local.main import first_error_line, has_no_password
+from platforms.local.main import has_no_password
 
 
 def watched(*received):
@@ -86,19 +86,6 @@ def test_text_that_looks_like_markup_is_shown_unchanged():
 def test_a_line_that_a_kill_cut_short_is_dropped():
     pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
     assert list(receive(pipe)) == [RUNNING]
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (ValueError("bad\nmore"), "ValueError: bad"),
-        (RuntimeError("OSError: full [while running 'Write/x']"), "OSError: full"),
-        (RuntimeError("Traceback (most recent\n  File x\nKeyError: 'a'\n"), "KeyError: 'a'"),
-        (KeyError(), "KeyError"),
-    ],
-)
-def test_the_first_real_error_line(error, line):
-    assert first_error_line(error) == line
 
 
 def test_the_connection_to_ml_metadata_is_not_logged(caplog):

@@ -1,10 +1,13 @@
 """Paths whose names contain the characters of patterns."""
 
+import gzip
 import os
 
+import pytest
 import tensorflow as tf
 
-from core.files import list_files, without_magic
+from core.errors import InputError
+from core.files import damage_named, list_files, without_magic
 
 
 def test_only_the_names_of_files_are_patterns(tmp_path):
@@ -30,3 +33,14 @@ def test_libraries_that_match_patterns_find_the_folder_and_no_other(tmp_path):
 def test_other_paths_stay_as_they_are(tmp_path):
     for path in (str(tmp_path), "gs://bucket/folder", str(tmp_path / "missing[1]")):
         assert without_magic(path) == path
+
+
+def test_the_damaged_file_is_named(tmp_path):
+    good, bad = str(tmp_path / "good.gz"), str(tmp_path / "bad.gz")
+    with tf.io.TFRecordWriter(good, "GZIP") as writer:
+        writer.write(b"a")
+    (tmp_path / "bad.gz").write_bytes(gzip.compress(b"no record" * 9))
+    with pytest.raises(InputError, match=f"^{bad} is damaged"), damage_named([good, bad]):
+        list(tf.data.TFRecordDataset([good, bad], "GZIP"))
+    with pytest.raises(tf.errors.DataLossError), damage_named([good]):
+        list(tf.data.TFRecordDataset(bad, "GZIP"))

@@ -289,7 +289,7 @@ class Inputs:
         self.evaluation = Split.find(job.eval_files, collective)
         for split, patterns in ((self.train, job.train_files), (self.evaluation, job.eval_files)):
             if not split.examples:
-                raise ValueError(f"no Example in {', '.join(patterns)}: nothing to train on")
+                raise ValueError(f"no Example in {', '.join(patterns)}: the split is empty")
         self.global_batch = training.batch_size_per_replica * strategy.num_replicas_in_sync
         """Examples a step, over all replicas."""
         self.steps = self._steps(self.train)

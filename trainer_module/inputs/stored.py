@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from core.files import list_files
+from core.files import damage_named, list_files
 from preprocessing import features
 from trainer_module.inputs.autotune import without_autotune
 
@@ -68,7 +68,8 @@ def count_examples(files: Sequence[str]) -> list[int]:
 def _counted(file: str) -> int:
     """Count the Examples of a file by reading it."""
     chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK).map(tf.size)
-    return int(sum(without_autotune(chunks).as_numpy_iterator()))
+    with damage_named([file]):
+        return int(sum(without_autotune(chunks).as_numpy_iterator()))
 
 
 class ClassCounter:

@@ -18,6 +18,7 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from core.errors import cause
 from core.files import without_magic
 from trainer_module.loop.callbacks import StepCallback
 from trainer_module.loop.preemption import EXIT_CODE, PreemptionSync
@@ -101,7 +102,7 @@ def readable(path: str) -> str:
 def unreadable(path: str, error: Exception) -> CheckpointError:
     """Return the CheckpointError for the checkpoint at `path`, whose reading raised `error`."""
     return CheckpointError(
-        f"{path}: this checkpoint cannot be read ({_first_line(error)}); remove "
+        f"{path}: this checkpoint cannot be read ({cause(error)}); remove "
         f"{os.path.dirname(path)} to start the training from the beginning"
     )
 
@@ -239,7 +240,7 @@ class Checkpoints:
 
     def _unwritable(self, what: str, error: Exception) -> CheckpointError:
         return CheckpointError(
-            f"{self._mine}: {what} cannot be written ({_first_line(error)}); free space there and "
+            f"{self._mine}: {what} cannot be written ({cause(error)}); free space there and "
             "run again; the last complete checkpoint is intact"
         )
 
@@ -329,8 +330,3 @@ class SaveRegularly(StepCallback):
         """Return the parts of the state that an evaluation changes."""
         state = self._checkpoints.state
         return state.epochs, bool(state.trained)
-
-
-def _first_line(error: Exception) -> str:
-    message = error.message if isinstance(error, tf.errors.OpError) else str(error)
-    return (message.strip() or type(error).__name__).splitlines()[0]

@@ -65,9 +65,8 @@ class CoordinatorSteps:
 
     def totals(self) -> dict[str, Any]:
         """Wait for all steps; return the sums over the steps since `reset`, name -> float64."""
-        with waiting_for(f"the steps that are scheduled on {self._workers} workers"):
-            while self._pending:
-                self._collect()
+        while self._pending:
+            self._collect()
         return self._totals
 
     def means(self) -> dict[str, float]:
@@ -93,7 +92,8 @@ class CoordinatorSteps:
         """Return the sums of a step, which is repeated if its worker was lost with the result."""
         while True:
             try:
-                sums: dict[str, Any] = result.fetch()
+                with waiting_for(f"a step, which is on one of {self._workers} workers"):
+                    sums: dict[str, Any] = result.fetch()
                 return sums
             except tf.errors.CancelledError:
                 # This step was cancelled because another one failed; raise the error of that one.

@@ -80,8 +80,8 @@ def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
             "check",
             [
                 "process finished passed",
-                "p99_ms 310.4 ms 250 failed",
-                "golden_positive 0.975 0.6 passed",
+                "p99 ms 310.4 ms 250 ms failed",
+                "golden positive 0.975 0.6 passed",
                 "It <b>lasts</b> (labelled positive, answered negative with probability 0.687)",
             ],
         ),

@@ -72,21 +72,27 @@ def test_sigterm_completes_accepted_requests(server, root):
     assert address.is_well()
     body = json.dumps({"signature_name": "predict_text", "instances": ["good"]}).encode()
     head = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-    with address.connect() as connection, address.connect() as idle:
+    with address.connect() as connection, address.connect() as idle, address.connect() as late:
         # The headers and a part of the body: the request is accepted.
         connection.sendall(head + body[:10])
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
-        # The server has noticed the signal once it closes the idle connection.
-        assert idle.recv(1) == b""
         with pytest.raises(OSError):
-            address.connect()
+            while True:
+                address.connect().close()
+        # A request that arrives while the process has no CPU.
+        process.send_signal(signal.SIGSTOP)
+        late.sendall(head + body)
+        time.sleep(0.6)
+        process.send_signal(signal.SIGCONT)
+        assert idle.recv(1) == b""
         connection.sendall(body[10:])
-        answer = b""
-        while chunk := connection.recv(65536):
-            answer += chunk
-    assert answer.startswith(b"HTTP/1.1 200 ")
-    assert answer.endswith(b'{"predictions":[{"label":1,"probability":0.9}]}')
+        for each in (late, connection):
+            answer = b""
+            while chunk := each.recv(65536):
+                answer += chunk
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            assert answer.endswith(b'{"predictions":[{"label":1,"probability":0.9}]}')
     assert process.wait(60) == 0
 
 

@@ -3,8 +3,9 @@
 import pytest
 import tensorflow as tf
 
+from trainer_module.cluster import collective
 from trainer_module.loop import parameter_server
-from trainer_module.loop.parameter_server import CoordinatorSteps
+from trainer_module.loop.parameter_server import _STEPS_AHEAD, CoordinatorSteps
 
 WORKERS = 2
 
@@ -126,3 +127,11 @@ def test_a_step_whose_result_is_lost_with_its_worker_is_repeated(steps, error):
     steps._coordinator.lost = error(None, None, "from /job:worker/replica:0/task:0")
     assert steps.totals()["accuracy"].tolist() == [0 + 1 + 2, 6.0]
     assert steps._coordinator.waiting == 0
+
+
+def test_a_wait_for_a_single_step_is_logged(steps, monkeypatch, caplog):
+    monkeypatch.setattr(collective, "_SECONDS_BEFORE_LOG", 0.01)
+    with caplog.at_level("INFO", logger="absl"):
+        for _ in range(_STEPS_AHEAD[0] * WORKERS + 1):
+            steps(numbers(), 1)
+    assert f"Waiting for a step, which is on one of {WORKERS} workers" in caplog.text
