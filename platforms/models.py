@@ -51,12 +51,13 @@ def pushed_models(config: PipelineConfig) -> list[PushedModel]:
     if config.tracking.mlflow is None:
         return models
     try:
-        champion = tracking.champion(tracking.connect(config.tracking.mlflow), config.name)
+        found = tracking.champion(tracking.connect(config.tracking.mlflow), config.name)
     except Exception as error:  # MLflow raises the errors of many libraries.
         raise ConfigError(
             f"tracking.mlflow: {cause(error)}; list the models without their aliases "
             "by --set tracking.mlflow=null"
         ) from None
+    champion = found and found.tags.get(tracking.PUSHED_TAG)
     return [
         model._replace(alias=tracking.CHAMPION) if model.version == champion else model
         for model in models

@@ -37,6 +37,7 @@ from trainer_module.inputs import stored
 if TYPE_CHECKING:
     import mlflow.entities
     from mlflow import MlflowClient
+    from mlflow.entities.model_registry import ModelVersion
 
 SECONDS = 45.0
 """The longest time that a run waits for MLflow."""
@@ -189,7 +190,7 @@ def send(tracking: Tracking, content: Content) -> None:
         _log(client, child, trial, [] if score is None else [("val_loss", score, 0)])
         client.set_terminated(child.info.run_id)
     if source.pushed_to:
-        _register(client, run_id, source)
+        _register(client, run, source)
     ended = started + round(1e3 * sum(step.seconds for step in source.steps))
     status = {"failed": "FAILED", "unfinished": "KILLED"}.get(result(content), "FINISHED")
     client.set_terminated(run_id, status, ended)
@@ -203,12 +204,12 @@ def move_champion(client: MlflowClient, name: str, pushed: str) -> str | None:
     return version
 
 
-def champion(client: MlflowClient, name: str) -> str | None:
-    """Return the name of the pushed version with the alias; None without one."""
+def champion(client: MlflowClient, name: str) -> ModelVersion | None:
+    """Return the version of the registered model that has the alias."""
     from mlflow.exceptions import MlflowException
 
     try:
-        return client.get_model_version_by_alias(name, CHAMPION).tags.get(PUSHED_TAG)
+        return client.get_model_version_by_alias(name, CHAMPION)
     except MlflowException as error:
         # The first one is the error for a missing model, the second one for a missing alias.
         if error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
@@ -309,18 +310,25 @@ def _trials(source: Sources) -> list[dict[str, Any]]:
     return trials
 
 
-def _register(client: MlflowClient, run_id: str, source: Sources) -> None:
-    """Make the pushed model a version of the registered model, and move the alias to it."""
+def _register(client: MlflowClient, run: mlflow.entities.Run, source: Sources) -> None:
+    """Make the pushed model a version of the registered model, and move the alias to it.
+
+    The alias stays at the model of a later run, because a run may be sent late.
+    """
     from mlflow.exceptions import MlflowException
 
     if _version(client, source.name, source.pushed_version) is None:
         with tempfile.TemporaryDirectory() as folder:
             _save_model(source, folder)
-            client.log_artifacts(run_id, os.path.join(folder, "model"), "model")
+            client.log_artifacts(run.info.run_id, os.path.join(folder, "model"), "model")
         with contextlib.suppress(MlflowException):  # It exists.
             client.create_registered_model(source.name)
         tags = {PUSHED_TAG: source.pushed_version}
-        client.create_model_version(source.name, f"runs:/{run_id}/model", run_id, tags)
+        model = f"runs:/{run.info.run_id}/model"
+        client.create_model_version(source.name, model, run.info.run_id, tags)
+    now = champion(client, source.name)
+    served = client.get_run(now.run_id) if now and now.run_id else run
+    if served.info.start_time <= run.info.start_time:
         move_champion(client, source.name, source.pushed_version)
 
 

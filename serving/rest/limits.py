@@ -188,6 +188,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
         If this process had no CPU for a while, its timers come before the requests.
         """
+        if self.transport.is_closing():
+            return
         unread = array("i", [0])
         fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, unread)
         if not unread[0]:

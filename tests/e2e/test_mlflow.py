@@ -1,5 +1,6 @@
 """Runs in MLflow, and the way back to an earlier model, against MLflow's own server."""
 
+import dataclasses
 import json
 import re
 import shlex
@@ -11,6 +12,7 @@ import urllib.request
 import pytest
 import yaml
 
+from components.run_report.history import read_runs
 from tests.checkout import CHECKOUT
 from tests.e2e.conftest import LITTLE
 from tests.e2e.harness import COMMAND, Workspace
@@ -212,6 +214,12 @@ def test_a_rolled_back_model_is_not_pushed_again_but_can_be_served_again(mlflow_
     assert "was rolled back" in values(failed["data"]["tags"])["mlflow.note.content"]
     forward = tracked.command("rollback", second.name)
     assert forward.returncode == 0, forward.stderr
+    assert mlflow_server.champion() == second.name
+    # The alias stays where it is if an earlier run is sent late.
+    late = read_runs(tracked.store())[-1].sources(NAME)
+    (tracked.root / "unsent").mkdir(exist_ok=True)
+    (tracked.root / "unsent" / "late.json").write_text(json.dumps(dataclasses.asdict(late)))
+    assert f"sent {late.run_id}" in tracked.command("runs", "--send").stdout
     assert mlflow_server.champion() == second.name
     unknown = tracked.command("rollback", "17")
     assert (unknown.returncode, "no version 17" in unknown.stderr) == (2, True)

@@ -72,7 +72,8 @@ def test_sigterm_completes_accepted_requests(server, root):
     assert address.is_well()
     body = json.dumps({"signature_name": "predict_text", "instances": ["good"]}).encode()
     head = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-    with address.connect() as connection, address.connect() as idle, address.connect() as late:
+    connection, idle, late, gone = (address.connect() for _ in range(4))
+    with connection, idle, late:
         # The headers and a part of the body: the request is accepted.
         connection.sendall(head + body[:10])
         time.sleep(0.2)
@@ -80,6 +81,7 @@ def test_sigterm_completes_accepted_requests(server, root):
         with pytest.raises(OSError):
             while True:
                 address.connect().close()
+        gone.close()
         # A request that arrives while the process has no CPU.
         process.send_signal(signal.SIGSTOP)
         late.sendall(head + body)
@@ -94,6 +96,7 @@ def test_sigterm_completes_accepted_requests(server, root):
             assert answer.startswith(b"HTTP/1.1 200 ")
             assert answer.endswith(b'{"predictions":[{"label":1,"probability":0.9}]}')
     assert process.wait(60) == 0
+    assert "Exception" not in process.stderr.read()
 
 
 SIGTERM_WHEN_READY = """
