@@ -18,7 +18,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -135,7 +135,7 @@ def track(tracking: Tracking, content: Content) -> None:
     )
 
 
-def send_unsent(tracking: Tracking, killed: Iterable[Sources] = ()) -> Iterator[str]:
+def send_unsent(tracking: Tracking, killed: Sequence[Sources]) -> Iterator[str]:
     """Send the runs that were not sent; yield the id of each one that is now in MLflow.
 
     Args:
@@ -153,9 +153,12 @@ def send_unsent(tracking: Tracking, killed: Iterable[Sources] = ()) -> Iterator[
         send(tracking, collect(Sources(**values, steps=steps)))
         fileio.remove(file)
         yield values["run_id"]
+    if not killed:
+        return
     client = connect(tracking.uri)
+    experiment = _experiment(client, tracking.name)
     for source in killed:
-        if not _find(client, _experiment(client, tracking.name), source.run_id):
+        if not _find(client, experiment, source.run_id):
             send(tracking, collect(source))
             yield source.run_id
 
@@ -317,7 +320,8 @@ def _register(client: MlflowClient, run: mlflow.entities.Run, source: Sources) -
     """
     from mlflow.exceptions import MlflowException
 
-    if _version(client, source.name, source.pushed_version) is None:
+    version = _version(client, source.name, source.pushed_version)
+    if version is None:
         with tempfile.TemporaryDirectory() as folder:
             _save_model(source, folder)
             client.log_artifacts(run.info.run_id, os.path.join(folder, "model"), "model")
@@ -325,11 +329,11 @@ def _register(client: MlflowClient, run: mlflow.entities.Run, source: Sources) -
             client.create_registered_model(source.name)
         tags = {PUSHED_TAG: source.pushed_version}
         model = f"runs:/{run.info.run_id}/model"
-        client.create_model_version(source.name, model, run.info.run_id, tags)
+        version = client.create_model_version(source.name, model, run.info.run_id, tags).version
     now = champion(client, source.name)
     served = client.get_run(now.run_id) if now and now.run_id else run
     if served.info.start_time <= run.info.start_time:
-        move_champion(client, source.name, source.pushed_version)
+        client.set_registered_model_alias(source.name, CHAMPION, version)
 
 
 def _version(client: MlflowClient, name: str, pushed: str) -> str | None:
