@@ -48,7 +48,8 @@ _STATES = {
     mlmd.Execution.CACHED: "cached",
     mlmd.Execution.FAILED: "failed",
 }
-_UNFINISHED = "unfinished"
+UNFINISHED = "unfinished"
+"""The state of a component and the result of a run that was killed."""
 
 
 class Step(NamedTuple):
@@ -156,6 +157,26 @@ class Run:
         )
 
 
+def result_of(failure: str, blessed: bool | None, refused: object, pushed: object) -> str:
+    """Return the result of a run in one or two words.
+
+    Args:
+      failure: the error of a failed run.
+      blessed: whether the Evaluator blessed the model; None if it did not decide.
+      refused: true if the serving check refused the model.
+      pushed: true if the model was pushed.
+    """
+    if failure:
+        return "failed"
+    if blessed is None:
+        return UNFINISHED
+    if not blessed:
+        return "not blessed"
+    if refused:
+        return "refused"
+    return "pushed" if pushed else "blessed"
+
+
 def installed_versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that a result depends on."""
     return {
@@ -237,7 +258,7 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
 def _step(name: str, execution: mlmd.Execution, run_started: float) -> Step:
     begun = execution.create_time_since_epoch / 1000
     ended = execution.last_update_time_since_epoch / 1000
-    state = _STATES.get(execution.last_known_state, _UNFINISHED)
+    state = _STATES.get(execution.last_known_state, UNFINISHED)
     return Step(name, state, max(0.0, begun - run_started), max(0.0, ended - begun))
 
 

@@ -16,7 +16,7 @@ from tfx.dsl.io import fileio
 from components.properties import CHECK_FILE
 from components.run_report.charts import draw
 from components.run_report.evaluation import Evaluation, read_evaluation
-from components.run_report.history import Sources
+from components.run_report.history import UNFINISHED, Sources, result_of
 from components.run_report.input_data import (
     Balance,
     InputData,
@@ -35,7 +35,7 @@ _SUM_MODEL = "ngram_linear"
 _T = TypeVar("_T")
 _VERDICTS = {
     "failed": ("bad", "The run failed. {0.failure}"),
-    "unfinished": ("neutral", "The run did not evaluate a model."),
+    UNFINISHED: ("neutral", "The run did not evaluate a model."),
     "not blessed": ("bad", "The model is not blessed, and was not pushed."),
     "refused": ("bad", "The model is blessed, but failed the serving check. It was not pushed."),
     "pushed": ("good", "The model is blessed, and was pushed to {0.pushed_to}."),
@@ -173,16 +173,9 @@ def _number(value: float, pattern: str = "{:.4f}") -> str:
 
 def result(content: Content) -> str:
     """Return the result of the run, a key of _VERDICTS."""
-    sources = content.sources
-    if sources.failure:
-        return "failed"
-    if sources.blessed is None:
-        return "unfinished"
-    if not sources.blessed:
-        return "not blessed"
-    if content.check and not content.check["passed"]:
-        return "refused"
-    return "pushed" if sources.pushed_to else "blessed"
+    source, check = content.sources, content.check
+    refused = check is not None and not check["passed"]
+    return result_of(source.failure, source.blessed, refused, source.pushed_to)
 
 
 def _read_json(folder: str, name: str) -> dict[str, Any]:

@@ -6,15 +6,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from components.run_report.history import Run, Sources, read_runs
+from components.run_report.history import UNFINISHED, Run, Sources, read_runs, result_of
 from core.errors import InputError
 from core.metadata import open_store, without_password
 from core.settings import flat_settings
 from pipeline.config import PipelineConfig
 
-UNFINISHED, UNKNOWN = "unfinished", "–"
-"""Result of a run that was killed, and of a run of an earlier version, which recorded no
-results."""
+UNKNOWN = "–"
+"""Result of a run of an earlier version, which recorded no results."""
 
 
 def find_runs(config: PipelineConfig) -> list[Run]:
@@ -52,15 +51,10 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
 
 def result(run: Run) -> str:
     """Return the result of a run in one or two words."""
-    if run.outcome:
-        if not run.outcome["blessed"]:
-            return "not blessed"
-        if run.outcome.get("refused"):
-            return "refused"
-        return "pushed" if run.outcome["pushed_to"] else "blessed"
-    if run.error:
-        return "failed"
-    return UNFINISHED if run.settings else UNKNOWN
+    outcome = run.outcome or {}
+    facts = (outcome.get(key) for key in ("blessed", "refused", "pushed_to"))
+    found = result_of(run.error, *facts)
+    return UNKNOWN if found == UNFINISHED and not run.settings else found
 
 
 def killed_runs(config: PipelineConfig) -> list[Sources]:
