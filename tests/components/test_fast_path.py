@@ -1,7 +1,5 @@
 """Raw files to transformed features, compared with a slow and obvious reference."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import json

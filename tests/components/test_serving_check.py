@@ -15,14 +15,7 @@ from components.serving_check import candidate, results
 from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck
 from components.serving_check.settings import Thresholds
-from tests.components.checked_models import (
-    BAD,
-    GOOD,
-    Words,
-    example,
-    save,
-    write_evaluation,
-)
+from tests.components.checked_models import BAD, GOOD, Words, example, save, write_evaluation
 
 GOLDEN = [f"positive\t{word} thing" for word in GOOD] + [f"negative\t{word} thing" for word in BAD]
 REVIEWS = [(f"a {word} phone, number {n}", int(word in GOOD)) for n in range(20) for word in GOOD]
@@ -216,11 +209,7 @@ def judged(sample=SAMPLE, count=4, predictions=None, **changes):
             "0 of 1 negative golden sentences are right, serving_check.min_golden requires 0.5; "
             "check the model, or set serving_check.golden to sentences of its data",
         ),
-        (
-            {"count": 5},
-            "examples",
-            "the test split has 4 reviews, the evaluation counted 5",
-        ),
+        ({"count": 5}, "examples", "the test split has 4 reviews, the evaluation counted 5"),
     ],
 )
 def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):

@@ -1,7 +1,5 @@
 """Input that is sorted by label: the written Examples and the sample for statistics are mixed."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 

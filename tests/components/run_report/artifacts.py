@@ -113,10 +113,7 @@ EVALUATION = Evaluation(
         SliceAccuracy("length_bucket", "1-19", 50, 0.7, Interval(0.56, 0.81)),
         SliceAccuracy("length_bucket", "20-49", 950, 0.91, Interval(0.89, 0.93)),
     ],
-    checks=[
-        Check("accuracy < 0.95", False),
-        Check("drop < 0.1", True),
-    ],
+    checks=[Check("accuracy < 0.95", False), Check("drop < 0.1", True)],
     confusion=[[450, 50], [40, 460]],
     curve=[Point(1 - n / 400, n / 400, min(1.0, n / 100), 0.9) for n in range(401)],
     tenths=[Tenth(n / 10, n / 10 + 0.05, 10 - n, n) for n in range(10)],

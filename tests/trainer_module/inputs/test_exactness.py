@@ -91,8 +91,7 @@ print('RESULT', json.dumps([inputs.steps, totals]))
 
 
 @pytest.mark.parametrize(
-    ("replicas", "interrupted_after", "steps"),
-    [exhaustive(1, 5, 16), (2, 3, 8)],
+    ("replicas", "interrupted_after", "steps"), [exhaustive(1, 5, 16), (2, 3, 8)]
 )
 def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
     prepared, tmp_path, replicas, interrupted_after, steps

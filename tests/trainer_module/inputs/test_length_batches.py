@@ -65,14 +65,7 @@ def order_of(batches):
     shuffle=st.booleans(),
 )
 def test_every_example_once_in_the_narrowest_width(lengths, batch_size, window, group, shuffle):
-    batches = batches_of(
-        lengths,
-        batch_size,
-        window=window,
-        group=group,
-        shuffle=shuffle,
-        seed=5,
-    )
+    batches = batches_of(lengths, batch_size, window=window, group=group, shuffle=shuffle, seed=5)
     assert len(batches) == math.ceil(len(lengths) / batch_size)
     assert all(len(labels) == batch_size for _, labels in batches[:-1])
     numbers = [number for batch in order_of(batches) for number in batch]
