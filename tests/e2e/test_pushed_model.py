@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from preprocessing import features, normalise
 from preprocessing.settings import Transform
-from serving.predict_text import load_predict_text
 from tests.checkout import CHECKOUT
 from tests.e2e.everyday import SENTENCES
 
@@ -105,16 +104,6 @@ def test_predict_scores_files_with_the_answers_of_the_signature(
     np.testing.assert_allclose(scores["probability"], answers["probability"], atol=1e-6)
     labels = ["positive" if p > 0.5 else "negative" for p in scores["probability"].to_pylist()]
     assert scores["label"].to_pylist() == labels
-
-
-def test_ngrams_of_numpy_score_the_pushed_model_with_the_same_bits(finished):
-    workspace, _ = finished
-    predict = load_predict_text(str(workspace.pushed()[0]))
-    texts = _texts(_examples(workspace, "ReviewExampleGen", "eval"))
-    found = predict(texts)
-    assert predict.is_fast
-    for name, values in predict._by_text(texts).items():
-        np.testing.assert_array_equal(found[name], values)
 
 
 def answers(done):

@@ -79,12 +79,3 @@ def test_the_profile_has_the_steps_that_are_set_once(monkeypatch, first_step, at
             board.on_train_batch_end(batch + at_once - 1)
         board.on_train_end()
     assert events == [first_step + step for step in profiled]
-
-
-def test_tensorboard_logs_its_first_error_and_stops(caplog, tmp_path):
-    (tmp_path / "file").touch()
-    board = TensorBoard(str(tmp_path / "file"), Training())
-    for epoch in range(3):
-        board.on_epoch_end(epoch, {"loss": 0.5})
-    [line] = [record.getMessage() for record in caplog.records]
-    assert line.startswith("TensorBoard is disabled after an error: ")
