@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
     "training",
     [
         exhaustive({"loop": "custom", "jit_compile": True}),
-        {"strategy": "multi_worker_mirrored", "workers": 2},
+        exhaustive({"strategy": "multi_worker_mirrored", "workers": 2}),
         exhaustive({"strategy": "parameter_server", "workers": 2}),
     ],
     ids=lambda training: "-".join(str(value) for value in training.values()),
