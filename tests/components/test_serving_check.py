@@ -15,7 +15,8 @@ from components.serving_check import candidate, results
 from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck
 from components.serving_check.settings import Thresholds
-from tests.components.checked_models import BAD, GOOD, Words, example, save, write_evaluation
+from tests.components.checked_models import BAD, GOOD, Words, save, write_evaluation
+from tests.examples import example, write
 
 GOLDEN = [f"positive\t{word} thing" for word in GOOD] + [f"negative\t{word} thing" for word in BAD]
 REVIEWS = [(f"a {word} phone, number {n}", int(word in GOOD)) for n in range(20) for word in GOOD]
@@ -35,13 +36,10 @@ class Workspace:
         self.saved = folder / "model" / "Format-Serving"
         split = folder / "examples" / "Split-test"
         split.mkdir(parents=True)
-        options = tf.io.TFRecordOptions(compression_type="GZIP")
+        examples = [example(text=text, label=label) for text, label in REVIEWS]
         for part in (0, 1):
-            with tf.io.TFRecordWriter(str(split / f"part-{part}.gz"), options) as writer:
-                for text, label in REVIEWS[part::2]:
-                    writer.write(example(text, label))
+            write(split / f"part-{part}.gz", examples[part::2])
         write_evaluation(folder / "evaluation", 1.0, len(REVIEWS))
-        examples = [example(text, label) for text, label in REVIEWS]
         # sigmoid(3) and sigmoid(-3) of the model.
         right = [0.9526 if label else 0.0474 for _, label in REVIEWS]
         stored = dict(zip(map(files.digest, examples), right, strict=True))

@@ -13,6 +13,7 @@ from preprocessing import features, normalise
 from preprocessing.settings import Transform
 from tests.checkout import CHECKOUT
 from tests.e2e.everyday import SENTENCES
+from tests.examples import example
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
@@ -55,19 +56,16 @@ def test_raw_strings_and_examples_get_the_same_answer(pushed, test_examples):
 
 
 def test_examples_need_no_label_to_be_predicted(pushed):
-    text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"Great: loved it"]))
-    example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
-    answer = pushed.signatures["serving_default"](
-        examples=tf.constant([example.SerializeToString()])
-    )
+    unlabelled = tf.constant([example(text="Great: loved it")])
+    answer = pushed.signatures["serving_default"](examples=unlabelled)
     assert answer["label"].numpy() in ([0], [1])
 
 
 def test_transform_features_returns_the_features_of_the_training(finished, pushed):
     workspace, _ = finished
     written = Counter()
-    for example in _examples(workspace, "Transform", "eval"):
-        feature = tf.train.Example.FromString(example).features.feature
+    for one in _examples(workspace, "Transform", "eval"):
+        feature = tf.train.Example.FromString(one).features.feature
         [bucket] = feature[features.LENGTH_BUCKET].bytes_list.value
         written[bucket, tuple(feature[features.NGRAMS].int64_list.value)] += 1
     raw = _examples(workspace, "ReviewExampleGen", "eval")
