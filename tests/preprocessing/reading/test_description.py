@@ -45,6 +45,7 @@ def lines(folder: Path, options: ReadOptions | None = None) -> list[str]:
             "CSV: title `title`, text `text`",
         ),
         (b"__label__1 a\n", ReadOptions(labels="optional"), "lines of text"),
+        (b"\n", ReadOptions(), "empty"),
     ],
 )
 def test_the_format_the_columns_and_the_scale_are_shown(
