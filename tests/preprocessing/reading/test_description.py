@@ -37,6 +37,7 @@ def lines(folder, options=None):
             "CSV: title `title`, text `text`",
         ),
         (b"__label__1 a\n", ReadOptions(labels="optional"), "lines of text"),
+        (b"\n", ReadOptions(), "empty"),
     ],
 )
 def test_the_format_the_columns_and_the_scale_are_shown(tmp_path, content, options, line):

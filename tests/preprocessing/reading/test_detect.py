@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from core.errors import InputError
+from pipeline.config import load_config
 from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.formats import parquet as parquet_format
@@ -185,6 +186,11 @@ def test_the_meaning_of_labels():
         assert canonical(b"__label__Pos") == "pos"
     assert LabelReader(Layout("csv", label_scale="0 and 1")).read(True) == 1
     assert LabelReader(Layout("csv", label_scale="1 to 5")).read(True) is None
+    # The decimal comma of many countries, and half stars, which only a setting gives a meaning.
+    assert LabelReader(Layout("csv", label_scale="1 to 5")).read("5,0") == 1
+    halves = load_config(overrides=["data.labels={1.5: 0, 4.5: 1, no: 0, yes: 1}"]).data.labels
+    reader = LabelReader(Layout("csv", label_map=halves))
+    assert [reader.read(label) for label in (1.5, "4.5", "No", "yes")] == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -211,7 +217,8 @@ def test_a_configured_scale_applies_whatever_the_name_of_the_column(folder, kind
         ("first-line-broken", '{"rating": \n\n{"rating": 5, "text": "x"}\n', "jsonl"),
         ("no-label.ft.txt", "nothing here\n", "fasttext"),
         ("bom.txt", "\ufeff__label__1 a\n", "fasttext"),
-        ("empty.csv", "", "fasttext"),
+        ("empty.csv", "", "empty"),
+        ("blank.csv", " \n\n", "empty"),
     ],
 )
 def test_the_content_decides_before_the_name(folder, name, content, kind):
