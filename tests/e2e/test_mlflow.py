@@ -29,7 +29,7 @@ SECRET = "open-sesame-17"
 
 
 class Load:
-    """Requests to `amazon-reviews serve`, one after the other, until the end."""
+    """Requests to `amazon-reviews serve`, twenty a second, until the end."""
 
     def __init__(self, workspace):
         self.answers, self.failed = [], []
@@ -50,7 +50,7 @@ class Load:
         body = json.dumps(
             {"signature_name": "predict_text", "instances": ["Great phone, I use it every day."]}
         ).encode()
-        while not self._ended.is_set():
+        while not self._ended.wait(0.05):
             try:
                 with urllib.request.urlopen(self._url, body) as answer:
                     [prediction] = json.loads(answer.read())["predictions"]

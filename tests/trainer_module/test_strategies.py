@@ -105,7 +105,7 @@ def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expec
             "strategy": "multi_worker_mirrored",
             "workers": 2,
             "batch_size_per_replica": 8,
-            "model": "cnn_lstm",
+            "model": "text_cnn",
             "loop": "custom",
             "learning_rate": 0.08,
             "epochs": 6,
