@@ -154,10 +154,13 @@ def test_a_run_that_is_not_blessed_says_why(mlflow_server, tracked):
     assert "0.999" in tags["mlflow.note.content"]
 
 
-def test_a_server_that_does_not_respond_costs_one_warning_and_gets_run_and_trials_later(
+def test_a_killed_run_and_one_without_an_answer_are_sent_later_with_their_trials(
     mlflow_server, tracked
 ):
     known = len(mlflow_server.runs())
+    tracked.run_and_kill(
+        lambda: list(tracked.root.glob("checkpoints/**/*.index")), "training.epochs=80"
+    )
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()  # It accepts connections and answers none.
@@ -170,23 +173,14 @@ def test_a_server_that_does_not_respond_costs_one_warning_and_gets_run_and_trial
     assert uri in warning
     sent = tracked.command("runs", "--send")
     assert sent.returncode == 0, sent.stderr
-    assert sent.stdout.count("sent ") == 1
+    assert sent.stdout.count("sent ") == 2
+    [killed] = mlflow_server.runs("attributes.status = 'KILLED'")
+    assert values(killed["data"]["tags"])["result"] == "unfinished"
     parent = mlflow_server.runs("tags.result = 'blessed'")[0]["info"]["run_id"]
     children = mlflow_server.runs(f"tags.mlflow.parentRunId = '{parent}'")
     assert len(children) == 2
     assert all("val_loss" in values(each["data"]["metrics"]) for each in children)
-    assert len(mlflow_server.runs()) == known + 3
-    assert tracked.command("runs", "--send").stdout == ""
-
-
-def test_a_killed_run_is_sent_later(mlflow_server, tracked):
-    tracked.run_and_kill(
-        lambda: list(tracked.root.glob("checkpoints/**/*.index")), "training.epochs=80"
-    )
-    assert tracked.command("runs", "--send").stdout.count("sent ") == 1
-    killed = mlflow_server.runs()[0]
-    assert killed["info"]["status"] == "KILLED"
-    assert values(killed["data"]["tags"])["result"] == "unfinished"
+    assert len(mlflow_server.runs()) == known + 4
     assert tracked.command("runs", "--send").stdout == ""
 
 
