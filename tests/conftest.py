@@ -1,5 +1,6 @@
 """The fixtures of all test folders."""
 
+import logging
 import os
 import re
 import shutil
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
+
+from core import progress
 
 _ROOT = Path(__file__).parents[1]
 
@@ -95,6 +98,16 @@ def log(caplog):
     absl_logging.set_verbosity(absl_logging.INFO)
     yield caplog
     absl_logging.set_verbosity(before)
+
+
+@pytest.fixture
+def reported():
+    """The values of each report of progress."""
+    reports, listener = [], logging.Handler()
+    listener.emit = lambda record: reports.append(progress.values(record))
+    progress.LOGGER.addHandler(listener)
+    yield reports
+    progress.LOGGER.removeHandler(listener)
 
 
 @pytest.fixture(autouse=True, scope="session")
