@@ -19,7 +19,7 @@ from components.properties import BASELINE_PROPERTY
 from components.run_report.evaluation import read_evaluation
 from core.errors import InputError
 from core.files import without_magic
-from preprocessing.fast.ngrams import words
+from preprocessing import normalise
 from serving.predict_text import PredictText
 from tests.components.evaluated import write_examples, write_ngram_model, write_other_model
 
@@ -84,6 +84,10 @@ def assert_equal(found, wanted):
     for metric in METRICS:
         value = metric.value(wanted)
         assert metric.value(found) == pytest.approx(value, rel=1e-6, nan_ok=True)
+
+
+def words(text):
+    return normalise.words(tf.constant([text]))[0].numpy().tolist()
 
 
 def bucket(text):
