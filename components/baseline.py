@@ -28,7 +28,6 @@ from tfx.version import __version__
 from components.properties import BASELINE_PROPERTY, BLESSED_PROPERTY
 from components.saved_models import copy_model, identity
 from core.errors import InputError, UserError
-from core.files import without_magic
 from serving.versions import MODEL_FILE, is_complete, versions
 
 MODEL_KEY = "model"
@@ -260,6 +259,6 @@ def _read(model: str) -> None:
     with fileio.open(os.path.join(model, MODEL_FILE), "rb") as file:
         if not saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs:
             raise ValueError(f"{MODEL_FILE} contains no graph")
-    weights = tf.train.load_checkpoint(os.path.join(without_magic(model), "variables", "variables"))
+    weights = tf.train.load_checkpoint(os.path.join(model, "variables", "variables"))
     for name in weights.get_variable_to_shape_map():
         weights.get_tensor(name)

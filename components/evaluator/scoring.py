@@ -31,7 +31,6 @@ from components.evaluator.metrics import Counts
 from components.examples import batches, read
 from components.tfrecords import cores
 from core.errors import InputError
-from core.files import without_magic
 from core.progress import Progress
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
@@ -218,7 +217,7 @@ class _Model:
 
     def __init__(self, folder: str):
         self._folder = folder
-        self._loaded = tf.saved_model.load(without_magic(folder))
+        self._loaded = tf.saved_model.load(folder)
         self._signatures = self._loaded.signatures
         transform = self._signatures.get("transform_features")
         self.features = transform.structured_outputs if transform else {}

@@ -49,7 +49,6 @@ from components.beam import LocalBeamExecutor, read_results, units_of, write_res
 from components.examples import split_files
 from components.schema_gen import read_schema
 from components.transform import stages
-from core.files import without_magic
 from trainer_module.inputs import stored
 
 _FILE_PREFIX = "transformed_examples"
@@ -127,7 +126,7 @@ class Executor(LocalBeamExecutor):
         config = _source(schema).Project(columns).TensorAdapterConfig()
         with (
             self._make_beam_pipeline() as pipeline,
-            tft_beam.Context(temp_dir=without_magic(scratch), use_deep_copy_optimization=True),
+            tft_beam.Context(temp_dir=scratch, use_deep_copy_optimization=True),
         ):
             batches = (
                 pipeline

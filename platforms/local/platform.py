@@ -24,10 +24,9 @@ class Local(Platform):
     @property
     def metadata(self) -> ConnectionConfig:
         """See `Platform`."""
-        location = self._config.paths.metadata
-        if "://" not in location:
-            make_folder("paths.metadata", os.path.dirname(location))
-        return connection_config(location)
+        file = self._config.paths.metadata
+        make_folder("paths.metadata", os.path.dirname(file))
+        return connection_config(file)
 
     @property
     def history(self) -> str:
