@@ -147,16 +147,14 @@ class Beam(Section):
     removed = {
         "direct_running_mode": "set beam.args: [--direct_running_mode=...]",
         "direct_num_workers": "set beam.args: [--direct_num_workers=...]",
-        "dataflow": "set vertex.project, vertex.region and paths.root, and Dataflow's own options, "
-        "such as --worker_machine_type, in beam.args",
+        "dataflow": "set Dataflow's own options in beam.args",
     }
 
-    runner: Literal["direct", "dataflow", "flink"] = "direct"
-    """`direct` runs Beam in the process of the component, `dataflow` on Google Cloud Dataflow,
-    `flink` on Apache Flink."""
+    runner: Literal["direct", "flink"] = "direct"
+    """`direct` runs Beam in the process of the component, `flink` on Apache Flink."""
     args: list[str] = []
-    """Further arguments for Beam, such as `--runner=SparkRunner`, `--direct_num_workers=2` or
-    Dataflow's `--max_num_workers=8`; they override those of the runner above."""
+    """Further arguments for Beam, such as `--runner=DataflowRunner`, `--runner=SparkRunner` or
+    `--direct_num_workers=2`; they override those of the runner above."""
     flink: Flink = Flink()
 
 

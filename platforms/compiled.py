@@ -47,7 +47,7 @@ class Compiled(Platform):
 
     def place(self, component: BaseNode) -> None:
         """See `Platform`."""
-        set_beam_args(self._config, component, in_image=True)
+        set_beam_args(self._config, component)
         resources = self._config.cluster.resources.get(component.id)
         # A Trainer that starts a training job only follows it: the replicas get the resources.
         if resources is None or (component.id == TRAINER and self._has_peers):

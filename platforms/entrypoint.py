@@ -13,9 +13,7 @@ import json
 import logging
 import os
 import runpy
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -52,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
             mended = json.dumps(with_own_inputs(executor_input, inputs_spec))
             spec = step.json_serialized_inputs_spec_args
             options = [_CLASS, name, _INPUT, mended, _SPEC, spec]
-            _run(_EXECUTOR, [*options, *writable_setup_file(beam_args)])
+            _run(_EXECUTOR, [*options, *beam_args])
             write_properties(executor_input)
             outputs = executor_input["outputs"]["artifacts"].values()
             uris = [artifact["uri"] for given in outputs for artifact in given["artifacts"]]
@@ -199,24 +197,6 @@ def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, 
                 raise InputError(
                     f"parameter {name}: must be an integer, not {values[name]!r}"
                 ) from None
-
-
-def writable_setup_file(beam_args: Sequence[str]) -> list[str]:
-    """Return Beam's arguments with `--setup_file` in a copy of its folder if that is read-only.
-
-    Beam builds the package for Dataflow in that folder, and the root file system of a container
-    may be read-only.
-    """
-    changed = []
-    for argument in beam_args:
-        name, _, file = argument.partition("=")
-        folder = os.path.dirname(file)
-        if name == "--setup_file" and os.path.isdir(folder) and not os.access(folder, os.W_OK):
-            copy = os.path.join(tempfile.mkdtemp(prefix="setup-"), "package")
-            shutil.copytree(folder, copy)
-            argument = f"{name}={os.path.join(copy, os.path.basename(file))}"
-        changed.append(argument)
-    return changed
 
 
 def delete_folder_markers(uris: Sequence[str]) -> None:

@@ -61,4 +61,4 @@ class Local(Platform):
 
     def place(self, component: BaseNode) -> None:
         """See `Platform`."""
-        set_beam_args(self._config, component, in_image=False)
+        set_beam_args(self._config, component)

@@ -1,10 +1,8 @@
 """The container's command: corrected inputs, properties, exit codes, folder markers."""
 
 import json
-import os
 import runpy
 import sys
-from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import Mock
 
@@ -22,7 +20,6 @@ from platforms.entrypoint import (
     delete_folder_markers,
     main,
     with_own_inputs,
-    writable_setup_file,
     write_properties,
 )
 from platforms.parameters import SETTINGS_KEY
@@ -243,20 +240,6 @@ def test_the_folder_markers_that_a_step_leaves_are_deleted(bucket, monkeypatch, 
 
     assert run_main(monkeypatch, step, "gs://bucket/run") == 0
     assert set(bucket) == {"run/checked/checked.json", "run/anomalies/"}
-
-
-def test_a_read_only_package_for_dataflow_is_copied(tmp_path, monkeypatch):
-    (tmp_path / "package" / "core").mkdir(parents=True)
-    setup = tmp_path / "package" / "setup.py"
-    setup.write_text("setup()")
-    arguments = ["--runner=DataflowRunner", f"--setup_file={setup}", "--setup_file=/none/setup.py"]
-    assert writable_setup_file(arguments) == arguments
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    runner, copied, missing = writable_setup_file(arguments)
-    assert [runner, missing] == [arguments[0], arguments[2]]
-    copy = Path(copied.removeprefix("--setup_file="))
-    assert copy != setup and copy.name == "setup.py" and copy.read_text() == "setup()"
-    assert (copy.parent / "core").is_dir()
 
 
 def test_the_driver_constructs_our_class_and_keeps_its_error(monkeypatch, capsys):
