@@ -1,20 +1,16 @@
-"""Callbacks: progress, a loss that is not finite, TensorBoard."""
+"""Callbacks: progress, a loss that is not finite."""
 
 import logging
 import math
-from types import SimpleNamespace
 
 import pytest
-import tensorflow as tf
 
 from core import progress
 from trainer_module.loop.callbacks import (
     NonFiniteLossError,
     StepProgress,
     StopOnNonFiniteLoss,
-    TensorBoard,
 )
-from trainer_module.settings import Training
 
 
 @pytest.fixture
@@ -60,31 +56,3 @@ def test_a_loss_that_is_not_finite_ends_the_training_at_its_step(loss):
         callback.on_train_batch_end(1, {"loss": loss})
     with pytest.raises(NonFiniteLossError):
         callback.on_epoch_end(0, {"loss": loss})
-
-
-@pytest.mark.parametrize("first_step", [0, 7])
-@pytest.mark.parametrize(("at_once", "profiled"), [(1, [1, 3]), (4, [0, 4])])
-def test_the_profile_has_the_steps_that_are_set_once(monkeypatch, first_step, at_once, profiled):
-    events = []
-    stub = SimpleNamespace(
-        start=lambda folder: events.append(board.step), stop=lambda: events.append(board.step)
-    )
-    monkeypatch.setattr(tf.profiler, "experimental", stub)
-    training = Training(profile_steps=(2, 3), steps_per_execution=at_once)
-    board = TensorBoard("folder", training, first_step)
-    for _ in range(2):
-        # A resumed training calls `fit` twice: for the rest of an epoch, and for the others.
-        for batch in range(0, 8, at_once):
-            board.on_train_batch_begin(batch)
-            board.on_train_batch_end(batch + at_once - 1)
-        board.on_train_end()
-    assert events == [first_step + step for step in profiled]
-
-
-def test_tensorboard_logs_its_first_error_and_stops(caplog, tmp_path):
-    (tmp_path / "file").touch()
-    board = TensorBoard(str(tmp_path / "file"), Training())
-    for epoch in range(3):
-        board.on_epoch_end(epoch, {"loss": 0.5})
-    [line] = [record.getMessage() for record in caplog.records]
-    assert line.startswith("TensorBoard is disabled after an error: ")
