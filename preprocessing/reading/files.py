@@ -223,7 +223,7 @@ def open_bytes(path: str) -> BinaryIO:
     Raises:
         InputError: the file cannot be opened, see `open_raw` and `compression`.
         CorruptArchive: the file has the name of an archive and is empty. Reading the stream raises
-            it too, after all content before the damage.
+            it too, after the content before the damage.
     """
     raw = open_raw(path)
     try:
