@@ -1,16 +1,11 @@
-"""Callbacks: progress, a loss that is not finite."""
+"""The callback that reports the progress."""
 
 import logging
-import math
 
 import pytest
 
 from core import progress
-from trainer_module.loop.callbacks import (
-    NonFiniteLossError,
-    StepProgress,
-    StopOnNonFiniteLoss,
-)
+from trainer_module.loop.callbacks import StepProgress
 
 
 @pytest.fixture
@@ -44,15 +39,3 @@ def test_progress_is_reported_twenty_times_an_epoch_and_at_the_end(reported):
     del reported[:]
     epoch(StepProgress(41, 1), 0, range(41))
     assert reported[-2:] == [(40, 41), (41, 41)], "although the step before was reported"
-
-
-@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
-def test_a_loss_that_is_not_finite_ends_the_training_at_its_step(loss):
-    callback = StopOnNonFiniteLoss(4)
-    callback.on_train_batch_end(0, {"loss": 0.5})
-    with pytest.raises(
-        NonFiniteLossError, match=f"the loss is {loss} at step 6, nothing was exported"
-    ):
-        callback.on_train_batch_end(1, {"loss": loss})
-    with pytest.raises(NonFiniteLossError):
-        callback.on_epoch_end(0, {"loss": loss})
