@@ -112,32 +112,15 @@ def _input_base(base: str, action: str) -> Iterator[None]:
 
 def _download(name: str) -> str:
     import kagglehub
-    import requests
-    from kagglehub import exceptions as kaggle
 
     try:
         return str(kagglehub.dataset_download(DATASET, path=name))
-    except (
-        kaggle.KaggleApiHTTPError,
-        kaggle.UnauthenticatedError,
-        kaggle.CredentialError,
-    ) as error:
+    except Exception as error:  # kagglehub, requests and the file system have their own
         raise FetchError(
-            f"Kaggle refused {name}: {_first_line(error)}. If credentials are missing, create an "
-            "API token in the settings of your Kaggle account and write it to "
-            "~/.kaggle/kaggle.json, or set KAGGLE_USERNAME and KAGGLE_KEY"
+            f"{name} could not be downloaded: {_first_line(error)}. Kaggle requires an API token "
+            "in ~/.kaggle/kaggle.json, or KAGGLE_USERNAME and KAGGLE_KEY; an interrupted download "
+            "resumes"
         ) from None
-    except (kaggle.BackendError, kaggle.DataCorruptionError, kaggle.NotFoundError) as error:
-        raise FetchError(
-            f"{name} could not be downloaded: {_first_line(error)}. Repeat the command later"
-        ) from None
-    except requests.exceptions.RequestException as error:
-        raise FetchError(
-            f"{name} could not be downloaded, Kaggle is unreachable ({type(error).__name__}). "
-            "Check network and proxy and repeat the command; the download resumes"
-        ) from None
-    except OSError as error:
-        raise FetchError(f"{name} could not be stored: {error}") from None
 
 
 def _first_line(error: Exception) -> str:

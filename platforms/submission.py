@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,18 +14,12 @@ from typing import Any
 import yaml
 
 from core import exit_codes
-from core.errors import ConfigError, InputError, UserError
+from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, check_endpoint, cluster_name
 from platforms.follow import Report, follow
 from platforms.parameters import check_parameters
 from platforms.targets import check_target
-
-
-class Interrupted(UserError):
-    """Ctrl-C during a request whose result is unknown."""
-
-    exit_code = exit_codes.INTERRUPTED
 
 
 @dataclass(frozen=True)
@@ -95,8 +88,7 @@ def submit(
       SubmitError: the cluster refused the run or did not respond.
     """
     compiled, values, name = _prepare(config, target, package, parameters)
-    with _result_unknown_if_interrupted(f"{name} was submitted, check the cluster"):
-        run = _client(target).start(config, compiled, values, name)
+    run = _client(target).start(config, compiled, values, name)
     report(f"submitted {run.name}")
     report(run.link)
     if not wait:
@@ -133,8 +125,7 @@ def create_schedule(
     """
     times = check_cron(cron)
     compiled, values, name = _prepare(config, "kubeflow", package, parameters)
-    with _result_unknown_if_interrupted(f"{name} was scheduled, see --schedules"):
-        _client("kubeflow").create_schedule(config, compiled, values, name, times)
+    _client("kubeflow").create_schedule(config, compiled, values, name, times)
     report(f"scheduled {name}: {times} (UTC)")
 
 
@@ -185,12 +176,3 @@ def _client(target: ClusterTarget) -> Any:
     Each module imports a client library, which takes seconds.
     """
     return import_module(f"platforms.{target}.client")
-
-
-@contextlib.contextmanager
-def _result_unknown_if_interrupted(clause: str) -> Iterator[None]:
-    """Convert Ctrl-C to an error of one line."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; it is unknown whether {clause} before a retry") from None

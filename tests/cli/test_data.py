@@ -46,7 +46,7 @@ def test_missing_files_are_downloaded_into_the_folder(tmp_path, downloads):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (requests.exceptions.ConnectionError("refused"), "Kaggle is unreachable"),
+        (requests.exceptions.ConnectionError("refused"), "could not be downloaded: refused"),
         (exceptions.UnauthenticatedError(), "KAGGLE_USERNAME and KAGGLE_KEY"),
         (exceptions.DataCorruptionError("hash"), "could not be downloaded: hash"),
         (OSError(28, "No space left on device"), "No space left on device"),
