@@ -223,21 +223,6 @@ def auc_interval(auc: float, counts: Counts) -> Interval:
     return Interval(max(0.0, auc - half), min(1.0, auc + half))
 
 
-def difference_interval(
-    value: float, interval: Interval, other: float, other_interval: Interval
-) -> Interval:
-    """Return the 95 % confidence interval of `value` minus `other`, from their own intervals.
-
-    Newcombe, "Interval estimation for the difference between independent proportions" (1998),
-    method 10. Two models that classify the same Examples make many mistakes in common, so their
-    difference varies less, and the interval is wider than necessary.
-    """
-    difference = value - other
-    below = math.hypot(value - interval.low, other_interval.high - other)
-    above = math.hypot(interval.high - value, other - other_interval.low)
-    return Interval(difference - below, difference + above)
-
-
 def _auc(counts: Counts) -> float:
     """Return the area under the ROC; NaN for reviews of one label, where TFMA returns 0."""
     false, true = np.cumsum(counts.histogram.toarray()[:, ::-1], axis=1, dtype=np.float64)

@@ -208,11 +208,6 @@ class FlinkResult(runner.PipelineResult):
             self.cancel()
             return FlinkError(f"the Flink job server ended before the job{self._hint()}")
         message = str(error)
-        if failures.of_versions(message):
-            return FlinkError(
-                f"the Flink cluster {self._master} cannot read the job, because the job server is "
-                f"for another version of Flink: {failures.java_cause(message)}"
-            )
         return failures.cause(message) or FlinkError(
             f"the Flink job failed: {failures.java_cause(message)}{self._log()}"
         )

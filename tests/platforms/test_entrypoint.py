@@ -16,7 +16,6 @@ from components.review_example_gen.inputs import Options
 from core.errors import InputError
 from platforms import entrypoint
 from platforms.entrypoint import (
-    check_integers,
     delete_folder_markers,
     main,
     with_own_inputs,
@@ -161,17 +160,6 @@ def test_only_declared_types_replace_that_of_an_input():
     given = {"type": {"schemaTitle": "tfx.ExampleAnomalies"}}
     mended = with_own_inputs(executor_input("/x", given), {})
     assert mended["inputs"]["artifacts"]["anomalies"]["artifacts"][0]["type"] == given["type"]
-
-
-@pytest.mark.parametrize("value", [2.5, "2.5", "many", None, [2]])
-def test_an_integer_parameter_is_an_integer(value):
-    declared = {"epochs": {"parameterType": "NUMBER_INTEGER"}, "rate": {"parameterType": "NUMBER"}}
-    spec = {"parameters": declared}
-    for whole in (2, 2.0, "2"):
-        check_integers({"inputs": {"parameterValues": {"epochs": whole, "rate": 0.5}}}, spec)
-    check_integers({}, spec)
-    with pytest.raises(InputError, match=r"parameter epochs: must be an integer, not "):
-        check_integers({"inputs": {"parameterValues": {"epochs": value}}}, spec)
 
 
 def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
