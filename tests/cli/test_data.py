@@ -113,15 +113,3 @@ def test_an_unwritable_destination_is_exit_code_2_before_any_download(
     assert line.startswith("data.input_base: ") and message in line
     assert downloads == []
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_an_output_file_is_not_a_url(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    output = "--output=gs://bucket/file.yaml"
-    words = ["compile", "--target", "kubeflow", output]
-    code, _, error = command(monkeypatch, capsys, "gs://bucket", *words)
-    assert code == 2
-    assert error == (
-        "--output: gs://bucket/file.yaml is not a local path. Write a local file and copy it\n"
-    )
-    assert list(tmp_path.iterdir()) == []
