@@ -236,7 +236,6 @@ class ShownProgress(logging.Handler):
         self._status.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a record of `core.progress.LOGGER`."""
         values = progress.values(record)
         if values["total"] and values["unit"] == "bytes":
             self._bytes = values["total"]

@@ -128,7 +128,6 @@ class ServedBaseline(ResolverStrategy):
     def resolve_artifacts(
         self, store: MetadataStore, input_dict: dict[str, list[types.Artifact]]
     ) -> dict[str, list[types.Artifact]]:
-        """See TFX's ResolverStrategy."""
         try:
             found = self._served(input_dict)
         except Exception as error:

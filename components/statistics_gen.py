@@ -57,7 +57,6 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's BaseExecutor."""
         max_examples = exec_properties.get(MAX_EXAMPLES_KEY)
         [examples], [statistics] = input_dict[EXAMPLES_KEY], output_dict[STATISTICS_KEY]
         if max_examples is None:

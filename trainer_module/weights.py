@@ -61,7 +61,6 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
-    """Write `origin` to the SavedModel of `job`."""
     file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:

@@ -25,8 +25,6 @@ _CONFIDENCE, _Z = 0.95, 1.96
 
 
 class Interval(NamedTuple):
-    """A 95 % confidence interval."""
-
     low: float
     high: float
 
@@ -103,7 +101,6 @@ class Counts:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Counts:
-        """Return the counts that `to_json` stored."""
         labels, buckets, reviews = stored["histogram"]
         histogram = csr_matrix((reviews, (labels, buckets)), (2, BUCKETS), np.int64)
         return cls(histogram, np.array(stored["confusion"], np.int64), stored["total"])
@@ -116,7 +113,6 @@ class Counts:
 
     @property
     def examples(self) -> int:
-        """Number of reviews."""
         return int(self.confusion.sum())
 
     def curve(self) -> Iterator[Point]:

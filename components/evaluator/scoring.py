@@ -227,7 +227,6 @@ class _Model:
             self.ngrams = self._by_ngrams.ngram_settings if self._by_ngrams.is_fast else None
 
     def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
-        """See `Models.check`."""
         if self.ngrams is None:
             return
         found = self.score(examples, {self.ngrams: ngram_ids(texts, *self.ngrams)})

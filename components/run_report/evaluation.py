@@ -37,8 +37,6 @@ class Figure(NamedTuple):
 
 
 class SliceAccuracy(NamedTuple):
-    """The accuracy on a slice of the test split."""
-
     feature: str
     value: str
     examples: int

@@ -66,7 +66,6 @@ class Executor(LocalBeamExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's BaseExecutor."""
         self._log_startup(input_dict, output_dict, exec_properties)
         examples, schema = input_dict[EXAMPLES_KEY], read_schema(input_dict[SCHEMA_KEY])
         [graph] = output_dict[TRANSFORM_GRAPH_KEY]
@@ -111,7 +110,6 @@ class Executor(LocalBeamExecutor):
         graph: str,
         scratch: str,
     ) -> None:
-        """Write the transform graph to the folder `graph`."""
         metadata = dataset_metadata.DatasetMetadata(schema)
         metadata_io.write_metadata(
             metadata, os.path.join(graph, tft.TFTransformOutput.RAW_METADATA_DIR)

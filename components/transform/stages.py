@@ -74,7 +74,6 @@ class TransformFiles(OverlappingDoFn):
         self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
 
     def result(self, element: tuple[str, int, list[str]]) -> Done:
-        """See `OverlappingDoFn`."""
         split, number, files = element
         transformed = batches(files, _BATCH).map(self._transform, cores(), deterministic=True)
         converter = TensorsToRecordBatchConverter(transformed.element_spec)

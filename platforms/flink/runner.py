@@ -128,8 +128,6 @@ class FlinkRunner(portable_runner.PortableRunner):
 
 
 class FlinkResult(runner.PipelineResult):
-    """A submitted job."""
-
     def __init__(
         self,
         result: portable_runner.PipelineResult,
@@ -144,7 +142,6 @@ class FlinkResult(runner.PipelineResult):
         self._server, self._master, self._cleanup = server, master, cleanup
 
     def metrics(self) -> Any:
-        """See PipelineResult."""
         return self._result.metrics()
 
     def cancel(self) -> None:
@@ -198,7 +195,6 @@ class FlinkResult(runner.PipelineResult):
         return (f": {error}" if error else "") + self._log()
 
     def _log(self) -> str:
-        """Return where the logs are."""
         logs = f"the logs of the TaskManagers of {self._master}"
         return f"; see {self._server.log if self._server else logs}"
 

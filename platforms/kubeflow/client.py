@@ -58,8 +58,6 @@ class Refused(SubmitError):
 
 
 class Api:
-    """The REST API at `kubeflow.endpoint`."""
-
     def __init__(self, config: PipelineConfig):
         self.endpoint = (config.kubeflow.endpoint or "").rstrip("/")
         self._session = requests.Session()
@@ -123,14 +121,11 @@ class Api:
 
 @dataclass(frozen=True)
 class KubeflowRun(Run):
-    """A run on Kubeflow Pipelines."""
-
     api: Api
     run_id: str
     namespace: str
 
     def status(self) -> Status:
-        """See `platforms.follow.Run`."""
         run = self.api("GET", f"{_API}/runs/{self.run_id}")
         details = run.get("run_details") or {}
         tasks = tuple(
@@ -141,7 +136,6 @@ class KubeflowRun(Run):
         return Status("CANCELED" if cancelled else run.get("state") or "", tasks, _message(run))
 
     def last_errors(self) -> list[str]:
-        """See `platforms.follow.Run`."""
         return last_errors(self.namespace, self.run_id)
 
     def _is_cancelled(self, run: dict[str, Any]) -> bool:
@@ -203,7 +197,6 @@ def create_schedule(
 
 
 def find_schedules(config: PipelineConfig) -> list[Schedule]:
-    """Return the recurring runs of the experiment."""
     api, experiment_id = connect(config)
     with _readable_errors(config):
         return [

@@ -23,27 +23,22 @@ class Local(Platform):
 
     @property
     def metadata(self) -> ConnectionConfig:
-        """See `Platform`."""
         file = self._config.paths.metadata
         make_folder("paths.metadata", os.path.dirname(file))
         return connection_config(file)
 
     @property
     def history(self) -> str:
-        """See `Platform`."""
         return self._config.paths.metadata
 
     @property
     def input_base(self) -> str:
-        """See `Platform`."""
         return input_files(self._config)[0]
 
     def parameter(self, name: str, value: Any) -> Any:
-        """See `Platform`."""
         return value
 
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
-        """See `Platform`."""
         channels = {CANDIDATE_KEY: candidate} if candidate else {}
         return Resolver(
             strategy_class=ServedBaseline,
@@ -56,5 +51,4 @@ class Local(Platform):
         ).with_id(node_id)
 
     def place(self, component: BaseNode) -> None:
-        """See `Platform`."""
         set_beam_args(self._config, component)

@@ -44,7 +44,6 @@ class Runner(LocalDagRunner):
             os.environ[VARIABLE] = tracking.to_json()
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
-        """See TFX's LocalDagRunner."""
         with self._metadata() as handle:
             mark_replaced(handle, self._paths.serving)
         recorded = {

@@ -53,13 +53,10 @@ def check_credentials(config: PipelineConfig) -> None:
 
 @dataclass(frozen=True)
 class VertexRun(Run):
-    """A run on Vertex AI Pipelines."""
-
     client: PipelineServiceClient
     resource: str
 
     def status(self) -> Status:
-        """See `platforms.follow.Run`."""
         with errors_in_one_line("read the run"):
             job = self.client.get_pipeline_job(
                 name=self.resource, retry=None, timeout=REQUEST_SECONDS

@@ -121,7 +121,6 @@ def _broken(problem: str) -> Iterator[None]:
 
 
 def _load(folder: str) -> tuple[Any, dict[str, Any]]:
-    """Return a session with the model, and its `SignatureDef`s."""
     config = tf.compat.v1.ConfigProto(
         inter_op_parallelism_threads=_IN_THE_CALLER, intra_op_parallelism_threads=1
     )

@@ -42,8 +42,6 @@ class _Task(BaseModel):
 
 
 class _TfConfig(BaseModel):
-    """The parts of TF_CONFIG that are read."""
-
     cluster: dict[_TaskType, list[str]]
     task: _Task | None = None
 
@@ -169,7 +167,6 @@ def task_of(counts: Mapping[str, int], number: int | str) -> tuple[str, int]:
 
 
 def _short(text: str) -> str:
-    """Return a text in one short line."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_CHARACTERS else line[:_MAX_CHARACTERS] + "..."
 

@@ -63,11 +63,9 @@ class State(tf.train.experimental.PythonState):
     settings: dict[str, Any] = field(default_factory=dict)
 
     def serialize(self) -> str:
-        """Return the fields as JSON."""
         return json.dumps(asdict(self))
 
     def deserialize(self, string_value: bytes) -> None:
-        """Set the fields from JSON."""
         for name, value in json.loads(string_value).items():
             setattr(self, name, value)
 
