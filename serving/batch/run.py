@@ -12,9 +12,7 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import NamedTuple
@@ -38,8 +36,6 @@ from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions
 from serving.batch import output, stage, work
 from serving.batch.work import Unit, in_units
-
-_SECONDS_BETWEEN_REPORTS = 1.0
 
 
 class Request(NamedTuple):
@@ -170,26 +166,28 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
     work.start_or_resume(folder, units, depends_on)
     before = work.finished(folder)
     progress.report(stage.BYTES, 0, sum(unit.bytes for unit in units))
-    with _reporting_finished_units(units, folder):
-        try:
-            with make_pipeline(request.beam_args) as pipeline:
-                _ = (
-                    pipeline
-                    | "Units" >> beam.Create([unit for unit in units if unit.number not in before])
-                    | "Spread" >> beam.Reshuffle()
-                    | "ScoreUnit" >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder))
-                )
-        except UserError:
-            raise
-        except Exception as error:  # every runner has exceptions of its own
-            last = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-            if last.startswith(KeyboardInterrupt.__name__):
-                # The runner in this process turns Ctrl-C into an error with this text.
-                raise KeyboardInterrupt from None
-            raise UserError(
-                f"scoring failed: {last}. Remove the cause and repeat the command (the finished "
-                f"units are kept in {folder})"
-            ) from error
+    for number, lines in before.items():
+        progress.report(stage.REVIEWS, lines, source=str(number))
+        progress.report(stage.BYTES, units[number].bytes, source=str(number))
+    try:
+        with make_pipeline(request.beam_args) as pipeline:
+            _ = (
+                pipeline
+                | "Units" >> beam.Create([unit for unit in units if unit.number not in before])
+                | "Spread" >> beam.Reshuffle()
+                | "ScoreUnit" >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder))
+            )
+    except UserError:
+        raise
+    except Exception as error:  # every runner has exceptions of its own
+        last = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        if last.startswith(KeyboardInterrupt.__name__):
+            # The runner in this process turns Ctrl-C into an error with this text.
+            raise KeyboardInterrupt from None
+        raise UserError(
+            f"scoring failed: {last}. Remove the cause and repeat the command (the finished "
+            f"units are kept in {folder})"
+        ) from error
     return len(before)
 
 
@@ -197,31 +195,3 @@ def _model_fingerprint(folder: str) -> str:
     """Return the folder of a model, with the size and time of its graph."""
     status = tf.io.gfile.stat(f"{folder}/saved_model.pb")
     return f"{folder},bytes:{status.length},modified:{status.mtime_nsec}"
-
-
-@contextmanager
-def _reporting_finished_units(units: list[Unit], folder: str) -> Iterator[None]:
-    """Report the units that any machine finishes, as they appear in the work folder."""
-    ended = threading.Event()
-    reported: set[int] = set()
-
-    def report() -> None:
-        for number, lines in work.finished(folder).items():
-            if number not in reported:
-                progress.report(stage.REVIEWS, lines, source=str(number))
-                progress.report(stage.BYTES, units[number].bytes, source=str(number))
-                reported.add(number)
-
-    def watch() -> None:
-        while not ended.wait(_SECONDS_BETWEEN_REPORTS):
-            report()
-
-    report()
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-    report()
