@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from requests.adapters import HTTPAdapter
-from urllib3 import Retry
 from urllib3 import exceptions as urllib3_exceptions
 
 from core.errors import ConfigError
@@ -38,8 +36,6 @@ from platforms.submission import Package, Schedule
 
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
 HEALTH_SECONDS = (5.0, 10.0)
-BACKOFF_SECONDS = 1.0
-"""Factor of the pauses between the requests for the server's health."""
 
 UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
@@ -63,18 +59,6 @@ class Api:
         self._session = requests.Session()
         # The endpoint is often a port-forward on loopback, and no proxy reaches that.
         self._session.trust_env = False
-        # No other request is retried here: a POST must not be repeated.
-        retry = Retry(
-            total=None,
-            connect=0,
-            read=0,
-            status=3,
-            status_forcelist=range(500, 600),
-            backoff_factor=BACKOFF_SECONDS,
-            raise_on_status=False,
-            respect_retry_after_header=False,
-        )
-        self._session.mount(f"{self.endpoint}/{_HEALTH}", HTTPAdapter(max_retries=retry))
 
     def __call__(
         self,

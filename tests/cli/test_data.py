@@ -96,7 +96,7 @@ def no_credentials(scopes=None):
     ("base", "message"),
     [
         ("gs://bucket/reviews", "gs://bucket/reviews requires Google Cloud credentials"),
-        ("nowhere://bucket", "nowhere://bucket cannot be read"),
+        ("nowhere://bucket", "nowhere://bucket cannot be written"),
         ("{file}/reviews", "reviews cannot be written"),
     ],
 )
