@@ -46,7 +46,6 @@ class Version(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The number of the version."""
         return os.path.basename(self.path)
 
 

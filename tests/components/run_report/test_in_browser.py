@@ -105,7 +105,7 @@ def test_the_page_on_a_phone_and_on_a_screen(browser, whole, width):
     resize(browser, width)
     browser.get(whole.as_uri())
     assert content_fits(browser), "the page scrolls sideways"
-    assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 9
+    assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 7
 
 
 def test_by_keyboard_wide_tables_are_scrolled_and_the_settings_are_closed(browser, whole):

@@ -1,8 +1,6 @@
 """`amazon-reviews predict --input … --output …` as a command: killed, interrupted, in a pipe."""
 
 import csv
-import io
-import json
 import os
 import signal
 import subprocess
@@ -121,34 +119,12 @@ def run(root, tmp_path, monkeypatch):
     return do
 
 
-def test_standard_input_and_output(run, monkeypatch, capfdbinary):
-    lines = io.BytesIO(b"good phone\n\xff\nbad\n")
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines))
-    assert run("--input", "-", "--output", "-") == 2
-    out, error = map(bytes.decode, capfdbinary.readouterr())
-    rows = list(csv.DictReader(io.StringIO(out)))
-    assert [tuple(row.values()) for row in rows] == [
-        ("-", "1", "0.9", "positive"),
-        ("-", "3", "0.100000024", "negative"),
-    ]
-    rejected, counts, reading = error.splitlines()[-3:]
-    assert json.loads(rejected)["reason"] == "invalid_utf8"
-    assert counts.startswith("2 reviews scored in")
-    assert counts.endswith("1 line rejected (invalid_utf8 1): above")
-    assert reading == "read as lines of text"
-
-
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
         (["--input", "x.csv"], "--input requires --output"),
-        (["--output", "x.csv"], "--output, --format and --id require --input"),
+        (["--output", "x.csv"], "--output and --id require --input"),
         (["-i", "x.csv", "-o", "x.xlsx"], "must end in .csv, .jsonl or .parquet"),
-        (
-            ["-i", "x.csv", "-o", "-.csv", "--format", "csv"],
-            "--format applies to `--output -` only",
-        ),
-        (["-i", "-", "-o", "x.csv", "y.csv"], "cannot be combined with files"),
         (["-i", "missing.csv", "-o", "x.csv"], "missing.csv matches no file"),
     ],
 )
