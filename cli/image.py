@@ -14,6 +14,7 @@ import typer
 
 from cli.options import ConfigOption, SetOption, make_app
 from core.errors import ConfigError, UserError
+from pipeline.code_version import git
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -82,7 +83,7 @@ def _build_command(
     tool, folder = tool or _find_tool(), _CHECKOUT / "kubeflow"
     # The commit, with -dirty if files differ from it.
     options = ("--always", "--exclude=*", "--abbrev=40", "--dirty")
-    revision = _git("describe", *options) or "unknown"
+    revision = git("describe", *options) or "unknown"
     if tool == "cloudbuild":
         values = {"IMAGE": image, **arguments, "REVISION": revision}
         substitutions = ",".join(f"_{key}={value}" for key, value in values.items())
@@ -90,7 +91,7 @@ def _build_command(
         command += [f"--project={project}"] if project else []
         return [*command, f"--substitutions={substitutions}", str(_CHECKOUT)]
     # The time of the commit, in seconds.
-    epoch = os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct") or "0"
+    epoch = os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct") or "0"
     # Without --load, a builder that buildx created keeps the image in its own cache.
     command = ["buildah", "bud"] if tool == "buildah" else ["docker", "buildx", "build", "--load"]
     command += [f"--file={folder / 'Dockerfile'}", f"--tag={image}"]
@@ -107,15 +108,6 @@ def _image_name(config: PipelineConfig) -> str:
             "cluster.image: not set; set the name of the image, HOST/PROJECT/amazon-reviews:TAG"
         )
     return config.cluster.image
-
-
-def _git(*words: str) -> str:
-    """Return the output of git in this checkout; empty if git fails."""
-    try:
-        done = subprocess.run(["git", "-C", _CHECKOUT, *words], capture_output=True, text=True)
-    except OSError:
-        return ""
-    return done.stdout.strip()
 
 
 def _find_tool() -> Pusher:

@@ -21,6 +21,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from components.properties import TRACKING
 from core import exit_codes
 from core.errors import InputError, cause
 from platforms.parameters import check_run
@@ -46,6 +47,10 @@ def main(arguments: Sequence[str]) -> int:
     executor_input = with_own_outputs(json.loads(step.json_serialized_invocation_args))
     try:
         if step.executor_class_path:
+            if TRACKING in os.environ:
+                from components.run_report.tracking import check_client
+
+                check_client()
             check_run(executor_input)
             check_integers(executor_input, inputs_spec)
             _log_environment(name, executor_input)

@@ -89,7 +89,7 @@ def collect(sources: Sources) -> Content:
             return None
 
     uri = sources.uris.get
-    training = read("training figures", _read_json, uri("model_run"), name=SUMMARY_FILE) or {}
+    training = read("training figures", read_json, uri("model_run"), name=SUMMARY_FILE) or {}
     explanations = read(
         "mistakes",
         explain,
@@ -108,7 +108,7 @@ def collect(sources: Sources) -> Content:
         training=training,
         evaluation=evaluation,
         explanations=explanations,
-        check=read("serving check", _read_json, uri("check"), name=CHECK_FILE),
+        check=read("serving check", read_json, uri("check"), name=CHECK_FILE),
         problems=problems,
     )
 
@@ -178,7 +178,7 @@ def result(content: Content) -> str:
     return result_of(source.failure, source.blessed, refused, source.pushed_to)
 
 
-def _read_json(folder: str, name: str) -> dict[str, Any]:
+def read_json(folder: str, name: str) -> Any:
+    """Return the content of a JSON file."""
     with fileio.open(os.path.join(folder, name)) as file:
-        content: dict[str, Any] = json.loads(file.read())
-    return content
+        return json.loads(file.read())
