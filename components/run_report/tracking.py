@@ -52,6 +52,7 @@ _ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 _EXAMPLES = ["Great phone, I use it every day.", "It broke after a week."]
@@ -330,7 +331,7 @@ def _register(client: MlflowClient, run_id: str, source: Sources) -> str:
         )
         client.log_artifacts(run_id, saved, "model")
     tags = {MODEL_TAG: content, "pushed_to": source.pushed_to}
-    mlflow.register_model(f"runs:/{run_id}/model", source.name, tags=tags)
+    mlflow.register_model(f"runs:/{run_id}/model", source.name, None, tags=tags)
     return content
 
 
