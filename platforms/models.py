@@ -78,7 +78,7 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
     ]
     served = _destination(config).served()
     with tracking.connected(sent_to.uri) as client:
-        for run_id in tracking.send_unsent(client, sent_to, killed):
+        for run_id in tracking.send_unsent(client, sent_to.unsent, killed):
             yield f"sent {run_id} to {sent_to.uri}"
         if served:
             tracking.move_champion(client, config.name, served.content)

@@ -147,18 +147,16 @@ def track(tracking: Tracking, content: Content) -> None:
     logging.warning("%s; the run %s was not sent; %s", problem, run_id, remedy)
 
 
-def send_unsent(
-    client: MlflowClient, tracking: Tracking, killed: Sequence[Sources]
-) -> Iterator[str]:
+def send_unsent(client: MlflowClient, unsent: str, killed: Sequence[Sources]) -> Iterator[str]:
     """Send the runs that were not sent; yield the id of each one that is now in MLflow.
 
     The runs `killed` are runs on this machine without an end. They may have been sent since.
     """
-    for file in sorted(fileio.glob(os.path.join(tracking.unsent, "*.json"))):
-        unsent = json.loads(io_utils.read_string_file(file))
-        unsent["sources"]["steps"] = [Step(*step) for step in unsent["sources"]["steps"]]
-        source = Sources(**unsent["sources"])
-        send(client, collect(source), unsent["tags"])
+    for file in sorted(fileio.glob(os.path.join(unsent, "*.json"))):
+        kept = json.loads(io_utils.read_string_file(file))
+        kept["sources"]["steps"] = [Step(*step) for step in kept["sources"]["steps"]]
+        source = Sources(**kept["sources"])
+        send(client, collect(source), kept["tags"])
         fileio.remove(file)
         yield source.run_id
     for source in killed:
@@ -247,8 +245,7 @@ def _log(
     import mlflow
     from mlflow.entities import Metric, Param, RunTag
 
-    found = _find(source, suffix)
-    if found:
+    if found := _find(source, suffix):
         info = found[0].info
     else:
         experiment = mlflow.set_experiment(source.name).experiment_id
@@ -294,8 +291,8 @@ def _datasets(source: Sources) -> list[Any]:
         digest = stored.content_digest([os.path.join(folder, "*")])
         # MLflow's limit is 36 characters.
         digest = hashlib.sha256(digest.encode()).hexdigest()[:32]
-        where = json.dumps({"uri": folder})
-        dataset = Dataset(f"{source.name}/{split}", digest, "tfrecord", where)
+        name, where = f"{source.name}/{split}", json.dumps({"uri": folder})
+        dataset = Dataset(name, digest, "tfrecord", where)
         found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", split)]))
     return found
 
