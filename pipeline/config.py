@@ -121,7 +121,13 @@ class Data(Section):
     def _labels_are_text(cls, labels: Any) -> Any:
         if not isinstance(labels, dict):
             return labels
-        return {canonical(label) or label: meaning for label, meaning in labels.items()}
+        # YAML reads a label yes or no as true or false.
+        words = {True: ("true", "yes"), False: ("false", "no")}
+        return {
+            text: meaning
+            for label, meaning in labels.items()
+            for text in (words[label] if isinstance(label, bool) else [canonical(label) or label])
+        }
 
     @field_validator("max_examples", mode="before")
     @classmethod

@@ -1,7 +1,5 @@
 """A copy of the sources that a test may change."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[1]
 
 
-def copy_of_the_checkout(folder: Path) -> Path:
+def copy_of_the_checkout(folder):
     """Copy the files that git knows or would add to `folder`."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],

@@ -13,6 +13,9 @@ from hypothesis import HealthCheck, settings
 
 _ROOT = Path(__file__).parents[1]
 
+# The commands set this too: otherwise TensorFlow imports Keras 3, for a quarter of its time.
+os.environ |= {"KERAS_BACKEND": "tensorflow", "TF_USE_LEGACY_KERAS": "1"}
+
 # Every run uses the same examples, so that only a change of the code makes a test fail.
 # `--hypothesis-profile explore` uses others. An example has no time limit, because its time depends
 # on the other processes of the machine.

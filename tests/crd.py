@@ -1,15 +1,10 @@
 """The validation of a manifest by a CustomResourceDefinition, as an API server does it."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import yaml
 
-_KINDS: dict[str, Any] = {
+_KINDS = {
     "object": dict,
     "array": list,
     "string": str,
@@ -19,7 +14,7 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def problems(manifest: dict[str, Any], crd_file: Path) -> list[str]:
+def problems(manifest, crd_file):
     """Return the errors that the server would report, and the fields that it would drop."""
     crd = yaml.load(crd_file.read_text(), yaml.CSafeLoader)["spec"]
     served = {f"{crd['group']}/{each['name']}": each["schema"] for each in crd["versions"]}
@@ -32,7 +27,7 @@ def problems(manifest: dict[str, Any], crd_file: Path) -> list[str]:
     return list(_problems(body, schema, manifest["kind"]))
 
 
-def _problems(value: Any, schema: dict[str, Any], where: str) -> Iterator[str]:
+def _problems(value, schema, where):
     if schema.get("x-kubernetes-int-or-string"):
         if not isinstance(value, int | str):
             yield f"{where}: neither a number nor text"

@@ -4,11 +4,6 @@ A field that the standard limits and that no pod of this project has is a violat
 its value.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 _VOLUMES = {
     "configMap",
     "csi",
@@ -30,20 +25,20 @@ _OF_SECURITY_CONTEXT = (
 )
 
 
-def violations(pod: dict[str, Any]) -> list[str]:
+def violations(pod):
     """Return the violations of the standard in the spec of a pod."""
     containers = [*pod.get("initContainers", []), *pod["containers"]]
     return [*_of_pod(pod), *(found for each in containers for found in _of(each, pod))]
 
 
-def _of_pod(pod: dict[str, Any]) -> Iterator[str]:
+def _of_pod(pod):
     yield from (f"host namespaces ({field}=true)" for field in _OF_POD if pod.get(field))
     for volume in pod.get("volumes", []):
         for kind in set(volume) - {"name"} - _VOLUMES:
             yield f'restricted volume types (volume "{volume["name"]}" uses "{kind}")'
 
 
-def _of(container: dict[str, Any], pod: dict[str, Any]) -> Iterator[str]:
+def _of(container, pod):
     own, of_pod = container.get("securityContext", {}), pod.get("securityContext", {})
     both, name = {**of_pod, **own}, f'container "{container["name"]}"'
     yield from (f"{field} ({name})" for field in _OF_SECURITY_CONTEXT if both.get(field))

@@ -1,7 +1,5 @@
 """The documentation: it builds without a dead link, and loads nothing from other hosts."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

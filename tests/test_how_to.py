@@ -1,7 +1,5 @@
 """The guides that extend the project: their code is applied to a copy of it and tested there."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The workflows of GitHub, which do not run here: what they name exists, and actions are pinned."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -35,6 +35,7 @@ from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import (
     BAD_LABEL,
+    BROKEN_CSV,
     CORRUPT_ARCHIVE,
     INVALID_UTF8,
     NO_TEXT,
@@ -49,6 +50,7 @@ LINES_PREFIX = "lines"
 
 _REMEDIES = {
     BAD_LABEL: "data.labels can set the meaning of labels",
+    BROKEN_CSV: "CSV has a quotation mark inside of quotation marks twice, not behind a backslash",
     INVALID_UTF8: "for files in another encoding: `iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE`",
 }
 """Reason of a rejected line -> what to do about it."""

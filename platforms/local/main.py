@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from logging import LogRecord
 
@@ -29,6 +30,8 @@ def main() -> int:
     """
     arguments = _parser().parse_args()
     processes.ignore_other_jobs()
+    # TensorFlow would reserve all memory of the GPUs, which the processes of a training need.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     logging.set_verbosity(logging.INFO)
     # TFX logs the connection to ML Metadata, including the password.
     logging.get_absl_logger().addFilter(has_no_password)

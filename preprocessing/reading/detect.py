@@ -105,13 +105,12 @@ _Detected = tuple[Layout, Iterable[object]]
 
 def _detect(path: str, head: Head, options: ReadOptions) -> _Detected:
     data = head.data
-    if not data:
-        # The file is empty, or an archive that is damaged at its start. The reader of every format
-        # with lines reports this.
+    if not data or (head.is_all and not data.strip()):
+        # The file is empty, or an archive that is damaged at its start, which its reader reports.
         wanted = _format_of_name(path) if options.format == "auto" else options.format
         if wanted == "parquet":
             return _parquet_layout(path, options)
-        return _fasttext_layout(path, head)
+        return Layout("empty"), ()
     head = head._replace(data=data.removeprefix(codecs.BOM_UTF8))
     found = options.format if options.format != "auto" else _find_format(path, head.data, options)
     if found in ("fasttext", "jsonl") and b"\n" not in head.data and b"\r" in head.data.strip():

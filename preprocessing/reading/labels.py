@@ -27,7 +27,7 @@ KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUT
 """The words with a meaning on every scale."""
 
 _PREFIX = "__label__"
-_NUMBER = re.compile(r"(-?[0-9]+)(?:\.0*)?(?: out of 5 stars)?", re.ASCII)
+_NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
 
 
 class LabelReader:
@@ -56,8 +56,8 @@ class LabelReader:
 def canonical(value: object) -> str | None:
     """Return a label in the spelling of `SCALES`; None for a value that is no label.
 
-    `4`, `4.0`, `" 4.0"`, `"4.0 out of 5 stars"` and `"__label__4"` become `4`, True becomes `true`,
-    and a word is in lower case.
+    `4`, `" 4.0"`, `"4,0"`, `"4.0 out of 5 stars"` and `"__label__4"` become `4`, True becomes
+    `true`, and a word is in lower case.
     """
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
@@ -67,9 +67,9 @@ def canonical(value: object) -> str | None:
         return number[1] if number else word
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (float, Decimal)):
-        value = int(value) if math.isfinite(value) and value == int(value) else None
-    return f"{value:d}" if isinstance(value, int) else None
+    if isinstance(value, (int, float, Decimal)) and math.isfinite(value):
+        return f"{int(value):d}" if value == int(value) else f"{value:g}"
+    return None
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:

@@ -265,7 +265,9 @@ def describe(layouts: Iterable[Layout]) -> list[str]:
 
 def _way(layout: Layout) -> str:
     """Return a line, such as ``JSON lines: label `stars` (1 to 5), title -, text `body` ``."""
-    format = _FORMATS.get(layout.format, layout.format)
+    if layout.format == "empty":
+        return "empty"
+    format = _FORMATS[layout.format]
     scale = f"({'data.labels' if layout.label_map else layout.label_scale})"
     if layout.columns is None:
         # Without labels, fastText is plain text.

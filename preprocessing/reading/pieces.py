@@ -16,7 +16,7 @@ from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compress
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.files import file_size, open_bytes, open_raw
 
-LINE_FORMATS = ("fasttext", "jsonl")
+LINE_FORMATS = ("fasttext", "jsonl", "empty")
 """The formats with one review on each line, whose files can be cut."""
 
 _BZ2_BYTES = 8 << 20

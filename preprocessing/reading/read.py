@@ -25,7 +25,11 @@ from preprocessing.reading.lines import Lost, split_lines
 from preprocessing.reading.pieces import Piece, decompress
 from preprocessing.reading.records import CORRUPT_ARCHIVE, Batch, in_batches, rejected
 
-_LINE_PARSERS = {"fasttext": fasttext.make_parser, "jsonl": jsonl.make_parser}
+_LINE_PARSERS = {
+    "fasttext": fasttext.make_parser,
+    "jsonl": jsonl.make_parser,
+    "empty": fasttext.make_parser,
+}
 _STREAM_READERS = {"csv": csv.read_csv, "parquet": parquet.read_parquet}
 
 

@@ -53,11 +53,7 @@ def run(script, *words):
 @pytest.mark.parametrize("script", RUNS)
 def test_the_benchmark_runs(folder, tmp_path, script):
     words, text = RUNS[script]
-    files = {
-        "FOLDER": folder,
-        "TRAIN": folder / "train.ft.txt",
-        "TEST": folder / "test.ft.txt.bz2",
-    }
+    files = {"FOLDER": folder, "TRAIN": folder / "train.ft.txt", "TEST": folder / "test.ft.txt.bz2"}
     done = run(script, *(files.get(word, word) for word in words), "--scratch", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert text in done.stdout

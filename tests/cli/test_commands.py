@@ -17,10 +17,7 @@ ALL = [
     *((name,) for name in COMMANDS if name not in SUBCOMMANDS),
     *((name, sub) for name, subs in SUBCOMMANDS.items() for sub in subs),
 ]
-NEEDED = {
-    "compile": ("--target", "vertex"),
-    "submit": ("--target", "kubeflow"),
-}
+NEEDED = {"compile": ("--target", "vertex"), "submit": ("--target", "kubeflow")}
 HEAVY = {"apache_beam", "kfp", "ml_metadata", "numpy", "pyarrow", "requests", "tensorflow", "tfx"}
 
 

@@ -1,7 +1,5 @@
 """The container image: its build commands, its Dockerfile and the package in it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -180,11 +180,7 @@ def test_an_api_server_that_is_away_for_half_a_minute_costs_nothing(ground, log,
 @pytest.mark.parametrize(
     ("code", "error", "message"),
     [
-        (
-            127,
-            JobFailed,
-            r"worker 0 ended with exit code 127: ValueError: no such thing",
-        ),
+        (127, JobFailed, r"worker 0 ended with exit code 127: ValueError: no such thing"),
         (2, InputError, r"^training\.epochs: 0 is too few$"),
     ],
 )

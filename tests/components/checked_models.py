@@ -67,16 +67,6 @@ def save(model, folder, names=("serving_default", "predict_text", "transform_fea
     tf.saved_model.save(model, str(folder), signatures=signatures)
 
 
-def example(text, label):
-    features = {
-        "text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()])),
-        "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
-    }
-    made = tf.train.Example(features=tf.train.Features(feature=features))
-    # The order of the features in the bytes is random otherwise.
-    return made.SerializeToString(deterministic=True)
-
-
 def write_evaluation(folder, accuracy, count):
     """Write metrics as an Evaluator does."""
     right = np.arange(count) < round(accuracy * count)

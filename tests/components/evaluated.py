@@ -12,6 +12,7 @@ from components.transform.component import write_graph
 from preprocessing import features, normalise
 from preprocessing.settings import Transform
 from preprocessing.transform import preprocessing_fn
+from tests.examples import example, write
 from trainer_module import export, models
 
 SETTINGS = Transform(ngrams=2, ngram_buckets=64, openings=[2, 3])
@@ -34,27 +35,10 @@ def write_examples(folder, count):
     examples_utils.set_file_format(examples, "tfrecords_gzip")
     split = folder / "Split-test"
     split.mkdir(parents=True)
-    serialized = [
-        tf.train.Example(
-            features=tf.train.Features(
-                feature={
-                    "text": _feature(bytes_list=tf.train.BytesList(value=[text.encode()])),
-                    "label": _feature(int64_list=tf.train.Int64List(value=[n % 3 % 2])),
-                }
-            )
-        ).SerializeToString()
-        for n, text in enumerate(texts(count))
-    ]
+    written = [example(text=text, label=n % 3 % 2) for n, text in enumerate(texts(count))]
     for number in range(3):
-        path = split / f"data_tfrecord-{number:05d}-of-00003.gz"
-        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
-            for example in serialized[number::3]:
-                writer.write(example)
+        write(split / f"data_tfrecord-{number:05d}-of-00003.gz", written[number::3])
     return examples
-
-
-def _feature(**values):
-    return tf.train.Feature(**values)
 
 
 def write_ngram_model(folder, seed):

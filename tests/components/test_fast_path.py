@@ -1,7 +1,5 @@
 """Raw files to transformed features, compared with a slow and obvious reference."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import json
@@ -192,6 +190,7 @@ def test_ngrams_words_and_counts_are_those_of_the_examples(by_format, tmp_path):
     assert tokens.values.numpy().tolist() == [number["good"], number["phone"], 1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.xdist_group("flink")
 def test_the_vocabulary_and_the_words_on_flink(tmp_path, flink_jars):
     flink = {"jars": str(flink_jars), "parallelism": 2}

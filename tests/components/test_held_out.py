@@ -26,6 +26,7 @@ def test_duplicates_are_found_in_one_and_in_two_processes(tmp_path, many_units):
     compare(one, two)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.xdist_group("flink")
 def test_duplicates_are_found_on_flink(tmp_path, many_units, flink_jars):
     flink = {"jars": str(flink_jars), "parallelism": 2}

@@ -41,7 +41,7 @@ class Pushes:
         properties = {
             "push_destination": proto_utils.proto_to_json(
                 pusher_pb2.PushDestination(filesystem=folder)
-            ),
+            )
         }
         Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
         return pushed

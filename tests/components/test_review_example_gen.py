@@ -10,15 +10,7 @@ import pytest
 from components.review_example_gen import units
 from core.errors import InputError
 from preprocessing.reading import pieces
-from tests.components.example_gen import (
-    RUNNERS,
-    SPLITS,
-    label_of,
-    line,
-    read_files,
-    text_of,
-    write,
-)
+from tests.components.example_gen import RUNNERS, SPLITS, label_of, line, read_files, text_of, write
 
 pytestmark = pytest.mark.slow
 

@@ -15,14 +15,8 @@ from components.serving_check import candidate, results
 from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck
 from components.serving_check.settings import Thresholds
-from tests.components.checked_models import (
-    BAD,
-    GOOD,
-    Words,
-    example,
-    save,
-    write_evaluation,
-)
+from tests.components.checked_models import BAD, GOOD, Words, save, write_evaluation
+from tests.examples import example, write
 
 GOLDEN = [f"positive\t{word} thing" for word in GOOD] + [f"negative\t{word} thing" for word in BAD]
 REVIEWS = [(f"a {word} phone, number {n}", int(word in GOOD)) for n in range(20) for word in GOOD]
@@ -42,13 +36,10 @@ class Workspace:
         self.saved = folder / "model" / "Format-Serving"
         split = folder / "examples" / "Split-test"
         split.mkdir(parents=True)
-        options = tf.io.TFRecordOptions(compression_type="GZIP")
+        examples = [example(text=text, label=label) for text, label in REVIEWS]
         for part in (0, 1):
-            with tf.io.TFRecordWriter(str(split / f"part-{part}.gz"), options) as writer:
-                for text, label in REVIEWS[part::2]:
-                    writer.write(example(text, label))
+            write(split / f"part-{part}.gz", examples[part::2])
         write_evaluation(folder / "evaluation", 1.0, len(REVIEWS))
-        examples = [example(text, label) for text, label in REVIEWS]
         # sigmoid(3) and sigmoid(-3) of the model.
         right = [0.9526 if label else 0.0474 for _, label in REVIEWS]
         stored = dict(zip(map(files.digest, examples), right, strict=True))
@@ -216,11 +207,7 @@ def judged(sample=SAMPLE, count=4, predictions=None, **changes):
             "0 of 1 negative golden sentences are right, serving_check.min_golden requires 0.5; "
             "check the model, or set serving_check.golden to sentences of its data",
         ),
-        (
-            {"count": 5},
-            "examples",
-            "the test split has 4 reviews, the evaluation counted 5",
-        ),
+        ({"count": 5}, "examples", "the test split has 4 reviews, the evaluation counted 5"),
     ],
 )
 def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):

@@ -1,7 +1,5 @@
 """Input that is sorted by label: the written Examples and the sample for statistics are mixed."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from components.statistics_gen import Executor
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.pieces import Piece
 from tests.components.test_fast_path import CONTEXT, read_examples, schema
+from tests.examples import example, write
 
 pytestmark = pytest.mark.slow
 
@@ -157,15 +156,8 @@ def write_shards(folder, *contents):
     split.mkdir(parents=True)
     for number, labels in enumerate(contents):
         path = split / f"data_tfrecord-{number:05d}-of-{len(contents):05d}.gz"
-        with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
-            for place, label in enumerate(labels):
-                text = f"{number} {place}".encode()
-                feature = {
-                    "text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[text])),
-                    "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
-                }
-                example = tf.train.Example(features=tf.train.Features(feature=feature))
-                writer.write(example.SerializeToString())
+        texts = (f"{number} {place}" for place in range(len(labels)))
+        write(path, map(lambda text, label: example(text=text, label=label), texts, labels))
     return examples
 
 

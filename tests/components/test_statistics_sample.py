@@ -65,14 +65,3 @@ def test_the_sample_is_the_same_each_time(examples, tmp_path):
     assert first == again
     _, more = sample(examples, tmp_path / "more", 600)
     assert sum(map(len, more)) > 1.5 * sum(map(len, first[1]))
-
-
-def test_the_sample_of_a_small_split_is_the_whole_split(examples, tmp_path):
-    rate, dataset = rate_and_statistics(examples, tmp_path, 5_000)
-    assert (rate, dataset.num_examples) == (1.0, sum(SIZES))
-
-
-def test_the_rate_is_one_if_the_sample_lacks_a_class(tmp_path):
-    examples = write_shards(tmp_path, [0] * 3000 + [1])
-    rate, dataset = rate_and_statistics(examples, tmp_path, 10)
-    assert (rate, dataset.num_examples) == (1.0, 3001)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from core.errors import InputError
 from core.files import damage_named, list_files, without_magic
+from tests import examples
 
 
 def test_only_the_names_of_files_are_patterns(tmp_path):
@@ -37,8 +38,7 @@ def test_other_paths_stay_as_they_are(tmp_path):
 
 def test_the_damaged_file_is_named(tmp_path):
     good, bad = str(tmp_path / "good.gz"), str(tmp_path / "bad.gz")
-    with tf.io.TFRecordWriter(good, "GZIP") as writer:
-        writer.write(b"a")
+    examples.write(good, [b"a"])
     (tmp_path / "bad.gz").write_bytes(gzip.compress(b"no record" * 9))
     with pytest.raises(InputError, match=f"^{bad} is damaged"), damage_named([good, bad]):
         list(tf.data.TFRecordDataset([good, bad], "GZIP"))

@@ -32,10 +32,7 @@ ctypes.PyDLL(None).pause()
 
 @pytest.mark.parametrize(
     "command",
-    [
-        [BIN / "amazon-reviews", "--help"],
-        processes.command("trainer_module.task", "--help"),
-    ],
+    [[BIN / "amazon-reviews", "--help"], processes.command("trainer_module.task", "--help")],
     ids=lambda command: command[0] if isinstance(command[0], str) else command[0].name,
 )
 def test_modules_of_the_user_never_replace_ours(tmp_path, command):

@@ -1,7 +1,5 @@
 """Runs the product by its commands, as a user does, and reads what the commands write."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -38,24 +36,24 @@ class Workspace:
     environ: dict[str, str] = field(default_factory=dict)
     """Further environment variables of every command."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.settings = {"paths": {"root": str(self.root)}, **self.settings}
         self.config.write_text(yaml.safe_dump(self.settings))
 
     @property
-    def config(self) -> Path:
+    def config(self):
         return self.folder / "config.yaml"
 
     @property
-    def root(self) -> Path:
+    def root(self):
         return self.folder / "runs"
 
     @property
-    def serving(self) -> Path:
+    def serving(self):
         return self.root / "serving"
 
-    def env(self, overrides: str = "") -> dict[str, str]:
+    def env(self, overrides=""):
         return {
             **os.environ,
             **self.environ,
@@ -65,9 +63,7 @@ class Workspace:
             "LOCAL_HOME": str(self.folder / "tfx_home"),
         }
 
-    def command(
-        self, *words: str, overrides: str = "", stdin: str = ""
-    ) -> subprocess.CompletedProcess:
+    def command(self, *words, overrides="", stdin=""):
         return subprocess.run(
             [COMMAND, *words],
             env=self.env(overrides),
@@ -78,10 +74,10 @@ class Workspace:
             timeout=600,
         )
 
-    def run(self, overrides: str = "") -> subprocess.CompletedProcess:
+    def run(self, overrides=""):
         return self.command("run", overrides=overrides)
 
-    def start(self, overrides: str = "") -> subprocess.Popen[str]:
+    def start(self, overrides=""):
         """Start `amazon-reviews run`; its output has both streams."""
         return subprocess.Popen(
             [COMMAND, "run"],
@@ -92,46 +88,46 @@ class Workspace:
             text=True,
         )
 
-    def report(self, output: str) -> str:
+    def report(self, output):
         """Return the page of which the output of `amazon-reviews run` has the path."""
         [path] = [
             line.split(maxsplit=1)[1] for line in output.splitlines() if line[:7] == "report "
         ]
         return Path(path).read_text(encoding="utf-8")
 
-    def states(self, output: str) -> dict[str, str]:
+    def states(self, output):
         """Return component -> state, from the output of `amazon-reviews run`."""
         rows = [line.split() for line in output.splitlines() if line.endswith(" s")]
         return {row[0]: row[1] for row in rows}
 
-    def store(self) -> MetadataStore:
+    def store(self):
         config = mlmd.ConnectionConfig()
         config.sqlite.filename_uri = str(self.root / "metadata.sqlite")
         config.sqlite.connection_mode = mlmd.SqliteMetadataSourceConfig.READONLY
         return MetadataStore(config)
 
-    def executions(self) -> Counter[str]:
+    def executions(self):
         """Return execution state -> the number of executions in ML Metadata."""
         states = mlmd.Execution.State.Name
         return Counter(states(e.last_known_state) for e in self.store().get_executions())
 
-    def artifacts(self) -> Counter[str]:
+    def artifacts(self):
         """Return artifact type -> the number of live artifacts in ML Metadata."""
         store = self.store()
         names = {kind.id: kind.name for kind in store.get_artifact_types()}
         live = [a for a in store.get_artifacts() if a.state == mlmd.Artifact.LIVE]
         return Counter(names[artifact.type_id] for artifact in live)
 
-    def artifact_uri(self, kind: str) -> Path:
+    def artifact_uri(self, kind):
         """Return the folder of the newest live artifact of a type."""
         artifacts = self.store().get_artifacts_by_type(kind)
         newest = max((a for a in artifacts if a.state == mlmd.Artifact.LIVE), key=lambda a: a.id)
         return Path(newest.uri)
 
-    def pushed(self) -> list[Path]:
+    def pushed(self):
         return sorted(self.serving.iterdir()) if self.serving.exists() else []
 
-    def run_and_kill(self, sign: Any, overrides: str = "", seconds: float = 300) -> str:
+    def run_and_kill(self, sign, overrides="", seconds=300):
         """Start a run, and kill the pipeline's process with SIGKILL as soon as `sign()` is true.
 
         Return the output of the command, which must end by itself.
@@ -149,6 +145,6 @@ class Workspace:
         return output
 
 
-def _children(pid: int) -> list[int]:
+def _children(pid):
     listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     return [int(child) for child in listed.split()]

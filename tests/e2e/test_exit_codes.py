@@ -37,17 +37,6 @@ def test_predict_without_a_pushed_model_is_2_and_one_line(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
-def test_unusable_input_is_2_before_a_component_starts(tmp_path):
-    files = {"a.csv": "label,text\n0,bad\n1,good\n", "b.csv": "label,text\n4,good\n5,good\n"}
-    done = workspace(tmp_path, files).run()
-    assert done.returncode == 2, done.stdout + done.stderr
-    message = "b.csv have the labels 0, 1, 4, 5, whose meaning is not certain: set data.labels"
-    assert message in done.stdout
-    assert "ReviewExampleGen" not in done.stdout
-
-
-@pytest.mark.slow
 def test_data_of_one_class_stop_at_the_gate_and_the_report_has_the_reason(tmp_path):
     failed = workspace(tmp_path, {"a.txt": fasttext(2, 200)})
     done = failed.run()

@@ -1,6 +1,7 @@
 """The sample pipeline on Apache Flink has the results of the direct runner."""
 
 import contextlib
+import re
 
 import psutil
 import pytest
@@ -15,21 +16,30 @@ from tests.e2e.harness import Workspace
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("flink")]
 
 FILES, REVIEWS_PER_FILE = 4, 1500
+DUPLICATES = 40
 
 
 @pytest.fixture
 def settings(tmp_path_factory):
-    """Return the settings of both runs: several files to divide, and a small training."""
+    """Return the settings of both runs: several files to divide, and a small training.
+
+    The test file also has reviews of a train file, and the model reads words and n-grams.
+    """
     folder = tmp_path_factory.mktemp("reviews")
-    for number in range(FILES):
-        text = render(seed=number, count=REVIEWS_PER_FILE)
+    texts = [render(seed=number, count=REVIEWS_PER_FILE) for number in range(FILES)]
+    texts[-1] += "".join(texts[0].splitlines(keepends=True)[:DUPLICATES])
+    for number, text in enumerate(texts):
         (folder / f"part-{number}.ft.txt").write_text(text)
     return {
-        "training": {"epochs": 1, "batch_size_per_replica": 128},
+        "training": {"epochs": 1, "batch_size_per_replica": 128, "model": "wide_and_deep"},
         "evaluation": {"min_accuracy": 0.5, "min_class_recall": 0.0},
         "serving_check": {"min_golden": 0.0},
         # All Examples, through Beam.
-        "data": {"input_base": str(folder), "statistics_examples": None},
+        "data": {
+            "input_base": str(folder),
+            "splits": {"train": "part-[0-2]*", "test": "part-3*"},
+            "statistics_examples": None,
+        },
     }
 
 
@@ -37,10 +47,13 @@ def test_a_run_on_flink_has_the_results_of_the_direct_runner(settings, flink_jar
     direct = Workspace(tmp_path / "direct", settings)
     beam = {"runner": "flink", "flink": {"jars": str(flink_jars)}}
     workspace = Workspace(tmp_path / "flink", {**settings, "beam": beam})
+    duplicates = set()
     for each in (direct, workspace):
         done = each.run()
         assert done.returncode == 0, done.stdout + done.stderr
         assert len(each.pushed()) == 1
+        duplicates.add(int(re.search(r"duplicate_across_splits (\d+)", done.stdout)[1]))
+    assert len(duplicates) == 1 and min(duplicates) >= DUPLICATES
     found, expected = results(workspace), results(direct)
     for key in ("examples", "features", "statistics"):
         assert found[key] == expected[key]

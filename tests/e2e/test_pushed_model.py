@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from preprocessing import features, normalise
 from preprocessing.settings import Transform
-from serving.predict_text import load_predict_text
 from tests.checkout import CHECKOUT
 from tests.e2e.everyday import SENTENCES
+from tests.examples import example
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
@@ -56,19 +56,16 @@ def test_raw_strings_and_examples_get_the_same_answer(pushed, test_examples):
 
 
 def test_examples_need_no_label_to_be_predicted(pushed):
-    text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"Great: loved it"]))
-    example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
-    answer = pushed.signatures["serving_default"](
-        examples=tf.constant([example.SerializeToString()])
-    )
+    unlabelled = tf.constant([example(text="Great: loved it")])
+    answer = pushed.signatures["serving_default"](examples=unlabelled)
     assert answer["label"].numpy() in ([0], [1])
 
 
 def test_transform_features_returns_the_features_of_the_training(finished, pushed):
     workspace, _ = finished
     written = Counter()
-    for example in _examples(workspace, "Transform", "eval"):
-        feature = tf.train.Example.FromString(example).features.feature
+    for one in _examples(workspace, "Transform", "eval"):
+        feature = tf.train.Example.FromString(one).features.feature
         [bucket] = feature[features.LENGTH_BUCKET].bytes_list.value
         written[bucket, tuple(feature[features.NGRAMS].int64_list.value)] += 1
     raw = _examples(workspace, "ReviewExampleGen", "eval")
@@ -105,16 +102,6 @@ def test_predict_scores_files_with_the_answers_of_the_signature(
     np.testing.assert_allclose(scores["probability"], answers["probability"], atol=1e-6)
     labels = ["positive" if p > 0.5 else "negative" for p in scores["probability"].to_pylist()]
     assert scores["label"].to_pylist() == labels
-
-
-def test_ngrams_of_numpy_score_the_pushed_model_with_the_same_bits(finished):
-    workspace, _ = finished
-    predict = load_predict_text(str(workspace.pushed()[0]))
-    texts = _texts(_examples(workspace, "ReviewExampleGen", "eval"))
-    found = predict(texts)
-    assert predict.is_fast
-    for name, values in predict._by_text(texts).items():
-        np.testing.assert_array_equal(found[name], values)
 
 
 def answers(done):

@@ -102,38 +102,6 @@ def test_an_unchanged_second_run_shows_the_result_of_the_first_one(finished):
     assert (workspace.artifacts(), workspace.executions()) == (before, executions)
 
 
-@pytest.mark.exhaustive
-def test_a_model_that_fails_the_serving_check_is_not_pushed(finished):
-    workspace, _ = finished
-    before = workspace.artifacts()
-    done = workspace.run("serving_check.max_p99_ms=0.001")
-    assert done.returncode == 3, done.stdout + done.stderr
-    last = done.stdout.splitlines()[-1]
-    assert last.startswith("not pushed: serving check: the p99 latency of single requests is ")
-    assert last.endswith(" ms, serving_check.max_p99_ms allows 0.001")
-    # A threshold is a part of the cache key of the check alone.
-    ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
-    assert ran == {"ServingCheck", "Pusher"} | ALWAYS
-    kinds = ("InfraBlessing", "PushedModel")
-    assert workspace.artifacts() - before == dict.fromkeys(kinds, 1) | REPORT_ARTIFACTS
-    assert len(workspace.pushed()) == 1
-
-
-@pytest.mark.exhaustive
-def test_a_setting_that_no_component_reads_causes_no_work_but_a_report(finished):
-    workspace, _ = finished
-    before = workspace.artifacts()
-    done = workspace.run("server.port=8600")
-    assert done.returncode == 0, done.stdout
-    states = workspace.states(done.stdout)
-    assert {states.pop(name) for name in ALWAYS} == {"done"}
-    assert set(states.values()) == {"cached"}
-    assert workspace.artifacts() - before == REPORT_ARTIFACTS
-    [pushed] = workspace.pushed()
-    assert f"pushed to {pushed}" in done.stdout
-    assert workspace.executions()["CACHED"] == len(PIPELINE_NODES) - len(ALWAYS)
-
-
 def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(finished):
     workspace, _ = finished
     before, executions = workspace.artifacts(), workspace.executions()

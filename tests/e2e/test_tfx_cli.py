@@ -68,13 +68,11 @@ def test_the_old_paths_of_the_runners_work(tmp_path, runner):
     ("verb", "engine", "runner", "line"),
     [
         exhaustive(
-            *("compile", "vertex", LOCAL),
-            f"is for --engine local; set --pipeline_path {VERTEX}",
+            *("compile", "vertex", LOCAL), f"is for --engine local; set --pipeline_path {VERTEX}"
         ),
         exhaustive("create", "beam", LOCAL, "is for --engine local; set --engine local"),
         exhaustive(
-            *("create", "local", VERTEX),
-            f"is for --engine vertex; set --pipeline_path {LOCAL}",
+            *("create", "local", VERTEX), f"is for --engine vertex; set --pipeline_path {LOCAL}"
         ),
     ],
 )

@@ -1,7 +1,5 @@
 """Every command of the tutorial, in its order, as a reader calls them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@ All files are in one folder of the user's cache. A second call builds nothing if
 image has not changed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools
@@ -16,7 +14,6 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -50,7 +47,7 @@ _RESTRICTED = (
 
 
 @contextlib.contextmanager
-def image_tools() -> Iterator[str]:
+def image_tools():
     """Yield the name of a base image while no other process builds.
 
     If images cannot be built on this machine, the calling test is skipped.
@@ -72,7 +69,7 @@ def image_tools() -> Iterator[str]:
 
 
 @functools.cache
-def built_image() -> str:
+def built_image():
     """Return the name of the image of this checkout, for `run_in_image`; build it if it is missing.
 
     If images cannot be built on this machine, the calling test is skipped. A build that fails is a
@@ -88,9 +85,7 @@ def built_image() -> str:
         return name
 
 
-def run_in_image(
-    image: str, command: Sequence[str], folder: Path | None = None, seconds: int = 600
-) -> subprocess.CompletedProcess[str]:
+def run_in_image(image, command, folder=None, seconds=600):
     """Run a command as the image's user in a new container, as Kubernetes runs a restricted pod.
 
     The root file system is read-only, the process has no capabilities and gains none, and podman's
@@ -116,20 +111,20 @@ def run_in_image(
     )
 
 
-def buildah(*arguments: str) -> str:
+def buildah(*arguments):
     """Return the output of a command; a failure is an AssertionError with the command's errors."""
     done = _try_buildah(*arguments)
     assert done.returncode == 0, f"buildah {' '.join(arguments)}: {done.stderr.strip()}"
     return done.stdout.strip()
 
 
-def _try_buildah(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _try_buildah(*arguments):
     return subprocess.run(
         ["buildah", *arguments], env=_environment(), capture_output=True, text=True
     )
 
 
-def _environment() -> dict[str, str]:
+def _environment():
     """Return the environment of buildah, with the isolation chroot, which needs no namespaces."""
     return {
         **os.environ,
@@ -138,14 +133,14 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _exists(image: str) -> bool:
+def _exists(image):
     return _try_buildah("inspect", "--type", "image", image).returncode == 0
 
 
 # What is needed ---------------------------------------------------------------------------
 
 
-def _install_tools() -> None:
+def _install_tools():
     if all(shutil.which(tool) for tool in ("buildah", "podman", "debootstrap")):
         return
     if not shutil.which("apt-get"):
@@ -158,7 +153,7 @@ def _install_tools() -> None:
             pytest.skip(f"{', '.join(PACKAGES)} cannot be installed: {_last(done.stderr)}")
 
 
-def _settle_storage() -> None:
+def _settle_storage():
     """Configure the driver overlay, or vfs where overlay does not work, as on another overlay."""
     settings = STORE / "storage.conf"
     error = ""
@@ -181,7 +176,7 @@ def _settle_storage() -> None:
     pytest.skip(f"buildah cannot store images here: {error}")
 
 
-def _base() -> str:
+def _base():
     """Return the name of a bare Debian image with this machine's access to packages."""
     environ = {name: os.environ[name] for name in PASSED if os.environ.get(name)}
     if "PIP_INDEX_URL" in environ:
@@ -221,7 +216,7 @@ def _base() -> str:
 # The image --------------------------------------------------------------------------------
 
 
-def _inputs() -> Iterator[bytes]:
+def _inputs():
     """Yield the content of .dockerignore, and of the files that it includes in the image."""
     ignore = ROOT / ".dockerignore"
     yield ignore.read_bytes()
@@ -234,7 +229,7 @@ def _inputs() -> Iterator[bytes]:
                     yield file.read_bytes()
 
 
-def build(name: str, base: str, checkout: Path, log: Path, epoch: str = "") -> None:
+def build(name, base, checkout, log, epoch=""):
     """Build an image from a checkout by the command `amazon-reviews image build`."""
     command = "from cli.command import main; main()"
     with log.open("w") as output:
@@ -255,19 +250,19 @@ def build(name: str, base: str, checkout: Path, log: Path, epoch: str = "") -> N
     assert done.returncode == 0, f"the image was not built (more in {log}):\n{end}"
 
 
-def _remove_others() -> None:
+def _remove_others():
     """Remove the images of earlier states of the checkout, 3 GB each, unless they are in use."""
     for other in buildah("images", "--format", "{{.Name}}:{{.Tag}}").splitlines():
         if other.startswith(REPOSITORY):
             _try_buildah("rmi", other)
 
 
-def _digest(*parts: bytes) -> str:
+def _digest(*parts):
     hashed = hashlib.sha256()
     for part in parts:
         hashed.update(len(part).to_bytes(8, "big") + part)
     return hashed.hexdigest()[:12]
 
 
-def _last(text: str) -> str:
+def _last(text):
     return (text.strip().splitlines() or ["no output"])[-1]

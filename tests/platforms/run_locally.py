@@ -10,7 +10,7 @@ from kfp import components, local
 from kfp.local import subprocess_task_handler
 
 
-def main(package: str, root: str, *parameters: str) -> None:
+def main(package, root, *parameters):
     # kfp's runner of processes allows only Lightweight Python Components, but can run any command.
     handler = subprocess_task_handler.SubprocessTaskHandler
     handler.validate_not_container_component = lambda self, command: None

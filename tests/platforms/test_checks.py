@@ -100,10 +100,7 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
     [
         ("data.splits={train: a}", "data.input_base: not set, and data.splits requires it"),
         ("push.destination=vertex", "push.destination: vertex requires --target vert"),
-        (
-            "beam.runner=dataflow,vertex={project: p, region: r}",
-            "paths.root: ",
-        ),
+        ("beam.runner=dataflow,vertex={project: p, region: r}", "paths.root: "),
     ],
 )
 def test_settings_for_clusters_are_refused_on_this_machine(more, line):

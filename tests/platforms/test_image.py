@@ -1,7 +1,5 @@
 """The content of the container image, and what its containers may do."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -20,11 +20,7 @@ WRONG = {
         "parameter strategy: .*'mirored', did you mean mir",
     ),
     "no epoch": ({}, "epochs=0", "parameter epochs: .*greater than or equal to 1, not '0'"),
-    "percent": (
-        {},
-        "min_accuracy=92",
-        "parameter min_accuracy: .*than or equal to 1, not '92'",
-    ),
+    "percent": ({}, "min_accuracy=92", "parameter min_accuracy: .*than or equal to 1, not '92'"),
     "no folder": ({}, "input_base=", "parameter input_base: .*at least 1 character"),
     "local folder": ({}, "input_base=/data", "parameter input_base: /data is not accessible"),
     "another cluster": (

@@ -1,7 +1,5 @@
 """The stack that tools/install.py chooses, its errors, and that every installation is verified."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -158,7 +156,7 @@ def test_each_accepted_vulnerability_is_of_a_pin_and_has_a_reason():
 
 @pytest.mark.parametrize("stack", [NEW, OLD])
 def test_every_installation_verifies_hashes(tmp_path, monkeypatch, stack):
-    commands: list[list[str]] = []
+    commands = []
     monkeypatch.setattr(install, "run", lambda words, env=None: commands.append([*map(str, words)]))
     monkeypatch.setattr(install, "UV", tmp_path / "uv" / "bin" / "uv")
     monkeypatch.setattr(install, "PIP", ["true"])  # `pip config list`

@@ -1,7 +1,5 @@
 """The pages of docs/reference/ that are generated are those that the code generates now."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 
@@ -17,8 +15,7 @@ SLOW = {"artifacts.md"}
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PAGES],
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PAGES]
 )
 def test_a_committed_page_is_what_the_code_generates(name):
     committed = (FOLDER / name).read_text(encoding="utf-8")

@@ -89,6 +89,7 @@ def _prepare(folder):
 
     from preprocessing import features
     from preprocessing.transform import preprocessing_fn
+    from tests import examples
 
     spec = {
         features.TEXT: tf.io.FixedLenFeature([1], tf.string),
@@ -105,9 +106,8 @@ def _prepare(folder):
     rest = iter(data)
     for split, counts in FILES.items():
         for number, count in enumerate(counts):
-            with tf.io.TFRecordWriter(str(folder / f"{split}-{number}.gz"), "GZIP") as writer:
-                for _ in range(count):
-                    writer.write(_example(next(rest)).SerializeToString())
+            part = [_example(next(rest)) for _ in range(count)]
+            examples.write(folder / f"{split}-{number}.gz", part)
 
 
 @pytest.fixture(scope="session")
@@ -116,15 +116,15 @@ def records(tmp_path_factory):
 
     The first n-gram of an Example and its only word are its number; the second n-gram is its label.
     """
-    import tensorflow as tf
+    from tests import examples
 
     folder = tmp_path_factory.mktemp("records")
     for split, numbers in (("train", range(64)), ("eval", range(64, 84))):
-        with tf.io.TFRecordWriter(str(folder / f"{split}-0.gz"), "GZIP") as writer:
-            for number in numbers:
-                label = number % 2
-                row = {"ngrams": [number, 100 + label], "tokens": [2 + number], "label": [label]}
-                writer.write(_example(row).SerializeToString())
+        rows = (
+            examples.example(ngrams=[n, 100 + n % 2], tokens=[2 + n], label=[n % 2])
+            for n in numbers
+        )
+        examples.write(folder / f"{split}-0.gz", rows)
     return folder
 
 
@@ -134,6 +134,8 @@ def skewed(prepared, tmp_path):
     and 60 are in the first file."""
     import tensorflow as tf
 
+    from tests import examples
+
     folder = tmp_path / "skewed"
     folder.mkdir()
     for name in ("graph", "train-0.gz", "eval-0.gz"):
@@ -141,9 +143,7 @@ def skewed(prepared, tmp_path):
     records = tf.data.TFRecordDataset(str(prepared / "train-1.gz"), "GZIP").as_numpy_iterator()
     labels = {one: tf.train.Example.FromString(one).features.feature["label"] for one in records}
     positive = [one for one, label in labels.items() if label.int64_list.value[0]]
-    with tf.io.TFRecordWriter(str(folder / "train-1.gz"), "GZIP") as writer:
-        for one in positive[:30]:
-            writer.write(one)
+    examples.write(folder / "train-1.gz", positive[:30])
     return folder
 
 
@@ -160,17 +160,9 @@ def trained(prepared, once):
 
 
 def _example(row):
-    import numpy as np
-    import tensorflow as tf
+    from tests.examples import example
 
-    from preprocessing import features
-
-    def ints(values):
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=np.ravel(values)))
-
-    names = (features.NGRAMS, features.TOKENS, features.LABEL)
-    named = {name: ints(row[name]) for name in names}
-    return tf.train.Example(features=tf.train.Features(feature=named))
+    return example(**{name: row[name] for name in ("ngrams", "tokens", "label")})
 
 
 def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **training):

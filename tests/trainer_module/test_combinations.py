@@ -86,11 +86,7 @@ def test_exactly_the_listed_combinations_are_refused():
 @pytest.mark.parametrize(
     ("settings", "environ", "line"),
     [
-        (
-            {"jit_compile": True},
-            {"CUDA_VISIBLE_DEVICES": "0,1"},
-            r"jit.* mirrored \(.* 2 GPU",
-        ),
+        ({"jit_compile": True}, {"CUDA_VISIBLE_DEVICES": "0,1"}, r"jit.* mirrored \(.* 2 GPU"),
         ({"mixed_precision": "float16"}, {"TPU_NAME": "t"}, r"float16.* tpu \(auto: t\); set bfl"),
         ({"devices": 2}, {"TPU_NAME": "t"}, r"training.devices: 2, but tpu \(auto: t\) trains on"),
         ({"devices": 3}, {"CUDA_VISIBLE_DEVICES": "0,1"}, r"devices: 3 devices, but only 2 GPUs"),

@@ -38,10 +38,7 @@ def task_of(process, kind, index):
 
 @pytest.mark.parametrize(
     ("strategy", "kind", "index"),
-    [
-        ("multi_worker_mirrored", "worker", 1),
-        exhaustive("parameter_server", "ps", 0),
-    ],
+    [("multi_worker_mirrored", "worker", 1), exhaustive("parameter_server", "ps", 0)],
 )
 def test_a_kill_ends_the_job_with_one_line_and_the_next_run_resumes(
     prepared, tmp_path, strategy, kind, index
@@ -69,11 +66,7 @@ def test_a_kill_ends_the_job_with_one_line_and_the_next_run_resumes(
 
 def test_a_worker_under_parameter_servers_is_restarted(prepared, tmp_path):
     job = make_job(
-        prepared,
-        tmp_path,
-        strategy="parameter_server",
-        epochs=25,
-        **CLUSTERS["parameter_server"],
+        prepared, tmp_path, strategy="parameter_server", epochs=25, **CLUSTERS["parameter_server"]
     )
     process = start_task(job, tmp_path)
     wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
+from tests import examples
 from tests.trainer_module.conftest import make_job
 from trainer_module import training
 from trainer_module.loop import checkpoints
@@ -226,9 +227,7 @@ def test_cache_input_reads_the_files_once(given, records, tmp_path):
     first = [next(data)[0]["ngrams"].to_list() for _ in range(STEPS)]
     # The file is replaced by the same number of other Examples.
     [other] = tf.data.TFRecordDataset(str(records / "eval-0.gz"), "GZIP").take(1)
-    with tf.io.TFRecordWriter(str(tmp_path / "train-0.gz"), "GZIP") as writer:
-        for _ in range(STEPS * 16):
-            writer.write(other.numpy())
+    examples.write(tmp_path / "train-0.gz", [other.numpy()] * (STEPS * 16))
     later = [next(data)[0]["ngrams"].to_list() for _ in range(10 * STEPS)]
     assert later == 10 * first
 

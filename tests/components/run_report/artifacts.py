@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import tensorflow as tf
 
 from components.evaluator import files
 from components.evaluator.files import CANDIDATE, WHOLE, Results
@@ -14,6 +13,7 @@ from components.run_report.history import Sources, Step
 from components.run_report.input_data import Balance
 from components.run_report.mistakes import Explanations, Mistake
 from serving.explain import Part
+from tests.examples import example, write
 from tests.serving.models import push
 
 HOSTILE = '<script>document.title = "owned"</script><img src=x onerror="alert(1)"> & "quotes"'
@@ -82,7 +82,8 @@ def write_run(folder, reviews=REVIEWS):
     _write_lines(folder / "rejected" / "files.jsonl", COUNTS)
     _write_lines(folder / "rejected" / "lines-00000-of-00001.jsonl", LINES)
     (folder / "model_run" / "training.json").write_text(json.dumps(TRAINING))
-    _write_examples(folder / "examples" / "Split-test" / "data_tfrecord-0.gz", reviews)
+    examples = [example(text=text, label=label) for text, label in reviews]
+    write(folder / "examples" / "Split-test" / "data_tfrecord-0.gz", examples)
     push(folder / "model" / "Format-Serving")
     write_evaluation(folder / "evaluation", reviews)
     return Sources(
@@ -113,10 +114,7 @@ EVALUATION = Evaluation(
         SliceAccuracy("length_bucket", "1-19", 50, 0.7, Interval(0.56, 0.81)),
         SliceAccuracy("length_bucket", "20-49", 950, 0.91, Interval(0.89, 0.93)),
     ],
-    checks=[
-        Check("accuracy < 0.95", False),
-        Check("drop < 0.1", True),
-    ],
+    checks=[Check("accuracy < 0.95", False), Check("drop < 0.1", True)],
     confusion=[[450, 50], [40, 460]],
     curve=[Point(1 - n / 400, n / 400, min(1.0, n / 100), 0.9) for n in range(401)],
     tenths=[Tenth(n / 10, n / 10 + 0.05, 10 - n, n) for n in range(10)],
@@ -178,14 +176,3 @@ def write_evaluation(folder, reviews=REVIEWS):
 
 def _write_lines(path, lines):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def _write_examples(path, reviews):
-    with tf.io.TFRecordWriter(str(path), "GZIP") as writer:
-        for text, label in reviews:
-            features = {
-                "text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()])),
-                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
-            }
-            example = tf.train.Example(features=tf.train.Features(feature=features))
-            writer.write(example.SerializeToString())

@@ -6,12 +6,10 @@ import tensorflow as tf
 
 from components.run_report.evaluation import read_evaluation
 from components.run_report.input_data import read_input
-from components.run_report.mistakes import Mistake, contributions, explain, largest_weights
-from components.run_report.page import figure, highlighted
+from components.run_report.mistakes import contributions, explain, largest_weights
 from preprocessing import features
 from preprocessing.fast.ngrams import ngram_ids
 from preprocessing.settings import Transform
-from serving.explain import Part
 from serving.predict_text import load_predict_text
 from tests.components.run_report.artifacts import HOSTILE, REVIEWS, write_run
 from tests.serving.models import push
@@ -132,22 +130,3 @@ def test_many_files_are_listed_in_part(tmp_path, monkeypatch):
     monkeypatch.setattr("components.run_report.input_data._FILES_SHOWN", 1)
     found = read_input(write_run(tmp_path).uris["rejected"])
     assert (len(found.files), found.more_files, found.total.read) == (1, 1, 32)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (41816.7, "41,817"),
-        (0.8384528, "0.8385"),
-        (60.0, "60"),
-        (1.9e-9, "1.9e-09"),
-        (573.59, "573.6"),
-    ],
-)
-def test_measurements_have_few_digits(value, text):
-    assert figure(value) == text
-
-
-def test_the_effects_of_words_are_relative_to_the_largest():
-    mistake = Mistake("", 0, 0.9, [Part("so", -1.0), Part(" "), Part("good", 4.0)])
-    assert highlighted(mistake) == [("so", -0.25), (" ", 0.0), ("good", 1.0)]

@@ -157,11 +157,7 @@ def test_a_compiled_pipeline_needs_a_cluster_and_its_job_server():
     endpoint = "beam.flink.job_endpoint=jobs.example:8099"
     for master, more, line in (
         (REMOTE[0], "cache=true", r"^beam.flink.job_endpoint: not set, and a compiled"),
-        (
-            "beam.flink.master=localhost:1",
-            endpoint,
-            r"^beam.flink.master: localhost:1 is not ",
-        ),
+        ("beam.flink.master=localhost:1", endpoint, r"^beam.flink.master: localhost:1 is not "),
     ):
         config = settings("kubeflow", more=f"beam.runner=flink,{master},{more}")
         with pytest.raises(ConfigError, match=line):

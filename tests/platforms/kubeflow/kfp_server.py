@@ -1,11 +1,8 @@
 """Scripted responses of Kubeflow Pipelines to a submission, on 127.0.0.1."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -30,22 +27,22 @@ class KfpServer:
       states: the states of a run, one for each request of the state; the last one is repeated.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.url = ""
-        self.requests: list[Request] = []
+        self.requests = []
         self.multi_user = False
-        self.states: list[dict[str, Any]] = [{"state": "SUCCEEDED"}]
-        self._failures: list[tuple[str, str, int, str]] = []
+        self.states = [{"state": "SUCCEEDED"}]
+        self._failures = []
 
-    def fail(self, method: str, part: str, status: int, body: Any = "", *, times: int = 1) -> None:
+    def fail(self, method, part, status, body="", *, times=1):
         """Respond with an error if the path contains `part`; status 0 closes the connection."""
         text = body if isinstance(body, str) else json.dumps(body)
         self._failures += [(method, part, status, text)] * times
 
-    def find_requests(self, method: str, part: str = "") -> list[Request]:
+    def find_requests(self, method, part=""):
         return [r for r in self.requests if r.method == method and part in r.path]
 
-    def handle(self, request: Request) -> tuple[int, str]:
+    def handle(self, request):
         self.requests.append(request)
         for failure in self._failures:
             method, part, status, text = failure
@@ -54,7 +51,7 @@ class KfpServer:
                 return status, text
         return 200, json.dumps(self.answer(request))
 
-    def answer(self, request: Request) -> dict[str, Any]:
+    def answer(self, request):
         path = request.path.removeprefix("/apis/v2beta1/")
         if path == "healthz":
             return {"multi_user": self.multi_user}
@@ -67,7 +64,7 @@ class KfpServer:
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[KfpServer]:
+def serving():
     """Run a server in this context."""
     server = KfpServer()
 
@@ -75,7 +72,7 @@ def serving() -> Iterator[KfpServer]:
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
-        def do_GET(self) -> None:
+        def do_GET(self):
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             headers = dict(self.headers)
@@ -93,7 +90,7 @@ def serving() -> Iterator[KfpServer]:
 
         do_POST = do_DELETE = do_GET
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, format, *args):
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:

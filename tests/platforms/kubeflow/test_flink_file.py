@@ -1,7 +1,5 @@
 """`kubeflow/flink/cluster.yaml`: its objects fit together."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -11,13 +11,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from typer.testing import CliRunner
 
 from cli.app import app
-from components.run_report.history import (
-    ERROR,
-    OUTCOME,
-    VERSIONS,
-    read_runs,
-    record,
-)
+from components.run_report.history import ERROR, OUTCOME, VERSIONS, read_runs, record
 from pipeline.config import PipelineConfig, recorded_settings
 from tests.platforms.local.store import Metadata
 

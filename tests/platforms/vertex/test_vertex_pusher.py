@@ -46,11 +46,7 @@ def push(folder, blessed=True, checked=True, content=None):
     saved.mkdir(parents=True, exist_ok=True)
     (saved / "saved_model.pb").write_text(content or folder.name)
     pusher.Executor().Do(
-        {
-            "model": [model],
-            "model_blessing": [blessing],
-            "infra_blessing": [checked_blessing],
-        },
+        {"model": [model], "model_blessing": [blessing], "infra_blessing": [checked_blessing]},
         {"pushed_model": [pushed]},
         {"custom_config": json.dumps({ENDPOINT_KEY: SETTINGS.model_dump()})},
     )

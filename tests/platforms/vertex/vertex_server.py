@@ -1,7 +1,5 @@
 """A test double of the Vertex AI API: a gRPC server with the API's own messages."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import threading

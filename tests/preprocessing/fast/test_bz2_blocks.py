@@ -1,7 +1,5 @@
 """bz2 by block: every cut, every kind of damage, against the standard library."""
 
-from __future__ import annotations
-
 import bz2
 import io
 import random
@@ -22,50 +20,50 @@ ARCHIVE = bz2.compress(CONTENT, 1)
 EMPTY = bz2.compress(b"")
 
 
-def read(archive: bytes, start: int = 0) -> list[Content | Damage]:
+def read(archive, start=0):
     return list(read_blocks(io.BytesIO(archive), start, POOL, 3))
 
 
-def content(found: list[Content | Damage]) -> bytes:
+def content(found):
     return b"".join(part.data for part in found if isinstance(part, Content))
 
 
-def damage(found: list[Content | Damage]) -> list[Damage]:
+def damage(found):
     return [part for part in found if isinstance(part, Damage)]
 
 
-def marks() -> list[int]:
+def marks():
     return find_marks(ARCHIVE)
 
 
-def test_the_archive_has_some_blocks_at_any_bit() -> None:
+def test_the_archive_has_some_blocks_at_any_bit():
     assert len(marks()) > 5
     assert len({mark % 8 for mark in marks()}) > 2
 
 
 @settings(max_examples=60)
 @given(st.lists(st.binary(max_size=2000) | st.just(CONTENT[:250_000]), min_size=1, max_size=5))
-def test_archives_of_many_streams_are_read_whole(parts: list[bytes]) -> None:
+def test_archives_of_many_streams_are_read_whole(parts):
     found = read(b"".join(bz2.compress(part, 1) for part in parts))
     assert (content(found), damage(found)) == (b"".join(parts), [])
 
 
 @settings(max_examples=30)
 @given(st.lists(st.integers(1, len(ARCHIVE) + len(EMPTY)), max_size=6, unique=True))
-def test_every_block_belongs_to_one_piece_wherever_a_file_is_cut(cuts: list[int]) -> None:
+def test_every_block_belongs_to_one_piece_wherever_a_file_is_cut(cuts):
     archive = EMPTY + ARCHIVE
     edges = [0, *sorted(cuts), len(archive) + 1]
-    found: list[Content | Damage] = []
+    found = []
     for start, end in pairwise(edges):
         found += [part for part in read(archive, start) if part.at < end * 8]
     assert (content(found), damage(found)) == (CONTENT, [])
 
 
-def test_a_mark_by_chance_does_not_split_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_by_chance_does_not_split_a_block(monkeypatch):
     chance = marks()[2] + 5000
     true = bz2_blocks.find_marks
 
-    def with_one_more(data: bytes, mark: int = bz2_blocks._MARK) -> list[int]:
+    def with_one_more(data, mark=bz2_blocks._MARK):
         found = true(data, mark)
         return sorted([*found, chance]) if len(data) == len(ARCHIVE) else found
 
@@ -75,7 +73,7 @@ def test_a_mark_by_chance_does_not_split_a_block(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("cut", [4, 5, 10, 14, 40, len(ARCHIVE) // 2, -14, -10, -4, -1])
-def test_a_truncated_archive_gives_its_whole_blocks(cut: int) -> None:
+def test_a_truncated_archive_gives_its_whole_blocks(cut):
     archive = ARCHIVE[:cut]
     *_, last = found = read(archive)
     assert isinstance(last, Damage) and last.position == len(archive)
@@ -87,7 +85,7 @@ def test_a_truncated_archive_gives_its_whole_blocks(cut: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_damage_loses_only_the_blocks_that_contain_it(seed: int) -> None:
+def test_damage_loses_only_the_blocks_that_contain_it(seed):
     at = random.Random(seed).randrange(50, len(ARCHIVE) - 100)
     wrong = bytes(byte ^ 0xFF for byte in ARCHIVE[at : at + 64])
     archive = ARCHIVE[:at] + wrong + ARCHIVE[at + 64 :]
@@ -104,7 +102,7 @@ def test_damage_loses_only_the_blocks_that_contain_it(seed: int) -> None:
     assert lost.lost <= sum(hit) * max((end - start) // 8 + 2 for start, end in pairwise(marks()))
 
 
-def test_garbage_after_the_archive_is_damage() -> None:
+def test_garbage_after_the_archive_is_damage():
     found = read(ARCHIVE + b"<html>not found</html>")
     (lost,) = damage(found)
     assert content(found) == CONTENT
@@ -114,7 +112,7 @@ def test_garbage_after_the_archive_is_damage() -> None:
 
 @settings(max_examples=60)
 @given(st.binary(max_size=300), st.floats(0, 1), st.binary(min_size=1, max_size=80))
-def test_content_before_any_damage_is_kept(text: bytes, where: float, wrong: bytes) -> None:
+def test_content_before_any_damage_is_kept(text, where, wrong):
     bad = bytearray(bz2.compress(text))
     at = 4 + int(where * (len(bad) - 4))
     bad[at : at + len(wrong)] = wrong

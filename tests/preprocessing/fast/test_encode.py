@@ -1,7 +1,5 @@
 """Protobuf reads the expected values from the Examples of `encode_examples`."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +11,7 @@ ROWS = st.lists(st.tuples(TEXT, st.integers(-(2**63), 2**63 - 1)), max_size=5)
 
 
 @given(ROWS)
-def test_examples_contain_the_values(rows: list[tuple[bytes, int]]) -> None:
+def test_examples_contain_the_values(rows):
     columns = {"text": [text for text, _ in rows], "label": [label for _, label in rows]}
     encoded = encode_examples(columns)
     assert len(encoded) == len(rows)

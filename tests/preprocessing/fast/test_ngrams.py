@@ -1,9 +1,5 @@
 """N-gram ids computed with NumPy are those of the TensorFlow ops, bit for bit."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -23,14 +19,12 @@ TEXT = (
 )
 
 
-def _encoded(text: str) -> bytes:
+def _encoded(text):
     # tf.constant drops NULs at the end of a text.
     return text.rstrip("\0").encode()
 
 
-def expected(
-    texts: list[bytes], longest: int, buckets: int, openings: Sequence[int]
-) -> tf.RaggedTensor:
+def expected(texts, longest, buckets, openings):
     words = normalise.words(tf.constant(texts, tf.string))
     return normalise.ngram_ids(words, longest, buckets, openings)
 
@@ -43,9 +37,7 @@ def expected(
     openings=st.lists(st.sampled_from([1, 2, 3, 8]), max_size=3),
     chunk=st.sampled_from([1, 50, 1 << 19]),
 )
-def test_ids_equal_those_of_tensorflow(
-    texts: list[bytes], longest: int, buckets: int, openings: Sequence[int], chunk: int
-) -> None:
+def test_ids_equal_those_of_tensorflow(texts, longest, buckets, openings, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ngrams, "_CHUNK", chunk)
         found = ngrams.ngram_ids(texts, longest, buckets, openings)
@@ -55,7 +47,7 @@ def test_ids_equal_those_of_tensorflow(
     assert found.ids.dtype == found.row_lengths.dtype == np.int64
 
 
-def test_words_of_every_length_have_the_hash_of_tensorflow() -> None:
+def test_words_of_every_length_have_the_hash_of_tensorflow():
     texts = [bytes(97 + (7 * n + length) % 26 for n in range(length)) for length in range(1, 140)]
     found = ngrams.ngram_ids(texts, 1, 2**62)
     np.testing.assert_array_equal(found.ids, tf.strings.to_hash_bucket_fast(texts, 2**62))
@@ -64,21 +56,19 @@ def test_words_of_every_length_have_the_hash_of_tensorflow() -> None:
 @settings(max_examples=150)
 @given(text=TEXT.map(_encoded))
 @example(text=b"Good\0 bad")
-def test_words_are_those_of_tensorflow(text: bytes) -> None:
+def test_words_are_those_of_tensorflow(text):
     [wanted] = normalise.words(tf.constant([text], tf.string)).to_list()
     assert ngrams.words(text) == wanted
 
 
-def test_no_texts_have_no_ids() -> None:
+def test_no_texts_have_no_ids():
     found = ngrams.ngram_ids([], 2, 2**20)
     assert found.ids.shape == found.row_lengths.shape == (0,)
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3])
 @pytest.mark.parametrize("openings", [(), (1,), (4, 8), (60,)])
-def test_the_length_bucket_follows_from_the_number_of_ngrams(
-    longest: int, openings: Sequence[int]
-) -> None:
+def test_the_length_bucket_follows_from_the_number_of_ngrams(longest, openings):
     texts = [b"word " * words for words in range(300)]
     row_lengths = ngrams.ngram_ids(texts, longest, 8, openings).row_lengths
     found = ngrams.length_buckets(row_lengths, longest, openings)

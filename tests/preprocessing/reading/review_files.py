@@ -1,38 +1,31 @@
 """Review files of every format for the tests of the readers, and the expected records."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip
 import io
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 import zstandard
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from core.errors import InputError
 from preprocessing.reading.layouts import detect_format
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import Neutral, ReadOptions, Record, Rejected, Review
+from preprocessing.reading.records import Neutral, ReadOptions, Rejected, Review
 
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+COMPRESS = {
     "": lambda data: data,
     ".bz2": bz2.compress,
     ".gz": gzip.compress,
     ".zst": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
 }
-ZERO_ONE: Mapping[str, int | None] = {"0": 0, "1": 1}
-ONE_TWO: Mapping[str, int | None] = {"1": 0, "2": 1}
-STARS: Mapping[str, int | None] = {"1": 0, "2": 0, "3": None, "4": 1, "5": 1}
+ZERO_ONE = {"0": 0, "1": 1}
+ONE_TWO = {"1": 0, "2": 1}
+STARS = {"1": 0, "2": 0, "3": None, "4": 1, "5": 1}
 POLARITY = ReadOptions(label_map=ONE_TWO)
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=40)
 ROW = st.tuples(st.sampled_from([0, 1]), TEXT, TEXT)
@@ -42,15 +35,15 @@ MANY = settings(max_examples=80)
 POOL = ThreadPoolExecutor(2)
 
 
-def write(folder: Path, name: str, data: bytes | str) -> str:
+def write(folder, name, data):
     path = folder / name
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     return str(path)
 
 
-def read(path: str, options: ReadOptions | None = None) -> list[Record]:
+def read(path, options=None):
     """Return all records of a file in their order, after checks that apply to every record."""
-    found: list[Record] = []
+    found = []
     for piece in cut_file(path, detect_format(path, options or ReadOptions())):
         before = len(found) if piece.number else 0
         for batch in read_batches(piece, POOL):
@@ -69,21 +62,21 @@ def read(path: str, options: ReadOptions | None = None) -> list[Record]:
     return found
 
 
-def reasons(records: list[Record]) -> list[str]:
+def reasons(records):
     return [
         record.reason if isinstance(record, Rejected) else type(record).__name__
         for record in records
     ]
 
 
-def one_line(error: pytest.ExceptionInfo[InputError], *parts: str) -> None:
+def one_line(error, *parts):
     message = str(error.value)
     assert "\n" not in message
     for part in parts:
         assert part in message
 
 
-def expected(rows: Sequence[tuple[int, str, str]]) -> list[Any]:
+def expected(rows):
     """Return the expected label and text of rows; blank rows are rejected."""
     return [
         (label, f"{title}: {body}" if title.strip() else body)
@@ -93,17 +86,17 @@ def expected(rows: Sequence[tuple[int, str, str]]) -> list[Any]:
     ]
 
 
-def labels_of(records: list[Record]) -> list[int]:
+def labels_of(records):
     return [record.label for record in records if isinstance(record, Review)]
 
 
-def got(records: list[Record]) -> list[Any]:
+def got(records):
     return [
         record.reason if isinstance(record, Rejected) else tuple(record)[1:3] for record in records
     ]
 
 
-def csv_text(rows: Sequence[Sequence[Any]], ending: str = "\r\n", separator: str = ",") -> str:
+def csv_text(rows, ending="\r\n", separator=","):
     out = io.StringIO()
     csv.writer(out, delimiter=separator, lineterminator=ending, quoting=csv.QUOTE_ALL).writerows(
         rows
@@ -111,7 +104,7 @@ def csv_text(rows: Sequence[Sequence[Any]], ending: str = "\r\n", separator: str
     return out.getvalue()
 
 
-def parquet_bytes(columns: Mapping[str, Any], row_group_size: int = 3) -> bytes:
+def parquet_bytes(columns, row_group_size=3):
     out = io.BytesIO()
     pq.write_table(pa.table(dict(columns)), out, row_group_size=row_group_size)
     return out.getvalue()

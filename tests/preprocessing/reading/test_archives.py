@@ -1,14 +1,11 @@
 """Decompressing files: every archive, every kind of damage, every edge."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import pickle
 import random
 import struct
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -22,16 +19,14 @@ from tests.preprocessing.reading.test_files import ARCHIVES, read_until_damage, 
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("archives")
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 @settings(max_examples=40)
 @given(parts=st.lists(st.binary(max_size=3000), min_size=1, max_size=4), size=st.integers(1, 5000))
-def test_archives_of_many_members_are_read_whole(
-    folder: Path, suffix: str, parts: list[bytes], size: int
-) -> None:
+def test_archives_of_many_members_are_read_whole(folder, suffix, parts, size):
     compress = COMPRESS[suffix]
     prefix = b"not an archive "
     data = b"".join(compress(part if suffix else prefix + part) for part in parts)
@@ -43,7 +38,7 @@ def test_archives_of_many_members_are_read_whole(
 
 @pytest.mark.parametrize("suffix", ARCHIVES)
 @pytest.mark.parametrize("size", [0, 1, 65535, 65536, 65537, 3_000_000])
-def test_sizes_around_the_steps(folder: Path, suffix: str, size: int) -> None:
+def test_sizes_around_the_steps(folder, suffix, size):
     noise = random.Random(size).randbytes(size)
     # Three members: one that does not shrink, one that shrinks a thousandfold, one more.
     data = b"".join(COMPRESS[suffix](part) for part in (noise, b"a" * size, noise[:1000]))
@@ -51,7 +46,7 @@ def test_sizes_around_the_steps(folder: Path, suffix: str, size: int) -> None:
     assert (content == noise + b"a" * size + noise[:1000], damage) == (True, None)
 
 
-def skippable(number: int, content: bytes) -> bytes:
+def skippable(number, content):
     """Return a skippable zstd frame; a file of pzstd starts with such a frame of four bytes."""
     return struct.pack("<II", 0x184D2A50 + number, len(content)) + content
 
@@ -66,9 +61,7 @@ def skippable(number: int, content: bytes) -> bytes:
     size=st.integers(1, 5000),
 )
 @example(parts=[(0, bytes(4)), b"one", (15, b""), b"two", (3, bytes(200_000))], size=1000)
-def test_skippable_zstd_frames_are_skipped_wherever_they_are(
-    folder: Path, parts: list[bytes | tuple[int, bytes]], size: int
-) -> None:
+def test_skippable_zstd_frames_are_skipped_wherever_they_are(folder, parts, size):
     compress = COMPRESS[".zst"]
     data = b"".join(
         compress(part) if isinstance(part, bytes) else skippable(*part) for part in parts
@@ -80,19 +73,19 @@ def test_skippable_zstd_frames_are_skipped_wherever_they_are(
 
 
 @pytest.mark.parametrize("suffix", ARCHIVES)
-def test_a_plain_file_is_read_whatever_its_name(folder: Path, suffix: str) -> None:
+def test_a_plain_file_is_read_whatever_its_name(folder, suffix):
     path = write(folder, "reviews.csv" + suffix, b"plain text")
     assert read_until_damage(path) == (b"plain text", None)
 
 
-def test_a_truncated_skippable_frame_is_damage(folder: Path) -> None:
+def test_a_truncated_skippable_frame_is_damage(folder):
     path = write(folder, "cut.zst", skippable(0, bytes(100))[:50])
     data, damage = read_until_damage(path)
     assert (data, damage and damage.position) == (b"", 50)
 
 
 @pytest.mark.parametrize("count", [1, 70_000, 140_000])
-def test_zeros_after_and_between_gzip_members(folder: Path, count: int) -> None:
+def test_zeros_after_and_between_gzip_members(folder, count):
     path = write(folder, "zeros", (gzip.compress(b"ab" * 9) + b"\0" * count) * 2)
     assert read_until_damage(path) == (b"ab" * 18, None)
 
@@ -100,9 +93,7 @@ def test_zeros_after_and_between_gzip_members(folder: Path, count: int) -> None:
 @pytest.mark.parametrize("suffix", ARCHIVES)
 @settings(max_examples=60)
 @given(content=st.binary(min_size=1, max_size=2000), where=st.floats(0, 1, exclude_max=True))
-def test_a_truncated_archive_yields_its_content(
-    folder: Path, suffix: str, content: bytes, where: float
-) -> None:
+def test_a_truncated_archive_yields_its_content(folder, suffix, content, where):
     archive = COMPRESS[suffix](content)
     cut = int(where * len(archive))
     path = write(folder, "cut" + suffix, archive[:cut])
@@ -118,9 +109,7 @@ def test_a_truncated_archive_yields_its_content(
 @pytest.mark.parametrize("suffix", ARCHIVES)
 @settings(max_examples=60)
 @given(content=st.binary(max_size=3000), where=st.floats(0, 1), wrong=st.binary(min_size=1))
-def test_garbage_is_an_error_after_the_content_before_it(
-    folder: Path, suffix: str, content: bytes, where: float, wrong: bytes
-) -> None:
+def test_garbage_is_an_error_after_the_content_before_it(folder, suffix, content, where, wrong):
     good = COMPRESS[suffix](content)
     bad = bytearray(COMPRESS[suffix](content[::-1]))
     at = 4 + int(where * (len(bad) - 4))
@@ -132,28 +121,14 @@ def test_garbage_is_an_error_after_the_content_before_it(
 
 
 @pytest.mark.parametrize("suffix", ARCHIVES)
-def test_garbage_after_the_archive_is_damage(folder: Path, suffix: str) -> None:
+def test_garbage_after_the_archive_is_damage(folder, suffix):
     good = COMPRESS[suffix](b"good " * 100)
     data, damage = read_until_damage(write(folder, "after", good + b"<html>not found</html>"))
     assert data == b"good " * 100
     assert damage is not None and len(good) < damage.position <= len(good) + 22
 
 
-@pytest.mark.parametrize("line", [b"%07d the same text again and again\n", b"%07d\n"])
-def test_every_bz2_block_before_the_damage_is_read(folder: Path, line: bytes) -> None:
-    content = b"".join(line % number for number in range(200_000))
-    # Level 1 has blocks of 100 kB of content, and a step reads many of them. None may be lost.
-    archive = bytearray(bz2.compress(content, 1))
-    at = len(archive) * 9 // 10
-    archive[at : at + 64] = bytes(64)
-    data, damage = read_until_damage(write(folder, "blocks", bytes(archive)), 1 << 20)
-    assert damage is not None and at <= damage.position < at + len(archive) // 10
-    whole_blocks = len(content) * 9 // 10 - 200_000
-    assert data[:whole_blocks] == content[:whole_blocks]
-    assert len(data) > whole_blocks
-
-
-def test_damage_is_raised_again_and_survives_pickling(folder: Path) -> None:
+def test_damage_is_raised_again_and_survives_pickling(folder):
     path = write(folder, "again", bz2.compress(b"some text")[:-3])
     with open_bytes(path) as stream:
         for _ in range(2):
@@ -169,9 +144,7 @@ def test_damage_is_raised_again_and_survives_pickling(folder: Path) -> None:
     assert str(pickle.loads(pickle.dumps(InputError("a\nb")))) == "a b"
 
 
-def test_a_file_that_cannot_be_opened_is_an_error(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_opened_is_an_error(folder, monkeypatch):
     with pytest.raises(InputError) as error:
         open_bytes(str(folder / "missing"))
     one_line(error, str(folder / "missing"), "No such file")

@@ -1,10 +1,7 @@
 """A further row of `features.COLUMNS` is read from every format and reaches Examples and models."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -25,12 +22,12 @@ VALUES = {"verified": [1, 0, 1, 0], "seller": [b"A", b"-", b"7", b"-"]}
 
 
 @pytest.fixture(autouse=True)
-def further_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def further_columns(monkeypatch):
     further = (Column("verified", 0, ("verified_purchase",)), Column("seller", b"-"))
     monkeypatch.setattr(features, "COLUMNS", features.COLUMNS + further)
 
 
-def content(kind: str) -> bytes:
+def content(kind):
     if kind == "csv":
         return csv_text([NAMES, *ROWS]).encode()
     if kind == "jsonl":
@@ -42,7 +39,7 @@ def content(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_a_further_column_of_each_format(folder: Path, kind: str) -> None:
+def test_a_further_column_of_each_format(folder, kind):
     path = write(folder, f"reviews.{kind}", content(kind))
     (file,) = find_sources(str(folder), {"all": f"*.{kind}"})
     layouts = decide_layouts([file], ReadOptions(columns={"seller": "shop"}))
@@ -58,7 +55,7 @@ def test_a_further_column_of_each_format(folder: Path, kind: str) -> None:
     assert parsed["seller"].numpy().tolist() == [[value] for value in VALUES["seller"]]
 
 
-def test_input_without_the_further_columns_has_the_missing_values(folder: Path) -> None:
+def test_input_without_the_further_columns_has_the_missing_values(folder):
     path = write(folder, "a.ft.txt", "__label__1 one\n__label__2 (two)\n")
     (layout,) = decide_layouts(find_sources(str(folder), {"all": "a*"}), ReadOptions())
     with ThreadPoolExecutor(1) as pool:
@@ -72,7 +69,7 @@ def test_input_without_the_further_columns_has_the_missing_values(folder: Path) 
     }
 
 
-def test_integers_are_exact_or_missing() -> None:
+def test_integers_are_exact_or_missing():
     values = ["9007199254740993", -5, " +7 ", 2.0, "1e400", 2**63, "9" * 9000]
     numbers = [further_values([value, None])[0] for value in values]
     assert numbers == [9007199254740993, -5, 7, 2, 0, 0, 0]

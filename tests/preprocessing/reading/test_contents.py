@@ -1,7 +1,5 @@
 """Files that are not reviews are named and refused, whatever their name and their compression."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
@@ -10,7 +8,6 @@ import pickle
 import sqlite3
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +19,7 @@ from tests.preprocessing.reading.review_files import COMPRESS, one_line, write
 REVIEWS = b"__label__1 Bad: It broke.\n__label__2 Good: It works.\n" * 20
 
 
-def tar(format: int = tarfile.PAX_FORMAT) -> bytes:
+def tar(format=tarfile.PAX_FORMAT):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=format) as archive:
         member = tarfile.TarInfo("train.ft.txt")
@@ -31,7 +28,7 @@ def tar(format: int = tarfile.PAX_FORMAT) -> bytes:
     return out.getvalue()
 
 
-def tar_without_magic() -> bytes:
+def tar_without_magic():
     """Return a tar archive of Unix version 7, whose header ends after the name of a link."""
     data = bytearray(tar(tarfile.USTAR_FORMAT))
     data[257:512] = bytes(255)
@@ -40,7 +37,7 @@ def tar_without_magic() -> bytes:
     return bytes(data)
 
 
-def zipped(*members: str) -> bytes:
+def zipped(*members):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for member in members:
@@ -48,7 +45,7 @@ def zipped(*members: str) -> bytes:
     return out.getvalue()
 
 
-def sqlite() -> bytes:
+def sqlite():
     with sqlite3.connect(":memory:") as database:
         database.execute("create table reviews (label, text)")
         return database.serialize() if hasattr(database, "serialize") else b"SQLite format 3\0"
@@ -91,9 +88,7 @@ CONTENTS = {
 @pytest.mark.parametrize("format", ["auto", "fasttext"])
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("kind", CONTENTS)
-def test_content_that_is_not_reviews_is_refused(
-    folder: Path, kind: str, suffix: str, format: str
-) -> None:
+def test_content_that_is_not_reviews_is_refused(folder, kind, suffix, format):
     for content in CONTENTS[kind]:
         path = write(folder, "reviews.ft.txt", COMPRESS[suffix](content))
         with pytest.raises(InputError) as error:
@@ -102,20 +97,20 @@ def test_content_that_is_not_reviews_is_refused(
 
 
 @pytest.mark.parametrize("start", [b"ARROW1 cable works", b"<html> code in the box", b"%PDF"])
-def test_a_review_may_begin_like_other_content(folder: Path, start: bytes) -> None:
+def test_a_review_may_begin_like_other_content(folder, start):
     path = write(folder, "reviews.ft.txt", b"__label__2 fine\n".join([start + b"\n", b""]))
     assert detect_format(path, ReadOptions(format="fasttext")).format == "fasttext"
 
 
 @pytest.mark.parametrize("suffix", [".bz2", ".gz", ".zst"])
-def test_an_archive_in_an_archive_is_refused(folder: Path, suffix: str) -> None:
+def test_an_archive_in_an_archive_is_refused(folder, suffix):
     for outer in (bz2.compress, gzip.compress):
         path = write(folder, "twice.ft.txt", outer(COMPRESS[suffix](REVIEWS)))
         with pytest.raises(InputError, match=r"contains a \w+ archive: unpack"):
             detect_format(path, ReadOptions())
 
 
-def test_a_truncated_download_of_a_tar_archive_is_refused(folder: Path) -> None:
+def test_a_truncated_download_of_a_tar_archive_is_refused(folder):
     path = write(folder, "cut.tar.gz", gzip.compress(tar())[:-20])
     with pytest.raises(InputError, match="contains a tar archive"):
         detect_format(path, ReadOptions())

@@ -1,11 +1,8 @@
 """Two files with the same reviews are refused, whatever their formats, and other files are not."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,7 +23,7 @@ Row = tuple[int, str, str]
 NAMES = ("overall", "summary", "reviewText")
 
 
-def rows(count: int, first: int = 0) -> list[Row]:
+def rows(count, first=0):
     """Return reviews; every third has a text that other files have, too."""
     texts = ["Great product", "The switch of lamp {} fell off.", "Lamp {} is bright\nand small."]
     return [
@@ -35,7 +32,7 @@ def rows(count: int, first: int = 0) -> list[Row]:
     ]
 
 
-def content(kind: str, reviews: Sequence[Row]) -> bytes:
+def content(kind, reviews):
     if kind == "fasttext":
         lines = (f"__label__{1 + r // 4} {t}: {' '.join(b.split())}\n" for r, t, b in reviews)
         return "".join(lines).encode()
@@ -47,7 +44,7 @@ def content(kind: str, reviews: Sequence[Row]) -> bytes:
     return "".join(json.dumps(fields) + "\n" for fields in objects).encode()
 
 
-def decide(folder: Path, **patterns: str) -> int:
+def decide(folder, **patterns):
     """Decide the layouts of the files; return their number."""
     files = find_sources(str(folder), patterns or {"all": "**"})
     return len(decide_layouts(files, ReadOptions()))
@@ -63,9 +60,7 @@ def decide(folder: Path, **patterns: str) -> int:
         ("parquet", "", 300),
     ],
 )
-def test_the_same_reviews_in_two_formats_are_refused(
-    tmp_path: Path, kind: str, suffix: str, count: int
-) -> None:
+def test_the_same_reviews_in_two_formats_are_refused(tmp_path, kind, suffix, count):
     one = write(tmp_path, "reviews", content("jsonl", rows(count)))
     other = write(tmp_path, "the same" + suffix, COMPRESS[suffix](content(kind, rows(count))))
     with pytest.raises(InputError) as error:
@@ -78,13 +73,13 @@ def test_the_same_reviews_in_two_formats_are_refused(
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_two_names_of_one_file_are_refused(tmp_path: Path, link: Callable[..., None]) -> None:
+def test_two_names_of_one_file_are_refused(tmp_path, link):
     link(write(tmp_path, "2019.csv", content("csv", rows(3))), tmp_path / "latest.csv")
     with pytest.raises(InputError, match=r"2019\.csv and .*latest\.csv contain the same reviews"):
         decide(tmp_path)
 
 
-def test_copies_in_another_order_and_with_other_titles_are_refused(tmp_path: Path) -> None:
+def test_copies_in_another_order_and_with_other_titles_are_refused(tmp_path):
     reviews = rows(80)
     write(tmp_path, "a.csv", content("csv", reviews))
     for seed, changed in enumerate([reviews, [(r, f"{b[:3]}…", b) for r, _, b in reviews]]):
@@ -94,7 +89,7 @@ def test_copies_in_another_order_and_with_other_titles_are_refused(tmp_path: Pat
             decide(tmp_path)
 
 
-def test_a_copy_whose_column_has_title_and_body_is_refused(tmp_path: Path) -> None:
+def test_a_copy_whose_column_has_title_and_body_is_refused(tmp_path):
     reviews = rows(60)
     write(tmp_path, "a.ft.txt", content("fasttext", reviews))
     joined = [("label", "text"), *((1 + r // 4, f"{t}: {b}") for r, t, b in reviews)]
@@ -103,7 +98,7 @@ def test_a_copy_whose_column_has_title_and_body_is_refused(tmp_path: Path) -> No
         decide(tmp_path)
 
 
-def test_files_that_repeat_a_few_phrases_are_read(tmp_path: Path) -> None:
+def test_files_that_repeat_a_few_phrases_are_read(tmp_path):
     phrases = ["I use this product every day.", "It arrived in two days."]
     for name in ("a", "b"):
         reviews = [(1 + 4 * (n % 2), f"Title {n} of {name}", phrases[n % 2]) for n in range(100)]
@@ -111,7 +106,7 @@ def test_files_that_repeat_a_few_phrases_are_read(tmp_path: Path) -> None:
     assert decide(tmp_path) == 2
 
 
-def test_shards_that_share_some_texts_are_read(tmp_path: Path) -> None:
+def test_shards_that_share_some_texts_are_read(tmp_path):
     for shard in range(5):
         write(tmp_path, f"{shard}.csv", content("csv", rows(60, 60 * shard)))
     # Half of the reviews of this file are also in the first shard.
@@ -119,14 +114,14 @@ def test_shards_that_share_some_texts_are_read(tmp_path: Path) -> None:
     assert decide(tmp_path) == 6
 
 
-def test_small_files_with_the_same_short_texts_are_read(tmp_path: Path) -> None:
+def test_small_files_with_the_same_short_texts_are_read(tmp_path):
     reviews = [(5, "", "Great product"), (1, "", "Broken"), (5, "", "Works as it should.")]
     for name in ("a.csv", "b.csv"):
         write(tmp_path, name, content("csv", reviews))
     assert decide(tmp_path) == 2
 
 
-def test_files_of_different_splits_may_share_reviews(tmp_path: Path) -> None:
+def test_files_of_different_splits_may_share_reviews(tmp_path):
     for name in ("train.csv", "test.csv"):
         write(tmp_path, name, content("csv", rows(50)))
     assert decide(tmp_path, train="train.csv", test="test.csv") == 2

@@ -1,17 +1,13 @@
 """Detection of the format, the columns and the scale of the labels of a file."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Mapping
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from core.errors import InputError
+from pipeline.config import load_config
 from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.formats import parquet as parquet_format
@@ -47,7 +43,7 @@ CONVENTIONS = [
 ]
 
 
-def as_file(kind: str, columns: Mapping[str, Any]) -> bytes:
+def as_file(kind, columns):
     if kind == "parquet":
         return parquet_bytes(columns)
     rows = list(zip(*columns.values(), strict=True))
@@ -58,10 +54,8 @@ def as_file(kind: str, columns: Mapping[str, Any]) -> bytes:
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize(("label", "title", "text"), CONVENTIONS)
-def test_columns_are_found(
-    folder: Path, kind: str, label: str, title: str | None, text: str
-) -> None:
-    columns: dict[str, list[Any]] = {"id": [7, 8], text: ["a", "b"], "other": ["x", "y"]}
+def test_columns_are_found(folder, kind, label, title, text):
+    columns = {"id": [7, 8], text: ["a", "b"], "other": ["x", "y"]}
     columns |= {title: ["t", "u"]} if title else {}
     columns |= {label: [1, 5]}
     path = write(folder, "columns", as_file(kind, columns))
@@ -73,7 +67,7 @@ def test_columns_are_found(
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_columns_that_are_set(folder: Path, kind: str) -> None:
+def test_columns_that_are_set(folder, kind):
     columns = {"given": [1, 5], "rating": [5, 1], "head": ["h", "i"], "text": ["a", "b"]}
     path = write(folder, "configured", as_file(kind, columns | {"title": ["t", "u"]}))
     for options, expect in [
@@ -92,7 +86,7 @@ def test_columns_that_are_set(folder: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_columns_that_are_not_found(folder: Path, kind: str) -> None:
+def test_columns_that_are_not_found(folder, kind):
     path = write(folder, f"unknown.{kind}", as_file(kind, {"a": [1, 5], "b": ["x", "y"]}))
     with pytest.raises(InputError) as error:
         read(path)
@@ -110,23 +104,21 @@ def test_columns_that_are_not_found(folder: Path, kind: str) -> None:
         ("1,t,b\n1,t,c\n", [(1, 0, "t: b"), (2, 0, "t: c")]),
     ],
 )
-def test_csv_without_a_header(folder: Path, content: str, expect: list[Any]) -> None:
+def test_csv_without_a_header(folder, content, expect):
     path = write(folder, "headerless", content)
     assert [tuple(record)[:3] for record in read(path)] == expect
 
 
 @pytest.mark.parametrize("separator", ",;")
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
-def test_the_line_of_excel_and_the_line_ends_of_a_macintosh(
-    folder: Path, separator: str, end: str
-) -> None:
+def test_the_line_of_excel_and_the_line_ends_of_a_macintosh(folder, separator, end):
     rows = [("id", "rating", "title", "text"), (7, 5, "A, b; c|d\te", 'two\nlines of "x"')]
     data = csv_text([*rows, ("", "", "", ""), (8, 1, "t", "b")], end, separator)
     path = write(folder, "dialect.txt", f"sep={separator}{end}{data}")
     assert got(read(path)) == [(1, 'A, b; c|d\te: two\nlines of "x"'), "no_text", (0, "t: b")]
 
 
-def test_a_quote_in_a_tsv_file_without_quoting_is_a_character(folder: Path) -> None:
+def test_a_quote_in_a_tsv_file_without_quoting_is_a_character(folder):
     lines = ["star_rating\treview_headline\treview_body", '5\t"Nice\t5" wide', '1\tA "b"\tc']
     path = write(folder, "amazon.tsv", "\n".join(lines))
     assert got(read(path)) == [(1, '"Nice: 5" wide'), (0, 'A "b": c')]
@@ -139,21 +131,21 @@ def test_a_quote_in_a_tsv_file_without_quoting_is_a_character(folder: Path) -> N
         ("7,Lamp,5,fine\n8,Lamp,1,weak\n", ["no header", "add a line"]),
     ],
 )
-def test_a_message_describes_the_csv_file(folder: Path, content: str, parts: list[str]) -> None:
+def test_a_message_describes_the_csv_file(folder, content, parts):
     path = write(folder, "unknown.csv", content)
     with pytest.raises(InputError) as error:
         read(path)
     one_line(error, path, *parts)
 
 
-def test_the_escaped_line_breaks_of_polarity_files_are_read(folder: Path) -> None:
+def test_the_escaped_line_breaks_of_polarity_files_are_read(folder):
     path = write(folder, "train.csv", r'"2","a\nb","c\n\nd"')
     assert got(read(path)) == [(1, "a\nb: c\n\nd")]
     path = write(folder, "header.csv", "label,text\n2," + r"C:\new" + "\n1,b\n")
     assert got(read(path)) == [(1, r"C:\new"), (0, "b")]
 
 
-def test_a_broken_first_record_does_not_hide_a_headerless_file(folder: Path) -> None:
+def test_a_broken_first_record_does_not_hide_a_headerless_file(folder):
     path = write(folder, "first", '2,"a"b,c\n2,t,b\n1,t,b\n')
     assert reasons(read(path)) == ["broken_csv", "Review", "Review"]
 
@@ -161,7 +153,7 @@ def test_a_broken_first_record_does_not_hide_a_headerless_file(folder: Path) -> 
 # ---- labels
 
 
-def test_labels_that_fit_scales_with_opposite_meanings_are_refused(folder: Path) -> None:
+def test_labels_that_fit_scales_with_opposite_meanings_are_refused(folder):
     path = write(folder, "ones.csv", "label,text\n1,a\n1,b\n")
     with pytest.raises(InputError) as error:
         read(path)
@@ -170,36 +162,39 @@ def test_labels_that_fit_scales_with_opposite_meanings_are_refused(folder: Path)
         assert labels_of(read(path, ReadOptions(label_map=label_map))) == [label] * 2
 
 
-def test_the_labels_of_a_column_that_is_set_are_inspected_whatever_its_name(folder: Path) -> None:
+def test_the_labels_of_a_column_that_is_set_are_inspected_whatever_its_name(folder):
     path = write(folder, "own.csv", as_file("csv", {"x": [1, 2], "text": ["a", "b"]}))
     assert labels_of(read(path, ReadOptions(columns={"label": "x"}))) == [0, 1]
 
 
-def test_the_meaning_of_labels() -> None:
+def test_the_meaning_of_labels():
     stars = [0, 0, NEUTRAL, 1, 1]
     for spell in (int, float, str, lambda star: f" {star}.0 ", "{} out of 5 stars".format, Decimal):
         reader = LabelReader(Layout("csv", label_scale="1 to 5"))
-        assert [reader.read(spell(star)) for star in range(1, 6)] == stars  # type: ignore[operator]
-        assert reader.read(spell(0)) is None and reader.read(spell(6)) is None  # type: ignore[operator]
+        assert [reader.read(spell(star)) for star in range(1, 6)] == stars
+        assert reader.read(spell(0)) is None and reader.read(spell(6)) is None
     for scale in SCALES:
         reader = LabelReader(Layout("csv", label_scale=scale))
         words = ["Positive", "neg", "__label__pos", "neutral"]
         assert [reader.read(word) for word in words] == [1, 0, 1, NEUTRAL]
         numbers = range(6)
         assert [reader.read(f"__label__{n}") for n in numbers] == [reader.read(n) for n in numbers]
-        wrong: list[object] = [None, "", "good", "__label__6", "nan", [], {}]
+        wrong = [None, "", "good", "__label__6", "nan", [], {}]
         wrong += [math.nan, math.inf, 4.5, 10**30]
         assert [reader.read(value) for value in wrong] == [None] * len(wrong)
         # The lines of fastText are bytes.
         assert canonical(b"__label__Pos") == "pos"
     assert LabelReader(Layout("csv", label_scale="0 and 1")).read(True) == 1
     assert LabelReader(Layout("csv", label_scale="1 to 5")).read(True) is None
+    # The decimal comma of many countries, and half stars, which only a setting gives a meaning.
+    assert LabelReader(Layout("csv", label_scale="1 to 5")).read("5,0") == 1
+    halves = load_config(overrides=["data.labels={1.5: 0, 4.5: 1, no: 0, yes: 1}"]).data.labels
+    reader = LabelReader(Layout("csv", label_map=halves))
+    assert [reader.read(label) for label in (1.5, "4.5", "No", "yes")] == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_a_configured_scale_applies_whatever_the_name_of_the_column(
-    folder: Path, kind: str
-) -> None:
+def test_a_configured_scale_applies_whatever_the_name_of_the_column(folder, kind):
     path = write(
         folder, "configured", as_file(kind, {"rating": [1, 2, 4], "text": ["a", "b", "c"]})
     )
@@ -222,12 +217,11 @@ def test_a_configured_scale_applies_whatever_the_name_of_the_column(
         ("first-line-broken", '{"rating": \n\n{"rating": 5, "text": "x"}\n', "jsonl"),
         ("no-label.ft.txt", "nothing here\n", "fasttext"),
         ("bom.txt", "\ufeff__label__1 a\n", "fasttext"),
-        ("empty.csv", "", "fasttext"),
+        ("empty.csv", "", "empty"),
+        ("blank.csv", " \n\n", "empty"),
     ],
 )
-def test_the_content_decides_before_the_name(
-    folder: Path, name: str, content: str, kind: str
-) -> None:
+def test_the_content_decides_before_the_name(folder, name, content, kind):
     path = write(folder, name, content)
     assert detect_format(path, ReadOptions()).format == kind
     assert len(read(path)) == content.count("\n") - (kind == "csv")
@@ -242,14 +236,14 @@ def test_the_content_decides_before_the_name(
         (b"PK\x03\x04 zip", ["zip"]),
     ],
 )
-def test_files_of_no_known_format(folder: Path, content: bytes, parts: list[str]) -> None:
+def test_files_of_no_known_format(folder, content, parts):
     path = write(folder, "unknown", content)
     with pytest.raises(InputError) as error:
         read(path)
     one_line(error, path, *parts)
 
 
-def test_files_that_contradict_the_options(folder: Path) -> None:
+def test_files_that_contradict_the_options(folder):
     for kind, content in (("jsonl", "a,b\n"), ("csv", "__label__1 x\n"), ("parquet", "a")):
         path = write(folder, "other", content)
         with pytest.raises(InputError) as error:
@@ -264,14 +258,14 @@ def test_files_that_contradict_the_options(folder: Path) -> None:
     one_line(error, "missing.csv", "cannot be opened")
 
 
-def test_a_file_larger_than_its_head(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_larger_than_its_head(folder, monkeypatch):
     monkeypatch.setattr(detection, "_HEAD", 1000)
     rows = [(index % 2, "t", 'a\n"b"' * 9) for index in range(200)]
     path = write(folder, "large.csv", csv_text([("label", "title", "text"), *rows]))
     assert got(read(path)) == [(label, f"{title}: {body}") for label, title, body in rows]
 
 
-def test_parquet_batches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_batches(folder, monkeypatch):
     monkeypatch.setattr(parquet_format, "_ROWS", 7)
     table = {"rating": [1, 5] * 50, "text": [str(number) for number in range(100)]}
     path = write(folder, "batches.parquet", parquet_bytes(table, row_group_size=30))

@@ -1,13 +1,9 @@
 """Finding, opening and decompressing files: every archive, every kind of damage, every edge."""
 
-from __future__ import annotations
-
 import bz2
 import glob as stdlib_glob
 import os
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from apache_beam.io.filesystem import FileMetadata
@@ -26,14 +22,14 @@ from tests.preprocessing.reading.review_files import COMPRESS, one_line
 ARCHIVES = [suffix for suffix in COMPRESS if suffix]
 
 
-def write(folder: Path, name: str, data: bytes = b"x") -> str:
+def write(folder, name, data=b"x"):
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return str(path)
 
 
-def read_until_damage(path: str, size: int = 1000) -> tuple[bytes, CorruptArchive | None]:
+def read_until_damage(path, size=1000):
     """Return the content of a file, read by `size` bytes, and the damage that ended it."""
     data = b""
     with open_bytes(path) as stream:
@@ -48,7 +44,7 @@ def read_until_damage(path: str, size: int = 1000) -> tuple[bytes, CorruptArchiv
 # ---- find_files
 
 
-def find_files(base: str, pattern: str) -> list[str]:
+def find_files(base, pattern):
     """Return the paths of the files that `find_files` finds."""
     return [file.path for file in files.find_files(base, pattern)]
 
@@ -66,7 +62,7 @@ def find_files(base: str, pattern: str) -> list[str]:
         ("**/two/*", ["one/two/a.csv", "one/two/b.txt"]),
     ],
 )
-def test_find_files_sorts_the_matches(tmp_path: Path, pattern: str, found: list[str]) -> None:
+def test_find_files_sorts_the_matches(tmp_path, pattern, found):
     for name in ("b.csv", "a.csv", "c.txt", "one/a.csv", "one/two/b.txt", "one/two/a.csv"):
         write(tmp_path, name)
     for base in (str(tmp_path), f"{tmp_path}/"):
@@ -79,7 +75,7 @@ PART = st.just("**") | st.lists(st.sampled_from(TOKENS), min_size=1, max_size=3)
 
 
 @pytest.fixture(scope="module")
-def tree(folder: Path) -> Path:
+def tree(folder):
     for name in NAMES:
         write(folder, f"globs/{name}")
     return folder / "globs"
@@ -87,7 +83,7 @@ def tree(folder: Path) -> Path:
 
 @settings(max_examples=200)
 @given(glob=st.lists(PART, min_size=1, max_size=4).map("/".join))
-def test_globs_match_like_the_standard_library(tree: Path, glob: str) -> None:
+def test_globs_match_like_the_standard_library(tree, glob):
     # In the standard library a set may contain a slash, `a**` means `a*`, and `a/**` matches `a/`.
     assume(not re.search(r"\[[^\]]*/", glob))
     assume(all(part == "**" or "**" not in part for part in glob.split("/")))
@@ -98,7 +94,7 @@ def test_globs_match_like_the_standard_library(tree: Path, glob: str) -> None:
     assert sorted(str(tree / name) for name in NAMES if matches(name)) == expected
 
 
-def test_the_default_leaves_out_files_and_folders_that_are_not_data(tmp_path: Path) -> None:
+def test_the_default_leaves_out_files_and_folders_that_are_not_data(tmp_path):
     names = (".hidden", "_SUCCESS", "README", "readme.txt", "notes.md", "LICENSE", "a.crc")
     folders = ("__MACOSX/a.csv", "2024/_temporary/a.csv", "lost+found/a.csv", ".git/objects/a")
     for name in (*names, *folders):
@@ -112,7 +108,7 @@ def test_the_default_leaves_out_files_and_folders_that_are_not_data(tmp_path: Pa
     assert find_files(str(tmp_path / ".git/objects"), "*") == [str(tmp_path / ".git/objects/a")]
 
 
-def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
+def test_links_to_folders_are_followed_once(tmp_path):
     kept = [write(tmp_path, f"in/{name}") for name in ("a.csv", "deep/b.csv")]
     write(tmp_path, "elsewhere/c.csv")
     os.symlink(tmp_path / "elsewhere", tmp_path / "in/deep/a link")
@@ -122,7 +118,7 @@ def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
     assert find_files(str(tmp_path / "in"), "**") == [kept[0], linked, kept[1]]
 
 
-def test_a_link_without_a_target_is_named(tmp_path: Path) -> None:
+def test_a_link_without_a_target_is_named(tmp_path):
     write(tmp_path, "a.csv")
     os.symlink(tmp_path / "gone", tmp_path / "b.csv")
     with pytest.raises(InputError) as error:
@@ -131,15 +127,13 @@ def test_a_link_without_a_target_is_named(tmp_path: Path) -> None:
     assert find_files(str(tmp_path), "a*") == [str(tmp_path / "a.csv")]
 
 
-def test_a_subfolder_that_cannot_be_listed_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_subfolder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
     # A test that runs as root can list every folder.
     path, locked = write(tmp_path, "a.csv"), tmp_path / "locked"
     locked.mkdir()
     scandir = os.scandir
 
-    def refuse(folder: str) -> Iterator[os.DirEntry[str]]:
+    def refuse(folder):
         if folder.startswith(str(locked)):
             raise PermissionError(13, "Permission denied", folder)
         return scandir(folder)
@@ -152,7 +146,7 @@ def test_a_subfolder_that_cannot_be_listed_is_named(
 
 
 @pytest.mark.parametrize("name", ["with space", "star*", "wh?at", "ünï", "reviews[2018]", "[!x]"])
-def test_a_folder_is_taken_literally(tmp_path: Path, name: str) -> None:
+def test_a_folder_is_taken_literally(tmp_path, name):
     path = write(tmp_path, f"{name}/x.csv")
     assert find_files(str(tmp_path / name), "*") == [path]
     assert find_files(str(tmp_path / name), "x.csv") == [path]
@@ -160,7 +154,7 @@ def test_a_folder_is_taken_literally(tmp_path: Path, name: str) -> None:
     assert files.file_size(path) == 1
 
 
-def test_errors_of_find_files_are_one_line(tmp_path: Path) -> None:
+def test_errors_of_find_files_are_one_line(tmp_path):
     path = write(tmp_path, "x.csv")
     with pytest.raises(InputError) as error:
         find_files(str(tmp_path / "missing"), "*")
@@ -179,12 +173,10 @@ def test_errors_of_find_files_are_one_line(tmp_path: Path) -> None:
     one_line(error, "data.input_base")
 
 
-def test_a_file_that_cannot_be_opened_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_opened_is_named(tmp_path, monkeypatch):
     path = write(tmp_path, "x.csv")
 
-    def refuse(*_: object, **__: object) -> None:
+    def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(FileSystems, "open", refuse)
@@ -197,24 +189,24 @@ class RemoteFileSystem(LocalFileSystem):
     """A read-only `remote://` file system whose files are local files."""
 
     @classmethod
-    def scheme(cls) -> str:
+    def scheme(cls):
         return "remote"
 
-    def join(self, basepath: str, *paths: str) -> str:
+    def join(self, basepath, *paths):
         return "/".join([basepath.rstrip("/"), *paths])
 
-    def exists(self, path: str) -> bool:
+    def exists(self, path):
         return os.path.exists(path.removeprefix("remote:/"))
 
-    def _list(self, dir_or_prefix: str) -> Iterator[FileMetadata]:
+    def _list(self, dir_or_prefix):
         for found in super()._list(dir_or_prefix.removeprefix("remote:/")):
             yield FileMetadata("remote:/" + found.path, found.size_in_bytes)
 
-    def open(self, path: str, *args: object, **kwargs: object) -> object:
+    def open(self, path, *args, **kwargs):
         return super().open(path.removeprefix("remote:/"), *args, **kwargs)
 
 
-def test_other_file_systems_are_read_through_beam(tmp_path: Path) -> None:
+def test_other_file_systems_are_read_through_beam(tmp_path):
     write(tmp_path, "in/a.bz2", bz2.compress(b"content"))
     write(tmp_path, "in/_SUCCESS")
     write(tmp_path, "in/2024/b.csv")
@@ -226,7 +218,7 @@ def test_other_file_systems_are_read_through_beam(tmp_path: Path) -> None:
         assert stream.read() == b"content"
 
 
-def test_a_file_that_is_not_regular_or_whose_name_is_not_utf8_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_is_not_regular_or_whose_name_is_not_utf8_is_an_error(tmp_path):
     os.mkfifo(tmp_path / "pipe")  # opening it would block
     with pytest.raises(InputError) as error:
         find_files(str(tmp_path), "*")
@@ -239,12 +231,12 @@ def test_a_file_that_is_not_regular_or_whose_name_is_not_utf8_is_an_error(tmp_pa
 # ---- find_sources
 
 
-def sources(folder: Path, **patterns: str) -> list[tuple[str, str]]:
+def sources(folder, **patterns):
     found = files.find_sources(str(folder), patterns)
     return [(file.group, os.path.relpath(file.path, folder)) for file in found]
 
 
-def test_a_file_of_two_groups_is_read_once_for_the_held_out_one(tmp_path: Path) -> None:
+def test_a_file_of_two_groups_is_read_once_for_the_held_out_one(tmp_path):
     for name in ("a.csv", "b.csv", "test.csv", "eval.csv"):
         write(tmp_path, name)
     held_out = [("eval", "eval.csv"), ("test", "test.csv")]
@@ -255,19 +247,19 @@ def test_a_file_of_two_groups_is_read_once_for_the_held_out_one(tmp_path: Path) 
     assert sorted(sources(tmp_path, **backwards)) == sorted(train + held_out)
 
 
-def test_a_split_whose_files_are_all_in_another_one_is_refused(tmp_path: Path) -> None:
+def test_a_split_whose_files_are_all_in_another_one_is_refused(tmp_path):
     write(tmp_path, "a.csv")
     with pytest.raises(InputError) as error:
         files.find_sources(str(tmp_path), {"train": "*.csv", "test": "a.csv"})
     one_line(error, "data.splits.train", "'*.csv'", str(tmp_path / "a.csv"), "data.splits.test")
 
 
-def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path: Path) -> None:
+def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path):
     base = tmp_path / "reviews[2018]"
     for name in ("a.csv", "deep/er/c.csv", "other.txt"):
         write(base, name, b"12345")
 
-    def now(base: str = str(base)) -> str:
+    def now(base=str(base)):
         return files.fingerprint(base, files.find_sources(base, {"all": "**/*.csv"}))
 
     before = now()
@@ -292,8 +284,8 @@ def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path: Path) ->
     assert now(f"{tmp_path}/moved") == now(f"{tmp_path}/moved/")
 
 
-def test_only_the_file_itself_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    deleted: list[str] = []
+def test_only_the_file_itself_is_deleted(monkeypatch):
+    deleted = []
     monkeypatch.setattr(FileSystems, "delete", deleted.extend)
     files.delete_file("gs://bucket/a[1].csv")
     assert deleted == ["gs://bucket/a[[]1].csv"]

@@ -1,14 +1,10 @@
 """Decisions for all files of an input together, above all the scale of their labels."""
 
-from __future__ import annotations
-
 import json
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,19 +30,19 @@ from tests.preprocessing.reading.review_files import (
 )
 
 
-def scales(folder: Path, options: ReadOptions | None = None) -> dict[str, str]:
+def scales(folder, options=None):
     files = find_sources(str(folder), {"all": "*"})
     layouts = decide_layouts(files, options or ReadOptions())
     found = zip(files, layouts, strict=True)
     return {Path(file.path).name: layout.label_scale for file, layout in found}
 
 
-def fasttext(labels: Sequence[Any]) -> bytes:
+def fasttext(labels):
     lines = (f"__label__{label} text {n}\n" for label, n in zip(labels, count(), strict=False))
     return "".join(lines).encode()
 
 
-def content(kind: str, labels: Sequence[Any], words: str = "") -> bytes:
+def content(kind, labels, words=""):
     texts = [f"text {index} {words}" for index in range(len(labels))]
     if kind == "fasttext":
         return fasttext(labels)
@@ -79,16 +75,14 @@ KINDS = pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"
         (["pos", "NEG", "neutral", "9", "0.5"], "words", [1, 0]),
     ],
 )
-def test_labels_are_on_the_scale_that_has_them(
-    tmp_path: Path, kind: str, labels: list[Any], scale: str, read_as: list[int]
-) -> None:
+def test_labels_are_on_the_scale_that_has_them(tmp_path, kind, labels, scale, read_as):
     path = write(tmp_path, "a", content(kind, labels))
     assert scales(tmp_path) == {"a": scale}
     assert labels_of(read(path)) == read_as
 
 
 @pytest.mark.parametrize("kind", ["fasttext", "headerless"])
-def test_formats_that_count_from_1_may_have_1_alone(tmp_path: Path, kind: str) -> None:
+def test_formats_that_count_from_1_may_have_1_alone(tmp_path, kind):
     assert labels_of(read(write(tmp_path, "a", content(kind, [1, 1])))) == [0, 0]
 
 
@@ -102,9 +96,7 @@ def test_formats_that_count_from_1_may_have_1_alone(tmp_path: Path, kind: str) -
         (["gut", "Übel"], ["labels gut, übel", "data.labels={'gut': ?, 'übel': ?}"]),
     ],
 )
-def test_labels_of_fasttext_that_fit_no_scale_are_refused(
-    tmp_path: Path, labels: list[Any], parts: list[str]
-) -> None:
+def test_labels_of_fasttext_that_fit_no_scale_are_refused(tmp_path, labels, parts):
     path = write(tmp_path, "a.ft.txt", fasttext(labels))
     with pytest.raises(InputError) as error:
         scales(tmp_path)
@@ -113,7 +105,7 @@ def test_labels_of_fasttext_that_fit_no_scale_are_refused(
 
 
 @pytest.mark.parametrize("kind", ["fasttext", "csv", "jsonl"])
-def test_the_meaning_of_labels_can_be_set(tmp_path: Path, kind: str) -> None:
+def test_the_meaning_of_labels_can_be_set(tmp_path, kind):
     labels = ["Gut", "übel", "gut", "mittel", "positive"]
     path = write(tmp_path, "a", content(kind, labels))
     records = read(path, ReadOptions(label_map={"gut": 1, "übel": 0, "mittel": None}))
@@ -121,7 +113,7 @@ def test_the_meaning_of_labels_can_be_set(tmp_path: Path, kind: str) -> None:
     assert reasons(records)[3:] == ["Neutral", "bad_label"]
 
 
-def test_fasttext_and_files_with_columns_have_scales_of_their_own(tmp_path: Path) -> None:
+def test_fasttext_and_files_with_columns_have_scales_of_their_own(tmp_path):
     write(tmp_path, "a.ft.txt", fasttext([1, 2]))
     write(tmp_path, "b.csv", content("csv", [0, 1]))
     write(tmp_path, "c.csv", "rating,text\n1,x\n5,y\n")
@@ -143,9 +135,7 @@ def test_fasttext_and_files_with_columns_have_scales_of_their_own(tmp_path: Path
         ),
     ],
 )
-def test_a_setting_without_effect_is_refused_unless_a_file_needs_it(
-    tmp_path: Path, options: ReadOptions, files: dict[str, bytes], key: str
-) -> None:
+def test_a_setting_without_effect_is_refused_unless_a_file_needs_it(tmp_path, options, files, key):
     for name, data in files.items():
         write(tmp_path, name, data)
     with pytest.raises(InputError) as error:
@@ -167,9 +157,7 @@ def test_a_setting_without_effect_is_refused_unless_a_file_needs_it(
         ([2, 2], ["positive", "negative"], "1 and 2"),
     ],
 )
-def test_sorted_shards_are_read_on_one_scale(
-    tmp_path: Path, kind: str, one: list[Any], other: list[Any], scale: str
-) -> None:
+def test_sorted_shards_are_read_on_one_scale(tmp_path, kind, one, other, scale):
     if kind == "parquet" and isinstance(other[0], str):
         one = [str(value) for value in one]
     write(tmp_path, "a", content(kind, one))
@@ -179,9 +167,7 @@ def test_sorted_shards_are_read_on_one_scale(
 
 @KINDS
 @pytest.mark.parametrize(("one", "other"), [([0, 1], [4, 5]), ([1, 2], [0, 1])])
-def test_files_that_contradict_each_other_are_both_named(
-    tmp_path: Path, kind: str, one: list[int], other: list[int]
-) -> None:
+def test_files_that_contradict_each_other_are_both_named(tmp_path, kind, one, other):
     paths = [write(tmp_path, "a", content(kind, one)), write(tmp_path, "b", content(kind, other))]
     with pytest.raises(InputError) as error:
         scales(tmp_path)
@@ -190,9 +176,7 @@ def test_files_that_contradict_each_other_are_both_named(
     assert len(scales(tmp_path, ReadOptions(label_map=STARS))) == 2
 
 
-def test_beside_a_column_of_stars_1_and_2_are_ambiguous_and_0_and_1_are_not(
-    tmp_path: Path,
-) -> None:
+def test_beside_a_column_of_stars_1_and_2_are_ambiguous_and_0_and_1_are_not(tmp_path):
     stars = write(tmp_path, "stars.csv", "rating,text\n1,a\n5,b\n")
     other = write(tmp_path, "b.csv", content("csv", [0, 1]))
     assert scales(tmp_path) == {"b.csv": "0 and 1", "stars.csv": "1 to 5"}
@@ -212,7 +196,7 @@ SORTED = {
 
 
 @pytest.fixture
-def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_samples(monkeypatch):
     """Reduce the inspected parts of files, so that small files are larger than these parts."""
     monkeypatch.setattr(detection, "_HEAD", 1 << 13)
     monkeypatch.setattr(samples, "_BYTES", 1 << 12)
@@ -222,8 +206,8 @@ def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("suffix", ["", ".bz2"])
 @pytest.mark.parametrize("scale", SORTED)
 def test_the_scale_of_a_sorted_file_whose_head_has_only_1_is_found(
-    tmp_path: Path, small_samples: None, kind: str, suffix: str, scale: str
-) -> None:
+    tmp_path, small_samples, kind, suffix, scale
+):
     data = content(kind, SORTED[scale], 'a line break,\nan odd " quote and more than a few words')
     assert len(data) > 1 << 17 or kind == "parquet"
     write(tmp_path, "a" + suffix, COMPRESS[suffix](data))
@@ -231,9 +215,7 @@ def test_the_scale_of_a_sorted_file_whose_head_has_only_1_is_found(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_lines_inside_the_fields_of_csv_are_not_read_as_labels(
-    tmp_path: Path, small_samples: None, seed: int
-) -> None:
+def test_lines_inside_the_fields_of_csv_are_not_read_as_labels(tmp_path, small_samples, seed):
     # The noise puts lines into the texts that look like reviews of another scale.
     dice = random.Random(seed)
     noise = ["\n5,no label", '\n"5","no label"', ', "', '"', "\n", "word " * 40, '\n""5"",x\n']
@@ -246,9 +228,7 @@ def test_lines_inside_the_fields_of_csv_are_not_read_as_labels(
 
 
 @KINDS
-def test_a_later_number_of_another_scale_has_a_reason_of_its_own(
-    tmp_path: Path, small_samples: None, kind: str
-) -> None:
+def test_a_later_number_of_another_scale_has_a_reason_of_its_own(tmp_path, small_samples, kind):
     # Only the head of a gzip file is inspected.
     data = content(kind, [1, 2] * 1_000 + [4, "x" if kind != "parquet" else 9])
     path = write(tmp_path, "a.gz", COMPRESS[".gz"](data))
@@ -271,8 +251,8 @@ def test_a_later_number_of_another_scale_has_a_reason_of_its_own(
     ],
 )
 def test_a_file_without_reviews_is_named_with_a_glob_that_leaves_it_out(
-    tmp_path: Path, reviews: list[str], other: str, glob: str
-) -> None:
+    tmp_path, reviews, other, glob
+):
     for number, name in enumerate(reviews):
         write(tmp_path, name, content("jsonl", [0, 1], f"of file {number}"))
     path = write(tmp_path, other, '{"title": "A lamp", "asin": "B01"}\n')
@@ -284,7 +264,7 @@ def test_a_file_without_reviews_is_named_with_a_glob_that_leaves_it_out(
     )
 
 
-def test_a_title_that_only_the_head_of_another_file_has_is_read(tmp_path: Path) -> None:
+def test_a_title_that_only_the_head_of_another_file_has_is_read(tmp_path):
     write(tmp_path, "a.jsonl", '{"rating": 5, "text": "a"}\n')
     write(tmp_path, "b.jsonl", '{"rating": 1, "title": "t", "text": "b"}\n')
     layouts = decide_layouts(find_sources(str(tmp_path), {"all": "*"}), ReadOptions())
@@ -294,9 +274,7 @@ def test_a_title_that_only_the_head_of_another_file_has_is_read(tmp_path: Path) 
 @pytest.mark.parametrize(
     "first", [{"rating": 5, "text": "a"}, {"rating": 5}, {"text": "a"}, {"other": {}}]
 )
-def test_json_lines_have_the_keys_that_any_of_the_first_lines_has(
-    tmp_path: Path, first: dict[str, Any]
-) -> None:
+def test_json_lines_have_the_keys_that_any_of_the_first_lines_has(tmp_path, first):
     rows = [first] * 30 + [{"rating": 1, "title": "t", "text": "b"}]
     path = write(tmp_path, "keys.jsonl", "\n".join(map(json.dumps, rows)))
     assert detect_format(path, ReadOptions()).columns == Columns("rating", "title", "text")

@@ -1,7 +1,5 @@
 """The lines of a file: they do not depend on the sizes of its reads, and have a limit."""
 
-from __future__ import annotations
-
 import tracemalloc
 from itertools import pairwise
 
@@ -16,10 +14,10 @@ from preprocessing.reading.pieces import Chunk
 PARTS = st.lists(st.sampled_from([b"a", b"bc", b"\r", b"\n", b"\r\n", b"\xff\0", b"defghi"]))
 
 
-def found_lines(data: bytes, cuts: list[int]) -> list[tuple[int, bytes | None]]:
+def found_lines(data, cuts):
     """Return the numbers and the lines of content that is read in parts; None for a long line."""
     edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    found: list[tuple[int, bytes | None]] = []
+    found = []
     for item in split_lines([Chunk(data[start:end], True) for start, end in pairwise(edges)], 0):
         if isinstance(item, Lost):
             found.append((item.record.position, None))
@@ -33,9 +31,7 @@ def found_lines(data: bytes, cuts: list[int]) -> list[tuple[int, bytes | None]]:
 @given(
     parts=PARTS, cuts=st.lists(st.integers(1, 40)), limit=st.integers(0, 6), is_long=st.booleans()
 )
-def test_lines_do_not_depend_on_how_they_are_read(
-    parts: list[bytes], cuts: list[int], limit: int, is_long: bool
-) -> None:
+def test_lines_do_not_depend_on_how_they_are_read(parts, cuts, limit, is_long):
     data = b"".join(parts)
     expected = data.split(b"\n")
     if not expected[-1]:
@@ -49,7 +45,7 @@ def test_lines_do_not_depend_on_how_they_are_read(
         ]
 
 
-def test_an_overlong_line_is_not_held_in_memory() -> None:
+def test_an_overlong_line_is_not_held_in_memory():
     chunks = (Chunk(bytes(1 << 20), True) for _ in range(64))
     tracemalloc.start()
     try:

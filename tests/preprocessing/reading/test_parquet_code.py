@@ -1,12 +1,9 @@
 """A Parquet file with code in it: the vulnerability CVE-2023-47248 of pyarrow before 14.0.1."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,14 +12,14 @@ import pyarrow.parquet as pq
 class _Touch:
     """An object that creates a file when it is unpickled."""
 
-    def __init__(self, file: Path):
+    def __init__(self, file):
         self._file = file
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return Path.touch, (self._file,)
 
 
-def test_code_in_a_parquet_file_is_not_executed(folder: Path) -> None:
+def test_code_in_a_parquet_file_is_not_executed(folder):
     """In a process that has imported nothing but the reader."""
     touched, file = folder / "touched", folder / "code.parquet"
     kind = {"ARROW:extension:name": "arrow.py_extension_type"}

@@ -1,7 +1,5 @@
 """Files in pieces and batches: the records are the same as in sequence, for every cut."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import random
@@ -20,7 +18,7 @@ from preprocessing.reading.layouts import detect_format
 from preprocessing.reading.lines import MAX_LINE_BYTES
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import Batch, ReadOptions, Record, Rejected, Review
+from preprocessing.reading.records import ReadOptions, Rejected, Review
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
     ONE_TWO,
@@ -35,12 +33,12 @@ from tests.preprocessing.reading.review_files import (
 FASTTEXT = ReadOptions(format="fasttext", label_map=ONE_TWO)
 
 
-def batches(path: str, options: ReadOptions) -> list[Batch]:
+def batches(path, options):
     found = cut_file(path, detect_format(path, options))
     return [batch for piece in found for batch in read_batches(piece, POOL)]
 
 
-def expected(data: bytes) -> list[Record]:
+def expected(data):
     """Return the records of the lines, one after the other, without the usual short way."""
     labels = LabelReader(Layout("fasttext", label_map=ONE_TWO))
     *lines, last = data.split(b"\n")
@@ -79,9 +77,7 @@ LINE = st.sampled_from(
 
 @settings(max_examples=100)
 @given(suffix=SUFFIXES, lines=st.lists(LINE, max_size=30), end=st.booleans(), bom=st.booleans())
-def test_batches_of_fasttext_equal_the_records(
-    folder: Path, suffix: str, lines: list[bytes], end: bool, bom: bool
-) -> None:
+def test_batches_of_fasttext_equal_the_records(folder, suffix, lines, end, bom):
     data = b"\xef\xbb\xbf" * bom + b"\n".join(lines) + b"\n" * end
     path = write(folder, f"same.txt{suffix}", COMPRESS[suffix](data))
     assert read(path, FASTTEXT) == expected(data)
@@ -89,9 +85,7 @@ def test_batches_of_fasttext_equal_the_records(
 
 @settings(max_examples=60)
 @given(lines=st.lists(LINE, max_size=60), end=st.booleans(), size=st.integers(1, 400))
-def test_pieces_of_a_plain_file_share_its_lines(
-    folder: Path, lines: list[bytes], end: bool, size: int
-) -> None:
+def test_pieces_of_a_plain_file_share_its_lines(folder, lines, end, size):
     data = b"\n".join(lines) + b"\n" * end
     path = write(folder, "pieces.txt", data)
     with pytest.MonkeyPatch.context() as patch:
@@ -100,7 +94,7 @@ def test_pieces_of_a_plain_file_share_its_lines(
         assert read(path, FASTTEXT) == expected(data)
 
 
-def numbered(count: int, seed: int = 0) -> list[bytes]:
+def numbered(count, seed=0):
     """Return lines of very different lengths, so that blocks end anywhere in them."""
     rng = random.Random(seed)
     return [
@@ -111,9 +105,7 @@ def numbered(count: int, seed: int = 0) -> list[bytes]:
 
 
 @pytest.mark.parametrize("size", [3_000, 47_000])
-def test_pieces_of_a_bz2_file_share_its_lines(
-    folder: Path, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_of_a_bz2_file_share_its_lines(folder, size, monkeypatch):
     monkeypatch.setattr(pieces, "_BZ2_BYTES", size)
     lines = numbered(8_000)
     lines[4_000] = b"no label"
@@ -123,7 +115,7 @@ def test_pieces_of_a_bz2_file_share_its_lines(
     assert read(path, FASTTEXT) == expected(data)
 
 
-def test_a_block_that_starts_at_the_edge_of_two_pieces_is_in_one_of_them(folder: Path) -> None:
+def test_a_block_that_starts_at_the_edge_of_two_pieces_is_in_one_of_them(folder):
     first, second = (bz2.compress(b"\n".join(numbered(100)) + b"\n") for _ in range(2))
     path = write(folder, "edge.bz2", first + second)
     [whole] = cut_file(path, detect_format(path, FASTTEXT))
@@ -133,9 +125,7 @@ def test_a_block_that_starts_at_the_edge_of_two_pieces_is_in_one_of_them(folder:
 
 
 @pytest.mark.parametrize(("where", "ending"), [(0, b"\n"), (20, b""), (8_999, b"\n"), (8_999, b"")])
-def test_an_overlong_line_in_a_file_in_pieces(
-    folder: Path, where: int, ending: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_overlong_line_in_a_file_in_pieces(folder, where, ending, monkeypatch):
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 150_000)
     lines = numbered(9_000)
     lines[where] = b"__label__1 " + b"x" * MAX_LINE_BYTES
@@ -143,7 +133,7 @@ def test_an_overlong_line_in_a_file_in_pieces(
     assert read(write(folder, "long.txt", data), FASTTEXT) == expected(data)
 
 
-def test_a_csv_file_of_several_batches(folder: Path) -> None:
+def test_a_csv_file_of_several_batches(folder):
     rows = [(n % 2 * 4 + 1, f"title {n}", f"body\n{n}") for n in range(2_500)]
     path = write(folder, "all.csv", csv_text([("rating", "title", "text"), *rows]))
     assert got(read(path)) == [(r // 4, f"{title}: {body}") for r, title, body in rows]
@@ -153,9 +143,7 @@ def test_a_csv_file_of_several_batches(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "seed"), [(10_000, 0), (60_000, 1), (1 << 20, 2)])
-def test_blocks_behind_the_damage_are_read(
-    folder: Path, size: int, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_behind_the_damage_are_read(folder, size, seed, monkeypatch):
     monkeypatch.setattr(pieces, "_BZ2_BYTES", size)
     lines = numbered(8_000)
     archive = bytearray(bz2.compress(b"\n".join(lines), 1))
@@ -179,9 +167,7 @@ def test_blocks_behind_the_damage_are_read(
     ("head", "options"),
     [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_map=ONE_TWO))],
 )
-def test_damage_in_gzip_ends_the_reading_and_is_counted(
-    folder: Path, head: bytes, options: ReadOptions
-) -> None:
+def test_damage_in_gzip_ends_the_reading_and_is_counted(folder, head, options):
     lines = [b"1," + line if head else line for line in numbered(8_000)]
     archive = bytearray(gzip.compress(head + b"\n".join(lines)))
     middle = len(archive) // 2
@@ -200,7 +186,7 @@ def test_damage_in_gzip_ends_the_reading_and_is_counted(
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_the_estimated_size_of_a_piece_is_about_right(folder: Path, suffix: str) -> None:
+def test_the_estimated_size_of_a_piece_is_about_right(folder, suffix):
     """The estimate decides how the work is divided and how many files are written."""
     sample = Path(sample_data.__file__).with_name("reviews.ft.txt").read_bytes()[:300_000]
     path = write(folder, f"sample.txt{suffix}", COMPRESS[suffix](sample))

@@ -1,13 +1,10 @@
 """Rejected lines: every problem of a line, its reason and its detail."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
 import math
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,8 +30,8 @@ from tests.preprocessing.reading.review_files import (
 # ---- the reasons for a rejection
 
 
-def test_rejected_fasttext_lines(folder: Path) -> None:
-    lines: list[tuple[bytes, str]] = [
+def test_rejected_fasttext_lines(folder):
+    lines = [
         (b"__label__2 fine: really", "Review"),
         (b"", "no_text"),
         (b"   ", "no_text"),
@@ -60,15 +57,15 @@ def test_rejected_fasttext_lines(folder: Path) -> None:
     assert reasons(read(path, labels)) == [reason for _, reason in lines]
 
 
-def test_texts_of_fasttext_lines(folder: Path) -> None:
+def test_texts_of_fasttext_lines(folder):
     texts = ["A: b: c", ": starts with it", "  : blank", "no:space", "Ends: ", "a:\tb: "]
     path = write(folder, "titles.txt", "\n".join(f"__label__1 {text}" for text in texts))
     records = [record for record in read(path) if isinstance(record, Review)]
     assert [record.text for record in records] == texts
 
 
-def test_rejected_json_lines(folder: Path) -> None:
-    lines: list[tuple[bytes, str]] = [
+def test_rejected_json_lines(folder):
+    lines = [
         (b'{"overall": 5, "summary": "t", "reviewText": "b"}', "Review"),
         (b'{"overall": 3.0, "reviewText": "b"}', "Neutral"),
         (b"", "no_text"),
@@ -105,7 +102,7 @@ def test_rejected_json_lines(folder: Path) -> None:
     assert found == [reason for _, reason in lines if reason != "BAD NUMBER"]
 
 
-def test_values_that_are_not_strings_become_text(folder: Path) -> None:
+def test_values_that_are_not_strings_become_text(folder):
     titles = [None, 5, 1.5, True, ["a", None, 2], "\ud83d\ude00"]
     lines = [json.dumps({"rating": "5.0", "title": title, "text": "b"}) for title in titles]
     records = read(write(folder, "types.jsonl", "\n".join(lines)))
@@ -113,8 +110,8 @@ def test_values_that_are_not_strings_become_text(folder: Path) -> None:
     assert found == ["b", "5: b", "1.5: b", "true: b", "a  2: b", "\U0001f600: b"]
 
 
-def test_rejected_csv_records(folder: Path) -> None:
-    records: list[tuple[bytes, list[str]]] = [
+def test_rejected_csv_records(folder):
+    records = [
         (b"Score,Summary,Text", []),
         (b'5,t,"two\nlines"', ["Review"]),
         (b"3,t,b", ["Neutral"]),
@@ -141,7 +138,7 @@ def test_rejected_csv_records(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("lines_after", [3, 30_000])
-def test_an_open_quote_loses_only_its_own_line(folder: Path, lines_after: int) -> None:
+def test_an_open_quote_loses_only_its_own_line(folder, lines_after):
     after = "".join(f"5,t,number {number} {'x' * 40}\n" for number in range(lines_after))
     for open_quote in ('5,"never closed,b\n', '"5,t,b\n', '5,t,"\n'):
         path = write(folder, "open.csv", "rating,title,text\n1,t,b\n" + open_quote + after)
@@ -150,7 +147,7 @@ def test_an_open_quote_loses_only_its_own_line(folder: Path, lines_after: int) -
         assert found[1].position == 3
 
 
-def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> None:
+def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder):
     """The size limit applies to each record separately, also behind an open quote."""
     words = "x" * 2_000
     rows = [(n % 2, f"title {n}", f"number {n}\n{words}") for n in range(600)]
@@ -169,9 +166,7 @@ def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder: Path) -> 
     assert got(found) == [(0, "t: b"), "broken_csv", (0, f"t: two\n{words}")]
 
 
-def test_crafted_quotes_are_not_read_again_for_ever(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_crafted_quotes_are_not_read_again_for_ever(folder, monkeypatch):
     monkeypatch.setattr(csv_format, "_MAX_READ_AGAIN", 2_000)
     # A field is open at the end of every line, wherever reading begins.
     path = write(folder, "crafted.csv", "rating,title,text\n" + 'a",b,"c\n' * 1_000)
@@ -188,12 +183,12 @@ def test_crafted_quotes_are_not_read_again_for_ever(
     ],
     ids=["closed", "long", "both"],
 )
-def test_open_quotes_and_long_lines(folder: Path, lines: str, expect: list[str]) -> None:
+def test_open_quotes_and_long_lines(folder, lines, expect):
     found = read(write(folder, "long.csv", f"rating,title,text\n{lines}\n1,t,b\n"))
     assert reasons(found) == [*expect, "Review"]
 
 
-def test_rejected_parquet_rows(folder: Path) -> None:
+def test_rejected_parquet_rows(folder):
     long = "\u00e9" * (MAX_LINE_BYTES // 2)
     bad = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
@@ -220,7 +215,7 @@ def test_rejected_parquet_rows(folder: Path) -> None:
         (pa.array([1, 0]), pa.array([[b"a", b"b"], [b"\xff"]])),
     ],
 )
-def test_parquet_types(folder: Path, label: pa.Array, text: pa.Array) -> None:
+def test_parquet_types(folder, label, text):
     found = read(write(folder, "types.parquet", parquet_bytes({"label": label, "text": text})))
     assert len(found) == 2
     assert isinstance(found[0], Review) and found[0].text in ("a", "a b", "7")
@@ -230,14 +225,14 @@ def test_parquet_types(folder: Path, label: pa.Array, text: pa.Array) -> None:
 @pytest.mark.parametrize(
     "kind", [pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.string())]
 )
-def test_a_parquet_column_that_is_not_text_is_refused(folder: Path, kind: pa.DataType) -> None:
+def test_a_parquet_column_that_is_not_text_is_refused(folder, kind):
     data = parquet_bytes({"rating": [1], "text": pa.array([None], kind)})
     with pytest.raises(InputError) as error:
         read(write(folder, "nested.parquet", data))
     one_line(error, "nested.parquet", "column text is of type", "write it as a string")
 
 
-def test_the_rows_of_a_damaged_row_group_are_rejected(folder: Path) -> None:
+def test_the_rows_of_a_damaged_row_group_are_rejected(folder):
     body = [f"{number} " + "some text " * 200 for number in range(30)]
     data = bytearray(parquet_bytes({"rating": [5] * 30, "text": body}, row_group_size=10))
     file = pq.ParquetFile(io.BytesIO(bytes(data)))
@@ -248,9 +243,7 @@ def test_the_rows_of_a_damaged_row_group_are_rejected(folder: Path) -> None:
     assert "damaged row group 2" in str(found[10])
 
 
-def test_rows_that_pyarrow_leaves_out_are_rejected(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_pyarrow_leaves_out_are_rejected(folder, monkeypatch):
     path = write(folder, "few.parquet", parquet_bytes({"rating": [1, 5], "text": ["a", "b"]}))
     options = ReadOptions()
     monkeypatch.setattr(parquet_format, "_rows", lambda *_: iter([{"rating": [5], "text": ["a"]}]))
@@ -274,7 +267,7 @@ LINES = {
         ("csv", ".zst"),
     ],
 )
-def test_everything_before_the_damage_is_read(folder: Path, kind: str, suffix: str) -> None:
+def test_everything_before_the_damage_is_read(folder, kind, suffix):
     whole = read(write(folder, "whole", LINES[kind]))
     archive = COMPRESS[suffix](LINES[kind].encode())
     for cut in (0, 2, 5, len(archive) // 2, len(archive) - 1):
@@ -290,7 +283,7 @@ def test_everything_before_the_damage_is_read(folder: Path, kind: str, suffix: s
 
 
 @pytest.mark.parametrize("content", ['{"rating": 5, "text": "a"}', "rating,text", "x" * 99])
-def test_an_archive_damaged_in_its_first_line(folder: Path, content: str) -> None:
+def test_an_archive_damaged_in_its_first_line(folder, content):
     archive = gzip.compress(content.encode())[:-10]
     for kind in ("auto", "fasttext", "csv", "jsonl"):
         found = read(write(folder, "early.gz", archive), ReadOptions(format=kind))

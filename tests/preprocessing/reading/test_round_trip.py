@@ -1,10 +1,7 @@
 """Round trips of every format and compression; no content crashes a reader or loses a line."""
 
-from __future__ import annotations
-
 import io
 import json
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -40,9 +37,7 @@ from tests.preprocessing.reading.review_files import (
     lines=st.lists(st.tuples(st.sampled_from([1, 2]), TEXT), max_size=8),
     end=st.booleans(),
 )
-def test_fasttext_round_trip(
-    folder: Path, suffix: str, lines: list[tuple[int, str]], end: bool
-) -> None:
+def test_fasttext_round_trip(folder, suffix, lines, end):
     clean = [(label, text.replace("\n", " ").rstrip("\r")) for label, text in lines]
     data = "\n".join(f"__label__{label} {text}" for label, text in clean) + "\n" * (
         end and bool(clean)
@@ -67,14 +62,7 @@ def test_fasttext_round_trip(
     bom=st.booleans(),
     separator=st.sampled_from(",;|\t"),
 )
-def test_csv_round_trip(
-    folder: Path,
-    suffix: str,
-    rows: list[tuple[int, str, str]],
-    ending: str,
-    bom: bool,
-    separator: str,
-) -> None:
+def test_csv_round_trip(folder, suffix, rows, ending, bom, separator):
     table = [("id", "label", "title", "content"), *[("7", *row) for row in rows]]
     data = ("\ufeff" * bom + csv_text(table, ending, separator)).encode()
     path = write(folder, f"x{suffix}", COMPRESS[suffix](data))
@@ -89,9 +77,7 @@ def test_csv_round_trip(
 
 @MANY
 @given(suffix=SUFFIXES, rows=st.lists(ROW, min_size=1, max_size=8))
-def test_headerless_csv_round_trip(
-    folder: Path, suffix: str, rows: list[tuple[int, str, str]]
-) -> None:
+def test_headerless_csv_round_trip(folder, suffix, rows):
     data = csv_text([(label + 1, title, body) for label, title, body in rows]).encode()
     path = write(folder, f"y{suffix}", COMPRESS[suffix](data))
     # In these files `\\n` is read as a line break.
@@ -106,9 +92,7 @@ def test_headerless_csv_round_trip(
     ascii_=st.booleans(),
     bom=st.booleans(),
 )
-def test_jsonl_round_trip(
-    folder: Path, suffix: str, rows: list[tuple[int, str, str]], ascii_: bool, bom: bool
-) -> None:
+def test_jsonl_round_trip(folder, suffix, rows, ascii_, bom):
     stars = [{"overall": label * 4 + 1.0, "summary": t, "reviewText": b} for label, t, b in rows]
     lines = [json.dumps(row, ensure_ascii=ascii_) for row in stars]
     data = ("\ufeff" * bom + "\n".join(lines)).encode()
@@ -118,7 +102,7 @@ def test_jsonl_round_trip(
 
 @MANY
 @given(suffix=SUFFIXES, rows=ROWS)
-def test_parquet_round_trip(folder: Path, suffix: str, rows: list[tuple[int, str, str]]) -> None:
+def test_parquet_round_trip(folder, suffix, rows):
     data = parquet_bytes(
         {
             "content": pa.array([body for _, _, body in rows], pa.string()),
@@ -138,9 +122,7 @@ def test_parquet_round_trip(folder: Path, suffix: str, rows: list[tuple[int, str
 @settings(max_examples=150)
 @given(data=st.binary(max_size=200) | st.text('"{}[]:,1\\\n__label__ \r', max_size=60))
 @pytest.mark.parametrize("kind", ["fasttext", "jsonl"])
-def test_every_line_of_any_bytes_is_accounted_for(
-    folder: Path, kind: str, data: bytes | str
-) -> None:
+def test_every_line_of_any_bytes_is_accounted_for(folder, kind, data):
     first = {"fasttext": b"__label__1 x\n", "jsonl": b'{"rating": 5, "text": "x"}\n'}[kind]
     content = first + (data if isinstance(data, bytes) else data.encode())
     records = read(write(folder, "any", content), ReadOptions(format=kind))
@@ -152,7 +134,7 @@ def test_every_line_of_any_bytes_is_accounted_for(
 
 @settings(max_examples=400)
 @given(data=st.text('",ab1\n\r', max_size=40))
-def test_every_line_of_any_csv_is_in_one_record(data: str) -> None:
+def test_every_line_of_any_csv_is_in_one_record(data):
     following = 1
     for record in csv_records(io.BytesIO(data.encode()), COMMAS):
         position, fields = record[0], [] if isinstance(record, Rejected) else record[1]
@@ -163,7 +145,7 @@ def test_every_line_of_any_csv_is_in_one_record(data: str) -> None:
 
 @settings(max_examples=150)
 @given(data=st.binary(max_size=200), kind=st.sampled_from(["auto", *detection.FORMATS]))
-def test_no_bytes_crash_a_reader(folder: Path, data: bytes, kind: str) -> None:
+def test_no_bytes_crash_a_reader(folder, data, kind):
     for head in (b"", b"label,title,text\n0,a,b\n"):
         path = write(folder, "bytes", head + data)
         try:
@@ -174,7 +156,7 @@ def test_no_bytes_crash_a_reader(folder: Path, data: bytes, kind: str) -> None:
 
 @settings(max_examples=100)
 @given(data=st.data())
-def test_a_damaged_parquet_file_accounts_for_every_row(folder: Path, data: st.DataObject) -> None:
+def test_a_damaged_parquet_file_accounts_for_every_row(folder, data):
     rows = [(index % 2, f"title {index}", f"body {index}") for index in range(9)]
     labels, titles, bodies = zip(*rows, strict=True)
     table = {"label": labels, "title": titles, "text": bodies}

@@ -1,9 +1,5 @@
 """Reviews whose labels are optional: every line with a text is read, whatever its label."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +18,7 @@ from tests.preprocessing.reading.review_files import (
 OPTIONAL = ReadOptions(labels="optional")
 
 
-def found(path: str, options: ReadOptions = OPTIONAL) -> dict[int, str]:
+def found(path, options=OPTIONAL):
     """Return position -> the text, or the reason of a rejected line."""
     records = read(path, options)
     assert {record.label for record in records if isinstance(record, Review)} <= {0}
@@ -52,13 +48,13 @@ FASTTEXT = [
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_fasttext_lines(folder: Path, suffix: str) -> None:
+def test_fasttext_lines(folder, suffix):
     lines, wanted = zip(*FASTTEXT, strict=True)
     path = write(folder, f"mixed.txt{suffix}", COMPRESS[suffix](b"\n".join(lines) + b"\n"))
     assert found(path) == dict(enumerate(wanted, 1))
 
 
-def test_plain_text_without_any_label_is_a_review_on_each_line(folder: Path) -> None:
+def test_plain_text_without_any_label_is_a_review_on_each_line(folder):
     path = write(folder, "plain.txt", "good phone, really\nbad: very\n")
     assert found(path) == {1: "good phone, really", 2: "bad: very"}
     with pytest.raises(InputError, match="no known format"):
@@ -67,9 +63,7 @@ def test_plain_text_without_any_label_is_a_review_on_each_line(folder: Path) -> 
 
 @settings(max_examples=80)
 @given(st.lists(st.sampled_from([line for line, _ in FASTTEXT]), max_size=12))
-def test_labelled_lines_have_the_same_text_as_with_required_labels(
-    folder: Path, lines: list[bytes]
-) -> None:
+def test_labelled_lines_have_the_same_text_as_with_required_labels(folder, lines):
     path = write(folder, "same.ft.txt", b"\n".join([b"__label__1 first", *lines]))
     optional = found(path)
     for record in read(path, ReadOptions(label_map=ONE_TWO)):
@@ -83,7 +77,7 @@ TABLE = [(5, "t", "five"), (3, "", "three"), ("", "t", "none"), ("?", "", "odd")
 WANTED = {"t: five", "three", "t: none", "odd", "no_text"}
 
 
-def test_csv_records(folder: Path) -> None:
+def test_csv_records(folder):
     path = write(folder, "labels.csv", csv_text([("rating", "title", "text"), *TABLE]))
     assert set(found(path).values()) == WANTED
     without = [("title", "text"), *[row[1:] for row in TABLE]]
@@ -94,7 +88,7 @@ def test_csv_records(folder: Path) -> None:
     assert found(headerless) == {1: "t: some", 2: "more"}
 
 
-def test_json_lines(folder: Path) -> None:
+def test_json_lines(folder):
     lines = (
         '{"text": "no label"}\n{"rating": null, "title": "t", "text": "null"}\n'
         '{"rating": 3.0, "text": "three"}\n{"rating": 5}\n{"text": {"a": 1}}\n[]\n'
@@ -109,7 +103,7 @@ def test_json_lines(folder: Path) -> None:
     }
 
 
-def test_parquet_rows(folder: Path) -> None:
+def test_parquet_rows(folder):
     with_nulls = {"rating": [5, None, 3], "text": ["five", "none", "three"]}
     path = write(folder, "nulls.parquet", parquet_bytes(with_nulls))
     assert found(path) == {1: "five", 2: "none", 3: "three"}
@@ -117,7 +111,7 @@ def test_parquet_rows(folder: Path) -> None:
     assert found(path) == {1: "t: a", 2: "b"}
 
 
-def test_columns_that_are_set(folder: Path) -> None:
+def test_columns_that_are_set(folder):
     path = write(folder, "own.csv", csv_text([("id", "words"), (1, "first"), (2, "second")]))
     with pytest.raises(InputError, match=r"set data\.columns\.text$"):
         found(path)

@@ -44,11 +44,3 @@ def push_broken(serving, version):
     shutil.copytree(next(serving.iterdir()), scratch)
     (scratch / "saved_model.pb").write_bytes(b"\x00damaged")
     scratch.rename(serving / str(version))
-
-
-def example(text):
-    """Return a serialized Example with this text."""
-    feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[text.encode()]))
-    return tf.train.Example(
-        features=tf.train.Features(feature={features.TEXT: feature})
-    ).SerializeToString()

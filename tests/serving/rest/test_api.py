@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.serving.rest.models import example
+from tests.examples import example
 from tests.serving.rest.running import MODEL, PREDICT
 
 GOOD, BAD = {"label": 1, "probability": 0.9}, {"label": 0, "probability": 0.1}
@@ -24,7 +24,7 @@ _REQUEST = re.compile(
 
 
 def b64(text):
-    return {"b64": base64.b64encode(example(text)).decode()}
+    return {"b64": base64.b64encode(example(text=text)).decode()}
 
 
 def rounded(value):

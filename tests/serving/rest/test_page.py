@@ -151,10 +151,7 @@ def test_the_words_of_a_long_review_are_not_shown_but_those_of_the_others_are(pa
     long, short = page.all("#answers > li")
     assert "The words of such a long review are not shown." in long.text
     assert "good more positive (+4.39)" in short.text
-    assert (page.text("summary"), page.text("problem")) == (
-        "2 reviews: 2 positive, 0 negative",
-        "",
-    )
+    assert (page.text("summary"), page.text("problem")) == ("2 reviews: 2 positive, 0 negative", "")
 
 
 def test_an_error_replaces_the_answers_of_an_earlier_text(page):

@@ -202,13 +202,6 @@ def test_the_states_of_the_newest_versions_and_of_the_one_that_answers_are_kept(
     assert states == [("4", "END"), ("3", "END"), ("1", "AVAILABLE")]
 
 
-def test_a_rejected_version_is_repaired_when_its_files_no_longer_change(monkeypatch):
-    models = ServedVersions("", Metrics())
-    models._rejected = {"2": (["a"], ["a"])}
-    monkeypatch.setattr(served, "_files", Mock(side_effect=[["a"], ["b"], ["c"], ["c"]]))
-    assert [models._is_repaired("2") for _ in range(4)] == [False, False, False, True]
-
-
 def test_a_model_with_an_impossible_probability_is_broken(tmp_path):
     push(tmp_path / "serving", 1, float("nan"))
     with pytest.raises(BrokenModelError, match="returns the probability nan"):

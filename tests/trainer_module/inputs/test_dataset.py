@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from preprocessing import features
 from preprocessing.settings import Transform
+from tests import examples
 from tests.trainer_module.conftest import FILES, make_job, result, run_workers
 from trainer_module.inputs import stored
 from trainer_module.inputs.dataset import BatchSpec, Split, endless, make_dataset
@@ -21,16 +22,7 @@ NGRAMS = (features.NGRAMS,)
 
 def example(number):
     """An Example whose only n-gram is its number."""
-    ints = {
-        features.NGRAMS: [number],
-        features.TOKENS: [number + 1] * (number % 3),
-        features.LABEL: [number % 2],
-    }
-    feature = {
-        name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-        for name, values in ints.items()
-    }
-    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+    return examples.example(ngrams=[number], tokens=[number + 1] * (number % 3), label=[number % 2])
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +36,8 @@ def write(tmp_path_factory):
             folder = tmp_path_factory.mktemp("files")
             numbers = iter(range(sum(counts)))
             for place, count in enumerate(counts):
-                with tf.io.TFRecordWriter(str(folder / f"{place}.gz"), "GZIP") as writer:
-                    for _ in range(count):
-                        writer.write(example(next(numbers)))
+                part = [example(next(numbers)) for _ in range(count)]
+                examples.write(folder / f"{place}.gz", part)
             written[counts] = Split.find([str(folder / "*.gz")])
         return written[counts]
 
@@ -62,8 +53,7 @@ def test_files_are_counted_unless_their_numbers_are_stored(write, tmp_path):
     files = [tmp_path / split / f"{split}.gz" for split in ("Split-train", "Split-eval")]
     for file in files:
         file.parent.mkdir()
-        with tf.io.TFRecordWriter(str(file), "GZIP") as writer:
-            writer.write(example(1))
+        examples.write(file, [example(1)])
     stored.write_example_counts(str(tmp_path), {"Split-train/Split-train.gz": 7})
     assert stored.count_examples([str(file) for file in files]) == [7, 1]
 

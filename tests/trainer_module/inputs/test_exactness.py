@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
     "training",
     [
         exhaustive({"loop": "custom", "jit_compile": True}),
-        {"strategy": "multi_worker_mirrored", "workers": 2},
+        exhaustive({"strategy": "multi_worker_mirrored", "workers": 2}),
         exhaustive({"strategy": "parameter_server", "workers": 2}),
     ],
     ids=lambda training: "-".join(str(value) for value in training.values()),
@@ -91,8 +91,7 @@ print('RESULT', json.dumps([inputs.steps, totals]))
 
 
 @pytest.mark.parametrize(
-    ("replicas", "interrupted_after", "steps"),
-    [exhaustive(1, 5, 16), (2, 3, 8)],
+    ("replicas", "interrupted_after", "steps"), [exhaustive(1, 5, 16), (2, 3, 8)]
 )
 def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
     prepared, tmp_path, replicas, interrupted_after, steps

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from preprocessing import features
+from tests.examples import example
 from trainer_module.inputs.length_batches import length_batches, length_boundaries, window_batches
 
 SPEC = {
@@ -23,19 +24,10 @@ def dataset(lengths):
 
     The number is each of the `length` tokens and the label; the n-grams are number and length.
     """
-    serialized = []
-    for number, length in enumerate(lengths, 1):
-        ints = {
-            features.TOKENS: [number] * length,
-            features.NGRAMS: [number, length],
-            features.LABEL: [number],
-        }
-        named = {
-            name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-            for name, values in ints.items()
-        }
-        example = tf.train.Example(features=tf.train.Features(feature=named))
-        serialized.append(example.SerializeToString())
+    serialized = [
+        example(tokens=[number] * length, ngrams=[number, length], label=[number])
+        for number, length in enumerate(lengths, 1)
+    ]
     return tf.data.Dataset.from_tensor_slices(tf.constant(serialized, tf.string))
 
 
@@ -65,14 +57,7 @@ def order_of(batches):
     shuffle=st.booleans(),
 )
 def test_every_example_once_in_the_narrowest_width(lengths, batch_size, window, group, shuffle):
-    batches = batches_of(
-        lengths,
-        batch_size,
-        window=window,
-        group=group,
-        shuffle=shuffle,
-        seed=5,
-    )
+    batches = batches_of(lengths, batch_size, window=window, group=group, shuffle=shuffle, seed=5)
     assert len(batches) == math.ceil(len(lengths) / batch_size)
     assert all(len(labels) == batch_size for _, labels in batches[:-1])
     numbers = [number for batch in order_of(batches) for number in batch]

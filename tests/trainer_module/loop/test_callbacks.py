@@ -1,7 +1,6 @@
 """Callbacks: progress, a loss that is not finite, TensorBoard."""
 
 import logging
-import math
 from types import SimpleNamespace
 
 import pytest
@@ -9,9 +8,7 @@ import tensorflow as tf
 
 from core import progress
 from trainer_module.loop.callbacks import (
-    NonFiniteLossError,
     StepProgress,
-    StopOnNonFiniteLoss,
     TensorBoard,
 )
 from trainer_module.settings import Training
@@ -50,18 +47,6 @@ def test_progress_is_reported_twenty_times_an_epoch_and_at_the_end(reported):
     assert reported[-2:] == [(40, 41), (41, 41)], "although the step before was reported"
 
 
-@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
-def test_a_loss_that_is_not_finite_ends_the_training_at_its_step(loss):
-    callback = StopOnNonFiniteLoss(4)
-    callback.on_train_batch_end(0, {"loss": 0.5})
-    with pytest.raises(
-        NonFiniteLossError, match=f"the loss is {loss} at step 6, nothing was exported"
-    ):
-        callback.on_train_batch_end(1, {"loss": loss})
-    with pytest.raises(NonFiniteLossError):
-        callback.on_epoch_end(0, {"loss": loss})
-
-
 @pytest.mark.parametrize("first_step", [0, 7])
 @pytest.mark.parametrize(("at_once", "profiled"), [(1, [1, 3]), (4, [0, 4])])
 def test_the_profile_has_the_steps_that_are_set_once(monkeypatch, first_step, at_once, profiled):
@@ -79,12 +64,3 @@ def test_the_profile_has_the_steps_that_are_set_once(monkeypatch, first_step, at
             board.on_train_batch_end(batch + at_once - 1)
         board.on_train_end()
     assert events == [first_step + step for step in profiled]
-
-
-def test_tensorboard_logs_its_first_error_and_stops(caplog, tmp_path):
-    (tmp_path / "file").touch()
-    board = TensorBoard(str(tmp_path / "file"), Training())
-    for epoch in range(3):
-        board.on_epoch_end(epoch, {"loss": 0.5})
-    [line] = [record.getMessage() for record in caplog.records]
-    assert line.startswith("TensorBoard is disabled after an error: ")

@@ -307,9 +307,6 @@ def test_it_ends_after_that_many_epochs_without_a_better_one(
     model, checkpoints = stopping(patience, losses)
     assert weight(model) == last
     assert checkpoints.state.best_epoch == best - 1
-    assert checkpoints.state.best_metrics == {
-        "val_loss": losses[best - 1],
-        "loss": (best - 1) / 10,
-    }
+    assert checkpoints.state.best_metrics == {"val_loss": losses[best - 1], "loss": (best - 1) / 10}
     checkpoints.restore_best()
     assert weight(model) == best

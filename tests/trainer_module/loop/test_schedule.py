@@ -8,29 +8,10 @@ from trainer_module.loop.schedule import BATCH, FINAL_FRACTION, make_schedule
 from trainer_module.settings import Training
 
 
-def peak_rate(training, own_rate, global_batch):
-    return make_schedule(training, own_rate, global_batch, 20).peak
-
-
 def rates(training, steps, peak=0.4):
     """The learning rate of each of the first `steps` steps; the training has 20 in all."""
     made = make_schedule(training, peak, BATCH, 20)
     return [float(made(step)) for step in range(steps)]
-
-
-@pytest.mark.parametrize(
-    ("scaling", "larger", "smaller"),
-    [("linear", 0.8, 0.05), ("square_root", 0.4, 0.1), ("none", 0.2, 0.2)],
-)
-def test_the_rate_follows_the_global_batch(scaling, larger, smaller):
-    training = Training(learning_rate=0.2, learning_rate_scaling=scaling)
-    assert peak_rate(training, 9.0, 4096) == pytest.approx(larger)
-    assert peak_rate(training, 9.0, 256) == pytest.approx(smaller)
-
-
-def test_without_a_setting_the_rate_is_the_models_own_and_follows_the_square_root():
-    assert peak_rate(Training(), 0.05, 1024) == pytest.approx(0.05)
-    assert peak_rate(Training(), 0.05, 4096) == pytest.approx(0.1)
 
 
 def test_the_rate_rises_over_the_warmup_and_may_stay():
